@@ -124,10 +124,7 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
 
 
 def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session's file and then its row; a new one has a number if its name is taken.
-
-    ``None`` if another process has saved the same messages meanwhile, or something was purged.
-    """
+    """Write a session's file and then its row; return ``None`` if others saved the same or purged meanwhile."""
     persona, expected = saving.session.persona, saving.expected_through
     # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
     purges = connection.execute(
@@ -242,10 +239,7 @@ def _restore_summaries(
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows of the persona of the same seconds as the session's messages.
-
-    To the second, because a row written with plain SQL may have fewer digits.
-    """
+    """Return the rows of the same seconds as the messages: one put in with plain SQL may have fewer digits."""
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "

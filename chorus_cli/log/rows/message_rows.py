@@ -187,8 +187,7 @@ def rows_since(
     """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
 
     The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
-    named because SQLite, once it has statistics, may prefer to read the whole log by id. Messages that the connection
-    knows are not read again.
+    named because SQLite, once it has statistics, may prefer to read the whole log by id.
     """
     cursor = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread "
@@ -201,10 +200,7 @@ def rows_since(
 
 
 def sized(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[int, Message, int | None]]:
-    """Yield the messages of ``ids`` that are there, each with its id and its characters.
-
-    These are ``None`` unless the message is complete and counted, so that nothing changes it any more.
-    """
+    """Yield the messages of ``ids`` with their characters, ``None`` unless nothing changes the message any more."""
     for message in rows(connection, ids):
         is_finished = message.status is Status.COMPLETE and message.token_count is not None
         characters = len(message.content) + len(message.preamble) + len(message.tool_calls or "")

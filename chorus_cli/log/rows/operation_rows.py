@@ -77,11 +77,7 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
-    """Store an undo or a redo, unless another program has done the same meanwhile.
-
-    Raises:
-        JournalError: its subject is undone already, or no longer undone.
-    """
+    """Store an undo or a redo, unless another program has done the same meanwhile: then it is refused."""
     # Of a long journal only the undos and redos are read.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
@@ -96,10 +92,7 @@ def newest_id_of_all(connection: sqlite3.Connection) -> int:
 
 
 def beginning(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest message before a persona was made, 0 if no earlier one had its folder.
-
-    The messages up to that one are of earlier personas (compare ``journal.own``).
-    """
+    """Return the newest message of earlier personas of the same folder, 0 if there was none (see ``journal.own``)."""
     row = connection.execute(
         f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
         f"AND json_extract({DETAIL}, '$.begins') ORDER BY id DESC LIMIT 1",

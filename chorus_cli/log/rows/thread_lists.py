@@ -64,10 +64,7 @@ class TitledThread(NamedTuple):
 
 
 def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title contains all words and literals of the query, newest first.
-
-    With a time of the scope only those in which there was a message since.
-    """
+    """Return the threads whose title contains the query, newest first; with a time only those with a message since."""
     rows = connection.execute(
         "SELECT id, persona, COALESCE(number, id), closed_at IS NOT NULL, title FROM threads "
         "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since IS NULL OR EXISTS ("
@@ -108,8 +105,7 @@ def titles_in_context(
 ) -> dict[ThreadKey, str]:
     """Return the titles of the open threads that may have messages in context, always with the active one.
 
-    The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
-    with the window and the operations, not with the number of threads or messages.
+    The cost grows with the window and the operations, not with the number of threads or messages.
     """
     found = connection.execute(
         "SELECT thread_id, COALESCE(number, thread_id), COALESCE(title, '') FROM ("

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clear(Act):
-    """A new conversation.
-
-    ``begins`` parts a persona from an earlier one of the same folder; no undo takes that back.
-    """
+    """A new conversation; one that ``begins`` parts a persona from an earlier one of the same folder for good."""
 
     kind = "clear"
     stored: ClassVar = {"begins": Stored("begins", bool)}

@@ -117,10 +117,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return the id of a call, or one like it that is not ``taken``: a result names its call by it alone.
-
-    A signature in an id, as litellm writes it, stays as it is.
-    """
+    """Return the id of a call, or one like it that is not ``taken``, with its signature, for a result to name it."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:

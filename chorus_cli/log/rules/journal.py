@@ -168,10 +168,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
-
-    Another wording of the same summary, taken back, leaves the fold in force.
-    """
+    """Return whether the newest fold, not another wording of it, was taken back: then the user wants the words."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -187,11 +184,7 @@ def undoable(operations: Sequence[Operation]) -> Operation | None:
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that nothing but undos and redos has followed and no redo has answered.
-
-    A message sent since, ``newest_turn_id``, has followed: an older state put back under it would change what it
-    answered to.
-    """
+    """Return the newest undo that no redo has answered and only undos and redos have followed, not even a message."""
     open_undos: list[Operation] = []
     vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
     counting = [each for each in operations if not each.automatic and each.id not in vain]

@@ -134,10 +134,7 @@ class ItemUse(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """The state of an item as far as an act concerns it; ``None`` leaves a part alone.
-
-    ``use`` does not count when states are compared: an item that was used since is not a changed one.
-    """
+    """The parts of an item that an act concerns, others being ``None``; ``use`` does not count in comparisons."""
 
     visible: bool | None = None
     archived: bool | None = None
@@ -206,10 +203,7 @@ class ItemChange(NamedTuple):
 
 
 class MemoryAct(Act):
-    """An act on the items of a memory; an undo of it changes them back.
-
-    It does not break the prefix of requests: a hidden item does, which its row tells.
-    """
+    """An act on the items of a memory, which an undo changes back; a hidden item breaks the prefix by its row."""
 
     __slots__ = ()
     changes_messages = False

@@ -30,8 +30,8 @@ class ThreadState(StrEnum):
 class Thread(NamedTuple):
     """One conversation with a persona, which the user knows by ``number``.
 
-    ``title`` is the one that the user gave, ``first_words`` the beginning of the first message; both may be empty.
-    ``messages`` counts all rows, whether in view or not. ``last_spoken`` is ``None`` if that cannot be read.
+    ``title`` is the user's and may be empty, as may the ``first_words`` of its first message. ``messages`` counts all
+    rows. ``last_spoken`` is ``None`` if that cannot be read.
     """
 
     id: int
@@ -60,10 +60,7 @@ class Thread(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The last turn of a thread that still counts.
-
-    ``question`` is empty if an operation put in a reply alone. ``status`` is the reply's, ``None`` if there is none.
-    """
+    """The last turn of a thread that still counts; it may have no question, or no reply and so no ``status``."""
 
     at: datetime
     question: str

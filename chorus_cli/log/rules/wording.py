@@ -91,11 +91,7 @@ def turn(question: Message, *, is_answered: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Messages of one persona with the boundaries between them, and the time of the export.
-
-    ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context. ``thoughts``
-    are those before messages, by the ids of these.
-    """
+    """Messages of one persona with the boundaries between them, of the whole thread or of the context only."""
 
     persona: str
     name: str
@@ -189,10 +185,7 @@ def entry_as_json(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Mapping[int, Thoughts] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``.
-
-    ``thoughts`` are those before messages, by the ids of these.
-    """
+    """Return a message of the log, or a boundary, which alone has the key ``marker``; ``thoughts`` are by their ids."""
     if isinstance(entry, Message):
         return message_as_json(entry, numbers, marks, thoughts.get(entry.id))
     return {

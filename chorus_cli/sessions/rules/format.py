@@ -42,11 +42,7 @@ class SavedThread:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A persona's context at a moment, in all its threads.
-
-    ``window_start`` and ``window_end`` are the ends of the window then. ``active_thread_id`` is one of ``threads``.
-    ``token_estimate`` is the number of tokens of the messages.
-    """
+    """A persona's context at a moment, in all its threads, with the ends of its window and its tokens."""
 
     session_id: str
     persona: str
@@ -181,11 +177,7 @@ _FACTS: Mapping[str, Callable[[_Object, str], Any]] = {
 
 
 def read(text: str) -> Session:
-    """Return the session in the text of a file.
-
-    Raises:
-        SessionError: the text is not valid; the sentence names the fault and its position.
-    """
+    """Return the session in the text of a file; the sentence of a refusal names the fault and its position."""
     document = _Object(_parsed(text), "the file")
     if document.text("format") != FORMAT:
         raise SessionError(f'its "format" is not "{FORMAT}"')

@@ -173,12 +173,7 @@ class Sessions:
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def save(self, target: Target, description: str) -> Saved:
-        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save.
-
-        Raises:
-            SessionError: the context is empty, something was purged meanwhile, or the file cannot be written.
-            HomeError: there is no folder of the personas, and it cannot be made.
-        """
+        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save."""
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
@@ -257,11 +252,7 @@ class Sessions:
         return Listing(tuple(known), (*gone, *problems))
 
     async def load(self, persona: str, typed: str) -> Session:
-        """Return the session of the persona with that name, or with a name that begins so.
-
-        Raises:
-            SessionError: there is none, or several, or it is another persona's, or its file is gone or damaged.
-        """
+        """Return the session of the persona with that name, or with a name that begins so."""
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 

@@ -133,10 +133,7 @@ class Replies:
     ) -> RunningTurn | None:
         """Begin the turn of a message; one that ``is_kept`` is in the outbox until it is stored.
 
-        Return ``None`` if the message waits for the end of another turn of its thread.
-
-        Raises:
-            MessageNotStoredError: it would have to wait, and cannot be kept meanwhile.
+        Return ``None`` if it waits for another turn of its thread; it is refused if it cannot be kept meanwhile.
         """
         sent = Unsent(target, text, attachments=attachments)
         sent = await self._kept(sent) if is_kept else sent
@@ -156,11 +153,7 @@ class Replies:
         self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
     def retry(self, target: Target) -> RunningTurn:
-        """Begin to answer the last message of a thread again.
-
-        Raises:
-            JournalError: it is being answered now.
-        """
+        """Begin to answer the last message of a thread again, unless it is being answered now."""
         if target.thread_id in self._turns:
             number = target.thread_number
             raise JournalError(

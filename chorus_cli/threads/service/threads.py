@@ -95,11 +95,7 @@ class Threads:
         return await self.context.store.read(self._read, target, threads, waiting, now)
 
     async def found(self, typed: str) -> Thread:
-        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
-
-        Raises:
-            ThreadError: there is none, or several titles begin so.
-        """
+        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one."""
         threads = await self.all()
         number = core_threads.number_in(typed)
         by_number = [thread for thread in threads if thread.number == number]
