@@ -242,7 +242,13 @@ class Sessions:
         rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
         unknown = sorted(files - {row.session_id for row in rows})
-        found, problems = await asyncio.to_thread(self._read_all, persona, unknown)
+        found: list[Session] = []
+        problems: list[str] = []
+        for name in unknown:
+            try:
+                found.append(await asyncio.to_thread(session_files.read, self.personas.folder, persona, name))
+            except SessionError as error:
+                problems.append(str(error))
         # The list is shown even if the database is busy.
         with suppress(StorageError):
             if found:
@@ -325,39 +331,20 @@ class Sessions:
         if len(found) == 1:
             return found[0]
         if found:
-            named = enumerated(found, "or")
-            if len(found) > _MOST_NAMED:
-                named = f"{', '.join(found[:_MOST_NAMED])} or one of {len(found) - _MOST_NAMED:,} more"
+            rest = len(found) - _MOST_NAMED
+            named = enumerated([*found[:_MOST_NAMED], *([f"one of {rest:,} more"] if rest > 0 else [])], "or")
             raise SessionError(f"{quoted(typed)} may be {named}. Type a little more of it.")
-        owners = await self._owners(persona)
-        others = [owners[name] for name in meant(typed, owners)]
         name = self._name(persona)
-        if others:
-            owner = self._name(others[0])
-            raise SessionError(
-                f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {others[0]} turns to {owner}."
-            )
+        for other in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
+            if meant(typed, await asyncio.to_thread(session_files.ids, self.personas.folder, other)):
+                owner = self._name(other)
+                raise SessionError(
+                    f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {other} turns to {owner}."
+                )
         raise SessionError(f"{name} has no session {quoted(typed)}. /context history lists them.")
-
-    async def _owners(self, persona: str) -> dict[str, str]:
-        """Return the personas of the other personas' sessions, by the sessions' names."""
-        owners: dict[str, str] = {}
-        for owner in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
-            owners |= dict.fromkeys(await asyncio.to_thread(session_files.ids, self.personas.folder, owner), owner)
-        return owners
 
     def _name(self, slug: str) -> str:
         return self.personas.own_settings(slug).name or slug
-
-    def _read_all(self, persona: str, names: Iterable[str]) -> tuple[list[Session], list[str]]:
-        found: list[Session] = []
-        problems: list[str] = []
-        for name in names:
-            try:
-                found.append(session_files.read(self.personas.folder, persona, name))
-            except SessionError as error:
-                problems.append(str(error))
-        return found, problems
 
 
 def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:

@@ -51,7 +51,6 @@ class ListedThread(NamedTuple):
 class History(NamedTuple):
     """All messages of a thread, the effective boundaries between them, and thoughts by the ids of their replies."""
 
-    thread: Thread
     entries: tuple[Message | Operation, ...]
     marks: LogMarks
     thoughts: Mapping[int, Thoughts]
@@ -150,7 +149,7 @@ class Threads:
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
-        return History(thread, entries, log_marks(operations), thoughts)
+        return History(entries, log_marks(operations), thoughts)
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""

@@ -84,10 +84,12 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
     await sent(world, here, "first")
     for text in ("second", "third"):
         await replies(world).send(here, text)
-    assert await replies(world).take_back(here.thread_id) == "third"
+    third = await replies(world).take_back(here.thread_id)
+    assert third is not None
+    assert third.text == "third"
     assert await unsent(world) == ["second"]
     assert await world.told("/undo") == "Not sent: second"
-    assert (await replies(world).take_back(here.thread_id), await unsent(world)) == ("", [])
+    assert (await replies(world).take_back(here.thread_id), await unsent(world)) == (None, [])
     gate.set()
     await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first"]
