@@ -210,25 +210,19 @@ def check(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
         # To SQLite, an index whose list of parts is zeros is a sound one without words.
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
-        (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
+        (has_words,) = connection.execute("SELECT EXISTS(SELECT 1 FROM temp.words)").fetchone()
         connection.execute("DROP TABLE temp.words")
-        sizes = connection.execute("SELECT sz FROM message_words_docsize").fetchall()
+        (counts_words,) = connection.execute(
+            "SELECT EXISTS(SELECT 1 FROM message_words_docsize WHERE sz <> zeroblob(length(sz)))"
+        ).fetchone()
         state = _state(connection) or _State(0)
         (lacks,) = connection.execute(
             "SELECT EXISTS(SELECT id FROM messages WHERE id <= ? AND id NOT IN (SELECT value FROM json_each(?)) "
             "EXCEPT SELECT id FROM message_words_docsize)",
             (state.through, json.dumps(state.waiting)),
         ).fetchone()
-    if lacks or words != sum(_size(stored) for (stored,) in sizes):
+    if lacks or has_words != counts_words:
         raise IndexDamagedError
-
-
-def _size(stored: bytes) -> int:
-    """Return the number of a message's words, which SQLite stores with seven bits in each byte, the highest first."""
-    size = 0
-    for byte in stored:
-        size = size << 7 | byte & 0x7F
-    return size
 
 
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:

@@ -145,13 +145,7 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
         "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after)) ORDER BY number",
         {"persona": persona, "after": after},
     ).fetchall()
-    # Rows put in with plain SQL may name a thread of another persona, which has only its id here.
-    shared = connection.execute(
-        "SELECT DISTINCT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
-        "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
-        {"persona": persona, "after": after},
-    ).fetchall()
-    known = dict(shared) | dict(found)
+    known = dict(found)
     if number not in known:
         listed = ", ".join(f"#{each}" for each in sorted(known))
         named = f"Its threads are {listed}." if known else "It has no thread yet."
