@@ -80,7 +80,7 @@ class ContextCopy(NamedTuple):
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
-    views, operation_id = await context.store.read(_views, context, target, since, now)
+    views, operation_id = await context.store.read(_views, context, target, now)
     threads: list[SavedThread] = []
     messages: list[Message] = []
     said: list[Message] = []
@@ -114,14 +114,13 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
 
 
 def _views(
-    connection: Connection, context: Context, target: Target, since: datetime, now: datetime
+    connection: Connection, context: Context, target: Target, now: datetime
 ) -> tuple[dict[int, tuple[str, View]], int]:
     """Read the title and view of each thread, and the newest operation, so that a session is of one moment."""
-    # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
-    titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    titles = thread_lists.open_titles(connection, target.persona.slug, target.thread_id)
     views = {
-        thread.id: (title, context.read_view(connection, target._replace(thread_id=thread.id), now))
-        for thread, title in titles.items()
+        thread_id: (title, context.read_view(connection, target._replace(thread_id=thread_id), now))
+        for thread_id, title in titles.items()
     }
     return views, operation_rows.newest_id_of_all(connection)
 
