@@ -76,17 +76,6 @@ async def test_an_undone_turn_and_a_replaced_reply_are_found_and_marked(world: W
     assert [match.taken_back for match in findings.matches] == [True]
 
 
-async def test_findings_as_json_hold_the_message_and_its_excerpt(world: World) -> None:
-    await world.say("Where is the ring?")
-    value = (await world.search.find("ring", EVERYWHERE, nothing)).as_json()
-    assert value["more"] == 0
-    assert value["more_is_least"] is False
-    results = value["results"]
-    assert isinstance(results, list)
-    [result] = results
-    assert (result["id"], result["excerpt"], result["taken_back"]) == (1, "Where is the «ring»?", False)
-
-
 async def test_a_long_log_is_indexed_in_batches_and_how_far_it_is_told_after_a_second(store: Store) -> None:
     await store.write(put_many, ["row"] * (2 * BATCH_ROWS + 1))
     told: list[str] = []

@@ -61,16 +61,11 @@ def test_what_was_written_is_read_back_and_only_the_owner_may_read_it(personas: 
 
 
 def test_a_name_that_is_taken_is_numbered_and_the_file_says_its_own_name(personas: Path) -> None:
-    names = [session_files.create(personas, SESSION).session_id for _ in range(3)]
-    assert names == [NAME, f"{NAME}-2", f"{NAME}-3"]
-    assert f'"session_id": "{NAME}-3"' in session_files.path_of(personas, "chorus", names[2]).read_text()
-
-
-def test_a_file_of_somebody_else_is_not_overwritten(personas: Path) -> None:
     put(personas, b"somebody else's")
-    assert session_files.create(personas, SESSION).session_id == f"{NAME}-2"
+    names = [session_files.create(personas, SESSION, {f"{NAME}-3"}).session_id for _ in range(2)]
+    assert names == [f"{NAME}-2", f"{NAME}-4"]
+    assert f'"session_id": "{NAME}-4"' in session_files.path_of(personas, "chorus", names[1]).read_text()
     assert session_files.path_of(personas, "chorus", NAME).read_bytes() == b"somebody else's"
-    assert session_files.create(personas, SESSION, {f"{NAME}-3"}).session_id == f"{NAME}-4"
 
 
 def test_rewriting_replaces_the_whole_file(personas: Path) -> None:

@@ -53,11 +53,6 @@ def ids_of(operations: list[Operation]) -> list[int]:
 # Storing
 
 
-def test_a_clear_is_a_row_that_names_the_newest_message(connection: sqlite3.Connection) -> None:
-    newest = say(connection)
-    assert clear(connection) == Operation(1, Clear(), None, newest, START)
-
-
 def test_clear_advances_last_clear_time(connection: sqlite3.Connection) -> None:
     for hours in (0, 3):
         newest = say(connection)
@@ -79,6 +74,7 @@ def test_clear_does_not_delete_messages_from_db(connection: sqlite3.Connection) 
 @pytest.mark.parametrize(
     ("act", "after"),
     [
+        (Clear(), None),
         (Edit((2, 1, 3)), 2),
         (Restore((4,)), None),
         (Retry(frozenset({2, 4})), None),
@@ -196,14 +192,6 @@ def test_operations_on_the_memory_are_parsed_neither_for_a_context_nor_for_a_rev
     assert ids_of(since_boundary(connection, "frodo", 1)) == [window.id, reversal.id]
 
 
-def test_only_boundaries_have_members(connection: sqlite3.Connection) -> None:
-    say(connection)
-    for act in (*BY_THEMSELVES, Undo(Subject(1)), Redo(Subject(1))):
-        introduce(connection, NewOperation("frodo", act, START, members=(2, 1)))
-    with_members = {found.act.kind for found in all_of(connection, "frodo", 1) if found.members == (2, 1)}
-    assert with_members == {Edit.kind, Restore.kind}
-
-
 # Damage
 
 
@@ -276,17 +264,6 @@ def test_the_rows_of_each_persona_are_counted_from_one(steps: list[tuple[str | i
             assert all(counted == list(range(1, len(counted) + 1)) for counted in numbers(connection, table).values())
         unopened = "SELECT COUNT(*) FROM messages WHERE thread_id NOT IN (SELECT id FROM threads)"
         assert connection.execute(unopened).fetchone() == (0,)
-
-
-@given(st.lists(STEP, max_size=30))
-def test_an_operation_comes_back_with_its_number(steps: list[tuple[str | int, ...]]) -> None:
-    with closing(database()) as connection:
-        for step in steps:
-            done(connection, step)
-        stored = operation_rows.introduce(connection, NewOperation("frodo", Clear(), START))
-        listed = operation_rows.all_of(connection, "frodo", None)
-        assert [each.number for each in listed] == list(range(1, len(listed) + 1))
-        assert stored.number == listed[-1].number
 
 
 @pytest.mark.parametrize(

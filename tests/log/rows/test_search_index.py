@@ -149,26 +149,6 @@ def test_two_processes_that_are_killed_again_and_again_index_every_row_once(tmp_
 @pytest.mark.parametrize(
     "damage",
     [
-        "DELETE FROM message_words_data",
-        "DELETE FROM message_words_data WHERE id > 10",
-        "UPDATE message_words_data SET block = x'00ff00ff' WHERE id > 10",
-    ],
-)
-def test_damage_of_the_index_is_told_and_mended_by_beginning_anew(connection: sqlite3.Connection, damage: str) -> None:
-    put(connection, *["row"] * 50)
-    index_all(connection, 20)
-    connection.execute(damage)
-    put(connection, "row")
-    with pytest.raises(IndexDamagedError):
-        find(connection, "row")
-    begin_anew(connection)
-    index_all(connection, 20)
-    assert len(ids(connection, "row")) == 51
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
         "UPDATE message_words_data SET block = zeroblob(length(block))",
         "UPDATE message_words_docsize SET sz = zeroblob(length(sz))",
         "INSERT INTO message_words(message_words) VALUES ('delete-all')",

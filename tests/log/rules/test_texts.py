@@ -21,7 +21,7 @@ from chorus_cli.log.rules.search_query import (
     search_query,
     set_apart,
 )
-from chorus_cli.log.rules.threads import Exchange, Thread, ThreadState, last_exchange, named, number_in, state_of
+from chorus_cli.log.rules.threads import Exchange, Thread, ThreadState, last_exchange, number_in, state_of
 from chorus_cli.log.rules.wording import Export, markdown
 from tests.amount import examples
 from tests.fakes import START
@@ -88,25 +88,6 @@ def test_a_number_is_read(typed: str, number: int | None) -> None:
     assert number_in(typed) == number
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("Rome", [2]),
-        ("ro", [2, 3]),
-        ("ROTTER", [3]),
-        ("the  OLD", [4]),
-        ("rom", [2]),
-        ("", []),
-        ("x", []),
-    ],
-)
-def test_titles_are_found_open_ones_first(typed: str, found: list[int]) -> None:
-    titles = {2: "Rome", 3: "Rotterdam", 4: "The old\none", 5: "romeo"}
-    threads = [OPEN._replace(number=number, title=title) for number, title in titles.items()]
-    closed = [each._replace(closed_at=AT) if each.number in {4, 5} else each for each in threads]
-    assert [thread.number for thread in named(closed, typed)] == found
-
-
 OPENING, CLOSING = MARKS
 
 
@@ -142,20 +123,6 @@ def test_what_is_typed_becomes_an_expression_without_syntax(
 def test_nothing_to_look_for_is_refused(typed: str) -> None:
     with pytest.raises(CommandError, match="nothing to look for"):
         search_query(typed)
-
-
-@pytest.mark.parametrize(
-    ("text", "apart"),
-    [
-        ("plain words, and naïve ones", "plain words, and naïve ones"),
-        ("東京 tower", "|東||京| tower"),
-        ("用Python写", "|用|Python|写|"),
-        ("ไทย", "|ไ||ท||ย|"),
-        ("서울에서", "|서||울||에||서|"),
-    ],
-)
-def test_signs_of_scripts_without_blanks_are_set_apart(text: str, apart: str) -> None:
-    assert set_apart(text) == apart.replace("|", APART)
 
 
 @given(st.text())

@@ -13,7 +13,7 @@ from chorus_cli.context.rules.memory import ids_held
 from chorus_cli.core.errors import SessionError, StorageError
 from chorus_cli.log.rules.acts import Restore
 from chorus_cli.log.rules.messages import Role, Status
-from tests.sessions.service.saved_sessions import SHIPPED, count, folder, restore, save, sql, undo
+from tests.sessions.service.saved_sessions import SHIPPED, count, folder, restore, save, sql
 from tests.threads.service.slow_replies import Gate, sent, settled, slow_reply
 from tests.world import World, built
 
@@ -42,27 +42,6 @@ async def test_restore_session_loads_messages(talked: World) -> None:
     seen = await talked.view()
     assert [message.content for message in seen.messages] == SAVED
     assert f"{seen.messages[0].timestamp:%Y-%m-%d}" == "2026-02-12"
-
-
-async def test_restoring_twice_gives_no_duplicates(talked: World) -> None:
-    await save(talked)
-    await restore(talked)
-    view, rows = await talked.seen(), await count(talked, "messages")
-    await restore(talked)
-    assert await talked.seen() == view
-    assert await count(talked, "messages") == rows
-    assert await count(talked, "threads") == 1
-
-
-async def test_undo_brings_the_earlier_context_back_exactly(talked: World) -> None:
-    await save(talked)
-    await talked.journal.clear(talked.current.target())
-    await talked.say("Something else")
-    before = await talked.view()
-    await restore(talked)
-    assert await talked.seen() != [message.content for message in before.messages]
-    await undo(talked)
-    assert await talked.view() == before
 
 
 async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
@@ -207,12 +186,6 @@ async def test_a_fork_in_which_nothing_was_said_is_restored_as_itself(world: Wor
     await world.told("/new")
     await world.told("/context restore 2026")
     assert await contexts(world) == {1: [], 2: [1, 2]}
-
-
-async def test_a_closed_fork_is_not_saved(forked: World) -> None:
-    await forked.told("/context undo 1")
-    forked.model.say("A summary.")
-    assert "4 messages" in await forked.told("/context save")
 
 
 # Rows and files from elsewhere

@@ -108,22 +108,7 @@ async def test_the_same_name_on_the_same_day_is_numbered_also_of_two_at_once(tal
     assert (await save(talked)).row.session_id == f"{SHIPPED}-3"
 
 
-async def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_stored(talked: World) -> None:
-    folder(talked).write_text("in the way")
-    with pytest.raises(SessionError, match="Nothing was saved"):
-        await save(talked)
-    assert await count(talked, "sessions") == 0
-
-
 # What is saved
-
-
-async def test_only_what_the_window_and_the_boundary_hold_is_saved(talked: World) -> None:
-    await talked.journal.clear(talked.current.target())
-    await talked.say("Old")
-    talked.clock.advance(timedelta(hours=9))
-    await talked.say("New")
-    assert (await save(talked)).row.message_count == 2
 
 
 async def test_all_threads_are_saved_and_the_active_one_is_named(talked: World) -> None:
@@ -345,12 +330,6 @@ async def test_a_summary_that_failed_is_made_anew_from_everything(talked: World)
     await talked.say("Even more")
     assert (await kept(talked, "All of it.")).row.summary == "All of it."
     assert "Human: Hello" in asked(talked)
-
-
-async def test_of_two_windows_that_fall_silent_at_once_one_saves(talked: World) -> None:
-    both = await asyncio.gather(save_idle(talked), save_idle(talked))
-    assert sorted(saved is None for saved in both) == [False, True]
-    assert len(await listed(talked)) == 1
 
 
 async def test_a_silence_clears_nothing_once_something_was_said_after_what_it_saved(world: World) -> None:

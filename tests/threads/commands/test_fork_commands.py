@@ -64,15 +64,6 @@ async def test_what_is_said_and_done_in_one_thread_does_not_change_the_other(tur
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected"),
-    [("1", TALK[:2]), ("#2", TALK[:2]), ("3", TALK[:4]), ("6", TALK)],
-)
-async def test_a_fork_up_to_a_message_ends_with_its_turn(turns: World, typed: str, expected: list[str]) -> None:
-    await turns.told(f"/thread fork {typed}")
-    assert await turns.seen() == expected
-
-
-@pytest.mark.parametrize(
     ("line", "sentence"),
     [
         ("/thread fork", "There is nothing to fork: nothing is in context here. /thread new opens an empty thread."),

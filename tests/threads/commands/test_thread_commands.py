@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from chorus_cli.context.files import OpenThreads
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from chorus_cli.log.rows import thread_rows
 from chorus_cli.storage.file_lock import hold
 from tests.world import World
 
@@ -47,13 +44,6 @@ async def test_each_persona_counts_its_own_threads(world: World) -> None:
     assert (await world.told("/thread 1")).startswith("Thread #1")
     assert world.current.target().thread_number == 1
     assert world.current.target().thread_id == 3
-
-
-async def test_a_thread_in_which_any_reply_still_arrives_is_running(world: World) -> None:
-    await world.say("From here")
-    await world.say("From another terminal, answered sooner")
-    await world.store.write(lambda log: log.execute("UPDATE messages SET status = 'streaming' WHERE id = 2"))
-    assert (await world.told("/thread")).endswith("running")
 
 
 async def test_another_chat_in_the_same_thread_is_told_once_until_it_leaves_or_the_thread_changes(world: World) -> None:
@@ -147,18 +137,6 @@ async def test_an_open_thread_goes_before_a_closed_one_of_the_same_title(rome: W
     assert await rome.told("/thread rom") == "Thread #4: Rome again"
 
 
-async def test_killing_the_thread_in_focus_moves_to_the_one_last_talked_in(rome: World) -> None:
-    rome.clock.advance(timedelta(minutes=1))
-    await rome.told("/thread 1")
-    await rome.say("And now?")
-    await rome.told("/thread 3")
-    assert (await rome.told("/thread kill 3")).endswith("\n\nThread #1: Ravioli for supper")
-    assert (await rome.told("/thread kill 1")).endswith("\n\nThread #2: Rome")
-    assert (await rome.told("/thread kill 2")).endswith("\n\nThread #4")
-    await rome.current.open(None)
-    assert rome.current.thread_id == 4
-
-
 async def test_all_are_killed_after_a_question(rome: World) -> None:
     question = await rome.asked_back("/thread kill all")
     assert question.text == "Close 3 threads of chorus? Replies are broken off; no message is deleted."
@@ -169,15 +147,11 @@ async def test_all_are_killed_after_a_question(rome: World) -> None:
 
 
 async def test_the_history_of_a_thread_is_printed_whole_also_of_a_closed_one(rome: World) -> None:
+    assert await rome.told("/thread history") == "Nothing was said in thread #3 yet."
     await rome.told("/new")
     await rome.told("/thread kill 2")
     lines = [line.partition("] ")[2] for line in (await rome.told("/thread history 2")).split("\n\n")]
     assert lines == ["Human: When in Rome", "chorus: ok", "[CONTEXT_CLEARED]"]
-    assert await rome.told("/thread history 1") != await rome.told("/thread history 2")
-
-
-async def test_without_a_number_the_history_is_of_this_thread(rome: World) -> None:
-    assert await rome.told("/thread history") == "Nothing was said in thread #3 yet."
     await rome.told("/thread 1")
     assert "Ravioli for\n  supper" in await rome.told("/thread history")
 
@@ -257,15 +231,6 @@ async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_e
     restored = await three.told(f"/context restore {name}")
     assert restored.startswith(f"Restored session {name}: 6 messages in 3 threads in place of the old context.")
     assert three.current.thread_number == 3
-    assert await seen_in_each(three) == EACH
-
-
-async def test_a_restore_opens_threads_again_that_were_closed_since(three: World) -> None:
-    name = (await three.told("/context save Tests")).split()[2].rstrip(":")
-    await three.store.write(thread_rows.close, [2, 3], three.clock.now())
-    await three.told("/thread 1")
-    await three.told(f"/context restore {name}")
-    assert [thread.number for thread in await three.threads.open_threads()] == [1, 2, 3]
     assert await seen_in_each(three) == EACH
 
 

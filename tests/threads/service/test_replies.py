@@ -36,35 +36,6 @@ async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: Wo
         assert len(said) == 1
 
 
-async def test_stopping_one_leaves_the_others(world: World) -> None:
-    here, aside = world.current.target(), await world.threads.new_aside()
-    slow_reply(world, "half")
-    gate = slow_reply(world, "half", " whole")
-    await sent(world, here, "first")
-    other = await sent(world, aside, "second")
-    assert await replies(world).stop(here.thread_id)
-    assert not await replies(world).stop(here.thread_id)
-    assert replies(world).running == (other,)
-    gate.set()
-    await settled(world)
-    assert (await rows(world, here))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
-    assert (await rows(world, aside))[-1] == (Role.ASSISTANT, "half whole", Status.COMPLETE)
-
-
-async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_stored(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first", " reply")
-    await sent(world, here, "first")
-    assert await replies(world).send(here, "second") is None
-    assert await unsent(world) == ["second"]
-    assert [row.content for row in await world.log()] == ["first", ""] or (await world.log())[1].content == "first"
-    gate.set()
-    await settled(world)
-    assert await unsent(world) == []
-    assert [row.content for row in await world.log()] == ["first", "first reply", "second", "ok"]
-    assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
-
-
 async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
     here, aside = world.current.target(), await world.services.threads.new_aside()
     for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
@@ -93,20 +64,6 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
     gate.set()
     await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first"]
-
-
-async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(world: World) -> None:
-    await world.say("first")
-    await world.told("/thread fork")
-    forked = world.current.target()
-    slow_reply(world, "half")
-    await sent(world, forked, "second")
-    await replies(world).send(forked, "third")
-    await world.told("/thread 1")
-    assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
-    assert (replies(world).running, replies(world).waiting_count) == ((), 0)
-    assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
-    assert await unsent(world) == ["third"]
 
 
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
