@@ -68,14 +68,6 @@ def test_a_name_that_is_taken_is_numbered_and_the_file_says_its_own_name(persona
     assert session_files.path_of(personas, "chorus", NAME).read_bytes() == b"somebody else's"
 
 
-def test_rewriting_replaces_the_whole_file(personas: Path) -> None:
-    session_files.create(personas, SESSION)
-    longer = replace(SESSION, summary="More was done.")
-    session_files.write(personas, longer)
-    assert session_files.read(personas, "chorus", NAME) == longer
-    assert leftovers(personas) == []
-
-
 def test_what_a_file_says_of_its_name_and_owner_does_not_count(personas: Path) -> None:
     put(personas, text_of(replace(SESSION, session_id="../../evil", persona="frodo")).encode())
     found = session_files.read(personas, "chorus", NAME)
@@ -237,21 +229,6 @@ def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: Connection, p
     assert created(connection, personas, saving()).session_id == f"{NAME}-2"
     session_files.create(personas, replace(SESSION, session_id=f"{NAME}-3"))
     assert created(connection, personas, saving()).session_id == f"{NAME}-4"
-
-
-def test_a_file_that_is_found_takes_no_known_row_away(connection: Connection, personas: Path) -> None:
-    row = created(connection, personas, saving(through=7))
-    session_rows.adopt(connection, [replace(SESSION, summary="other")])
-    assert session_rows.of(connection, "chorus") == [row]
-
-
-def test_how_far_any_session_reaches(connection: Connection, personas: Path) -> None:
-    assert session_rows.through(connection, "chorus") == 0
-    for through in (9, 4):
-        session_rows.save(connection, personas, saving(through=through))
-    session_rows.adopt(connection, [replace(SESSION, session_id="2026-01-01_found")])
-    assert session_rows.through(connection, "chorus") == 9
-    assert session_rows.through(connection, "frodo") == 0
 
 
 def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(connection: Connection, personas: Path) -> None:

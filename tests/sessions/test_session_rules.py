@@ -255,12 +255,6 @@ def session_of(*messages: MessageContent) -> Session:
 ROWS = [row(1, "Hello"), row(2, "Hi", Role.ASSISTANT, turn=1), row(3, "Bye"), row(4, "Bye!", Role.ASSISTANT, turn=3)]
 
 
-def test_messages_that_are_in_the_log_are_named_by_their_ids_in_the_sessions_order() -> None:
-    session = session_of(*map(content_of, [ROWS[2], ROWS[3], ROWS[0]]))
-    assert known_threads(session, ROWS, {}) == {1: 1}
-    assert members(session, ROWS, {1: 1}, {}) == (3, 4, 1)
-
-
 def test_what_differs_in_role_time_or_content_is_new() -> None:
     message = content_of(ROWS[0])
     others = [
@@ -310,14 +304,6 @@ def test_a_new_message_joins_the_turn_of_a_known_one_and_keeps_everything_else()
     assert added == MessageContent(
         1, Role.TOOL_USE, "", START, 1, preamble="p", tool_calls="[]", tool_call_id="c", model="m"
     )
-
-
-def test_messages_of_an_unknown_turn_leave_it_to_the_log_to_make_one() -> None:
-    foreign = session_of(
-        MessageContent(5, Role.USER, "a", START, 71), MessageContent(5, Role.ASSISTANT, "b", START, 71)
-    )
-    new = [each for each in members(foreign, [], {5: 9}, {}) if isinstance(each, MessageContent)]
-    assert [each.turn_id for each in new] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.context.service.transcript import Selection, readable_thoughts, transcript
-from chorus_cli.framework.command_line import completions
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.models.rules.request import Echo, Span
 from chorus_cli.storage.store import Store
@@ -158,12 +157,6 @@ async def test_the_history_of_a_thread_has_the_line_or_the_thoughts(world: World
     assert entries == [entry.replace("Chorus", "chorus") for entry in await shown(world, with_thoughts=False)]
     entries = entries_of(await world.told(f"/thread history{thread} --thoughts"))
     assert entries == [entry.replace("Chorus", "chorus") for entry in await shown(world, with_thoughts=True)]
-
-
-async def test_the_option_is_offered_after_a_thread(world: World) -> None:
-    for line in ("/thread history --th", "/thread history 1 --th"):
-        found = completions(world.services.registry, world.services, line)
-        assert [each.text.split()[-1] for each in found.candidates] == ["--thoughts"]
 
 
 async def test_a_thought_of_an_import_has_neither_time_nor_tokens(world: World) -> None:

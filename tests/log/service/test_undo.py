@@ -11,9 +11,7 @@ import pytest
 from chorus_cli.core.errors import JournalError, ModelError
 from chorus_cli.framework.replies import Refill, plain
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rows.message_rows import PAGE_ROWS
-from chorus_cli.log.rules.acts import Edit, Retry
-from chorus_cli.log.rules.messages import MessageContent, Role, Status
+from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.models.rules.events import TextDelta, TurnEvent
 from chorus_cli.storage.store import Connection
@@ -96,14 +94,6 @@ async def test_retry_asks_the_same_again_and_undo_brings_the_old_reply_back(worl
     await world.told("/redo")
     await world.say("And then?")
     assert world.asked() == [("user", "Hello"), ("assistant", "third"), ("user", "And then?")]
-
-
-async def test_a_question_that_failed_is_asked_again(world: World) -> None:
-    world.model.enqueue(ModelError("It is down.", status_code=400))
-    assert (await world.say("Hello")).status is Status.FAILED
-    world.model.say("better")
-    assert await retried(world) == "better"
-    assert [content for content in await world.seen() if content] == ["Hello", "better"]
 
 
 async def test_a_retry_that_brings_only_blank_lines_leaves_the_old_reply(world: World) -> None:
@@ -254,16 +244,3 @@ async def test_undo_takes_back_a_message_of_an_earlier_run_without_a_question(ta
     services = replace(talked.services, conversation=of_run(talked.conversation, "a new run"))
     services = replace(services, conversation=replace(services.conversation, began_at=talked.clock.now()))
     assert await replace(talked, services=services).told("/undo") == 'Undone: your message "How are you?" and its reply'
-
-
-async def test_redo_sees_a_message_after_however_many_rows_of_an_operation(talked: World) -> None:
-    await talked.told("/new")
-    await talked.told("/context undo")
-    now, thread_id = talked.clock.now(), talked.current.thread_id
-    await talked.told("/thread new")
-    put_in = tuple(MessageContent(talked.current.thread_id, Role.USER, "Put in", now) for _ in range(PAGE_ROWS + 1))
-    new = NewOperation("chorus", Edit(), now, talked.current.thread_id, members=put_in)
-    await talked.store.write(operation_rows.introduce, new)
-    await talked.say("Said in the other thread")
-    await talked.told(f"/thread {thread_id}")
-    assert (await talked.told("/redo")).startswith("There is nothing to redo.")

@@ -90,15 +90,6 @@ async def test_undo_closes_the_fork_and_goes_back_and_redo_opens_it(turns: World
     assert (await turns.told("/context redo 1")).splitlines()[1] == "Thread #2 is open again, and you are in it."
 
 
-async def test_why_counts_what_left_a_fork_once(turns: World) -> None:
-    await turns.told("/thread fork")
-    await turns.say("More")
-    await turns.told("/new")
-    report = await turns.told("/why")
-    assert "8" in report
-    assert "before the boundary" in report
-
-
 async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:
     turns.clock.advance(timedelta(hours=1))
     await turns.told("/thread fork")

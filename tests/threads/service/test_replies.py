@@ -133,21 +133,6 @@ async def test_a_reply_in_progress_is_not_asked_for_again(world: World) -> None:
     await replies(world).close()
 
 
-async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(world: World) -> None:
-    told: list[str] = []
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    await sent(world, here, "first")
-    await replies(world).send(here, "word " * 200_000)
-    with world.services.notifier.heard_by(told.append, told.append):
-        gate.set()
-        await settled(world)
-    assert "was not answered" in told[-1]
-    assert len(await unsent(world)) == 1
-    assert "Your text is kept; /rescue shows it." in told[-1]
-    assert "word word" in await world.told("/rescue")
-
-
 async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
     told: list[str] = []
     here, aside = world.current.target(), await world.services.threads.new_aside()
@@ -196,6 +181,7 @@ async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World
     assert "in thread #2 was not answered: " in told[-1]
     assert "Your text is kept; /rescue shows it." in told[-1]
     assert [thread.thread.number for thread in await world.services.threads.listed(closed=False)] == [1]
+    assert "word word" in await world.told("/rescue")
 
 
 async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: World) -> None:
