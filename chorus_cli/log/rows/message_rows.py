@@ -56,7 +56,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
             ) from error
         place, state = (id_, persona, thread_id, turn_id), (run, model, token_count, introduced_by, revises)
         thought_of = Thought(*thought[1:]) if thought[0] else None
-        found.append(Message(*place, *said, *state, counts, files, bool(superseded), reply_id, thought_of))
+        found.append(Message._make((*place, *said, *state, counts, files, bool(superseded), reply_id, thought_of)))
     return found
 
 
