@@ -101,10 +101,10 @@ async def test_the_index_is_kept_up_to_date_until_it_is_stopped(store: Store, cl
             if (await store.read(search_index.progress)).is_whole:
                 break
             await asyncio.sleep(0.001)
+    assert (await store.read(search_index.progress)).through == 3
     storage.cancel()
     with suppress(asyncio.CancelledError):
         await storage
-    assert (await store.read(search_index.progress)).through == 3
 
 
 async def test_a_message_is_stored_and_answered_whatever_the_index_is_like(world: World) -> None:

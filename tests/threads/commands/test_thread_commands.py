@@ -95,11 +95,15 @@ async def test_a_thread_is_found_by_number_or_by_the_unique_beginning_of_its_tit
     assert await rome.told(f"/thread {typed}") == answer
 
 
-async def test_a_title_that_another_begins_with_is_found_itself(rome: World) -> None:
-    await rome.told("/thread new Rom")
-    assert await rome.told("/thread rom") == "Thread #4: Rom"
+async def test_a_title_itself_goes_before_its_beginning_and_an_open_thread_before_a_closed_one(rome: World) -> None:
     await rome.told("/thread new 2")
     assert await rome.told("/thread 2") == "Thread #2: Rome"
+    await rome.told("/thread new Rom")
+    assert await rome.told("/thread rom") == "Thread #5: Rom"
+    await rome.told("/thread kill 5")
+    await rome.told("/thread kill 2")
+    await rome.told("/thread new Rome again")
+    assert await rome.told("/thread rom") == "Thread #6: Rome again"
 
 
 @pytest.mark.parametrize(
@@ -129,12 +133,6 @@ async def test_a_killed_thread_is_no_longer_listed_and_can_be_opened_again(rome:
     assert await rome.told("/thread kill 2") == "Thread #2 is closed already. /thread 2 opens it again."
     assert await rome.told("/thread rome") == "Thread #2 is open again.\n\nThread #2: Rome"
     assert await rome.seen() == ["When in Rome", "ok"]
-
-
-async def test_an_open_thread_goes_before_a_closed_one_of_the_same_title(rome: World) -> None:
-    await rome.told("/thread kill 2")
-    await rome.told("/thread new Rome again")
-    assert await rome.told("/thread rom") == "Thread #4: Rome again"
 
 
 async def test_all_are_killed_after_a_question(rome: World) -> None:
