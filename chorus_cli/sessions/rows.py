@@ -139,7 +139,12 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
     else:
         session_files.write(personas, session)
     row = row_of(session, saving.trigger, saving.through_message_id)
-    _insert(connection, "INSERT OR REPLACE", row)
+    values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
+    path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
+    connection.execute(
+        f"INSERT OR REPLACE INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*values, path),
+    )
     if saving.trigger == IDLE:
         known = f"{saving.operation_id} {saving.summarized_through} {row.session_id}"
         meta_rows.store(connection, _idle_key(row.persona), known)
@@ -150,20 +155,6 @@ def forget(connection: sqlite3.Connection, persona: str) -> None:
     """Delete the rows of an earlier persona of the same folder; its files are gone with it."""
     connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
     connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))
-
-
-def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
-    """Store rows for sessions that have only a file."""
-    for session in sessions:
-        _insert(connection, "INSERT OR IGNORE", row_of(session))
-
-
-def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
-    values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
-    path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
-    connection.execute(
-        f"{verb} INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, path)
-    )
 
 
 def _idle_key(persona: str) -> str:

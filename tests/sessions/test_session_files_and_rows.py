@@ -215,17 +215,19 @@ async def test_saving_at_the_same_moment_gives_everybody_a_name_of_their_own(per
         assert session_files.read(personas, "chorus", row.session_id).description == row.description
 
 
-def test_list_sessions_ordered_by_timestamp_desc(connection: Connection) -> None:
+def test_list_sessions_ordered_by_timestamp_desc(connection: Connection, personas: Path) -> None:
     names = [f"2026-02-12_{letter}" for letter in "abc"]
     for days, name in zip((2, 3, 1), names, strict=True):
-        session_rows.adopt(connection, [replace(SESSION, session_id=name, timestamp=START + timedelta(days=days))])
+        session = replace(SESSION, session_id=name, timestamp=START + timedelta(days=days))
+        created(connection, personas, saving()._replace(session=session))
     found = [row.session_id for row in session_rows.of(connection, "chorus")]
     assert found == [names[1], names[0], names[2]]
     assert session_rows.of(connection, "frodo") == []
 
 
 def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: Connection, personas: Path) -> None:
-    session_rows.adopt(connection, [SESSION])
+    created(connection, personas, saving())
+    session_files.path_of(personas, "chorus", NAME).unlink()
     assert created(connection, personas, saving()).session_id == f"{NAME}-2"
     session_files.create(personas, replace(SESSION, session_id=f"{NAME}-3"))
     assert created(connection, personas, saving()).session_id == f"{NAME}-4"
@@ -255,38 +257,27 @@ def test_the_idle_session_is_the_newest_that_was_saved_by_itself(connection: Con
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
 
 
-@pytest.mark.parametrize("act", [Clear(), Edit(), Restore()])
-def test_a_boundary_ends_the_idle_session(connection: Connection, personas: Path, act: Act) -> None:
-    before = do(connection, act)
+@pytest.mark.parametrize(
+    "act", [Clear(), Edit(), Restore(), Undo(Subject(operation_id=1)), Redo(Subject(operation_id=1))]
+)
+def test_a_boundary_or_taking_one_back_ends_the_idle_session(connection: Connection, personas: Path, act: Act) -> None:
+    do(connection, Clear())
+    before = do(connection, Window(8, 24))
     idle = created(connection, personas, saving(IDLE, operation=before))
-    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, act, persona="frodo")
-    do(connection, Window(8, 24))
-    do(connection, Retry())
+    for other in (Window(24, 8), Retry(), Undo(Subject(operation_id=before)), Redo(Subject(operation_id=before))):
+        do(connection, other)
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, act)
     assert session_rows.idle_session(connection, "chorus") is None
 
 
-@pytest.mark.parametrize("kind", [Undo, Redo])
-def test_taking_a_boundary_back_ends_the_idle_session_too(
-    connection: Connection, personas: Path, kind: type[Undo | Redo]
+def test_a_row_with_another_name_is_no_session_and_one_without_a_time_a_sentence(
+    connection: Connection, personas: Path
 ) -> None:
-    boundary, window = do(connection, Clear()), do(connection, Window(8, 24))
-    idle = created(connection, personas, saving(IDLE, operation=window))
-    do(connection, kind(Subject(operation_id=window)))
-    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
-    do(connection, kind(Subject(operation_id=boundary)))
-    assert session_rows.idle_session(connection, "chorus") is None
-
-
-def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(connection: Connection) -> None:
-    session_rows.adopt(connection, [SESSION])
+    created(connection, personas, saving())
     connection.execute("UPDATE sessions SET timestamp = '2026-02-31T00:00:00Z'")
     with pytest.raises(DatabaseDamagedError, match=f"the session {NAME} of chorus cannot be read"):
         session_rows.of(connection, "chorus")
-
-
-def test_a_row_whose_name_could_lead_elsewhere_is_no_session(connection: Connection) -> None:
-    session_rows.adopt(connection, [replace(SESSION, session_id="../../evil")])
+    connection.execute("UPDATE sessions SET session_id = '../../evil'")
     assert session_rows.of(connection, "chorus") == []

@@ -237,24 +237,17 @@ class Sessions:
         return Saved(row, copy.running, summary.problem, session.spoken_threads) if row else None
 
     async def listing(self, persona: str) -> Listing:
-        """Return the sessions of a persona; files that were added by hand get a row."""
+        """Return the sessions of a persona, also those of files that were added by hand and have no row."""
         rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
-        unknown = sorted(files - {row.session_id for row in rows})
-        found: list[Session] = []
-        problems: list[str] = []
-        for name in unknown:
+        problems = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
+        for name in sorted(files - {row.session_id for row in rows}):
             try:
-                found.append(await asyncio.to_thread(session_files.read, self.personas.folder, persona, name))
+                found = await asyncio.to_thread(session_files.read, self.personas.folder, persona, name)
+                rows.append(session_rows.row_of(found))
             except SessionError as error:
                 problems.append(str(error))
-        # The list is shown even if the database is busy.
-        with suppress(StorageError):
-            if found:
-                await self.context.store.write(session_rows.adopt, found)
-        known = sorted([*rows, *map(session_rows.row_of, found)], key=lambda row: row.timestamp, reverse=True)
-        gone = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
-        return Listing(tuple(known), (*gone, *problems))
+        return Listing(tuple(sorted(rows, key=lambda row: row.timestamp, reverse=True)), tuple(problems))
 
     async def load(self, persona: str, typed: str) -> Session:
         """Return the session of the persona with that name, or with a name that begins so."""
