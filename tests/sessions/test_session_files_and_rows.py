@@ -272,9 +272,7 @@ def test_a_boundary_or_taking_one_back_ends_the_idle_session(connection: Connect
     assert session_rows.idle_session(connection, "chorus") is None
 
 
-def test_a_row_with_another_name_is_no_session_and_one_without_a_time_a_sentence(
-    connection: Connection, personas: Path
-) -> None:
+def test_a_row_whose_name_could_lead_elsewhere_is_no_session(connection: Connection, personas: Path) -> None:
     created(connection, personas, saving())
     connection.execute("UPDATE sessions SET timestamp = '2026-02-31T00:00:00Z'")
     with pytest.raises(DatabaseDamagedError, match=f"the session {NAME} of chorus cannot be read"):

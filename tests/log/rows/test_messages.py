@@ -292,7 +292,7 @@ def test_nothing_is_newest_in_an_empty_log(connection: sqlite3.Connection) -> No
     assert operation_rows.last_spoken_at(connection, 1) is None
 
 
-def test_the_newest_turn_is_the_one_opened_last_in_its_thread(connection: sqlite3.Connection) -> None:
+def test_a_clock_set_back_makes_no_older_turn_the_newest(connection: sqlite3.Connection) -> None:
     for hours, thread in ((0, 1), (0, 2), (2, 1), (2, 2)):
         opened = ask(connection, thread=thread, at=START - timedelta(hours=hours))
     connection.execute(
