@@ -28,10 +28,7 @@ _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, and the time from which on to search.
-
-    ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
-    """
+    """The words of a search, its earliest time, and the ``doubt`` if words after ``since`` are not a time."""
 
     words: str
     since: datetime | None = None

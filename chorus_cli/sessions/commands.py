@@ -76,19 +76,16 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
         /context save auth refactor, don't lose this
     """
     await services.current.settle()
-    return Text(saved_text(await services.sessions.save(services.current.target(), description)))
-
-
-def saved_text(saved: Saved) -> str:
-    """Report a saved session with its summary; of one that was stopped, the problem says all."""
+    saved = await services.sessions.save(services.current.target(), description)
     row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
     lines = [
         f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
+        # Where the summary was stopped, the problem says all.
         "" if row.summary == STOPPED else row.summary,
         saved.problem,
         f"Not saved: {counted(saved.in_progress, 'reply', 'replies')} still in progress." if saved.in_progress else "",
     ]
-    return "\n".join(line for line in lines if line)
+    return Text("\n".join(line for line in lines if line))
 
 
 def _in_threads(messages: int, threads: int) -> str:

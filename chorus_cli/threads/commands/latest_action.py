@@ -42,10 +42,9 @@ async def undo(services: Services) -> Reply:
         /undo
     """
     target = services.current.target()
-    attached = services.replies.attached_in(target.thread_id)
     if unsent := await services.replies.take_back(target.thread_id):
-        services.attachments.give_back(attached)
-        return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
+        services.attachments.give_back(unsent.attachments)
+        return Refill(f"Not sent: {shortened(unsent.text)}", typed_line(unsent.text))
     try:
         newest = await services.journal.newest(target)
     except JournalError as error:

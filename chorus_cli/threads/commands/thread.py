@@ -30,10 +30,10 @@ _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
 
 
-def _with_closed(text: str, _now: datetime) -> bool:
+def _with_closed(text: str, _now: datetime) -> str:
     if text.casefold() != _ALL:
         raise CommandError(f'/thread list takes only "{_ALL}", not {quoted(text)}.')
-    return True
+    return text
 
 
 def _every(services: Services, text: str) -> Sequence[Candidate]:
@@ -82,7 +82,7 @@ NEW_TITLE = replace(
 
 
 @GROUP.command("", "list")
-async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
+async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table:
     """List the persona's open threads, the current one marked; /thread list all also those closed, of many the newest.
 
     A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
@@ -93,7 +93,7 @@ async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> T
         /thread list all
     """
     here = services.current.thread_id
-    listed = await services.threads.listed(closed=closed)
+    listed = await services.threads.listed(closed=bool(closed))
     rows = [_row(each, here=each.thread.id == here) for each in listed]
     values = [
         {**each.thread._asdict(), **each._asdict(), "thread": each.thread.number, "current": each.thread.id == here}
@@ -269,11 +269,9 @@ async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
     are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
     kept = f"{counted(waiting, 'message')} that waited there {are}."
-    lines = [_closing(threads), kept if waiting else "", elsewhere]
-    done = Text("\n".join(filter(None, lines)))
-    return (
-        Report((done, *(await _arrived(services)).parts)) if services.current.thread_id != before else Report((done,))
-    )
+    done = Text("\n".join(filter(None, (_closing(threads), kept if waiting else "", elsewhere))))
+    arrived = (await _arrived(services)).parts if services.current.thread_id != before else ()
+    return Report((done, *arrived))
 
 
 def _closing(threads: Sequence[Thread]) -> str:

@@ -50,7 +50,6 @@ class ListedThread(NamedTuple):
 class History(NamedTuple):
     """All messages of a thread, the effective boundaries between them, and thoughts by the ids of their replies."""
 
-    thread: Thread
     entries: tuple[Message | Operation, ...]
     marks: LogMarks
     thoughts: Mapping[int, Thoughts]
@@ -94,11 +93,7 @@ class Threads:
         return await self.context.store.read(self._read, target, threads, waiting, now)
 
     async def found(self, typed: str) -> Thread:
-        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
-
-        Raises:
-            ThreadError: there is none, or several titles begin so.
-        """
+        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one."""
         threads = await self.all()
         number = core_threads.number_in(typed)
         by_number = [thread for thread in threads if thread.number == number]
@@ -144,7 +139,7 @@ class Threads:
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
-        return History(thread, entries, log_marks(operations), thoughts)
+        return History(entries, log_marks(operations), thoughts)
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""

@@ -10,8 +10,8 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
-from tests.log.service.test_damaged_index import damage, integrity
 from tests.memory.service.remembered import Remembering
+from tests.recall.test_search import damage, integrity
 
 TOLD = ["The index of the memory was damaged and is made again; no memory item is concerned."]
 

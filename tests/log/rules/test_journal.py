@@ -1,14 +1,18 @@
-"""The journal: which operations count, what undo takes back next, and what redo puts back."""
+"""Acts and the journal: their words and rows, and what redo takes; `test_view_stateful` has a naive model of both."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chorus_cli.log.rules.acts import ACTS, Fold, Reversal, Subject, Window
-from chorus_cli.log.rules.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
-from chorus_cli.log.rules.log_acts import Act
+from chorus_cli.log.rules.journal import fold_is_undone, redoable
+from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.messages import expanded, runs
 from chorus_cli.log.rules.operations import Operation
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
@@ -54,63 +58,6 @@ def number(operation: Operation | None) -> int | None:
 @pytest.mark.parametrize(
     ("story", "expected"),
     [
-        ("", []),
-        ("clear window retry compact", [1, 2, 3, 4]),
-        ("clear undo:1", []),
-        ("clear undo:1 redo:1", [1]),
-        ("clear undo:1 redo:1 undo:1", []),
-        ("clear clear undo:1", [2]),
-        ("clear edit undo:2 undo:1 redo:1", [1]),
-        ("clear undo:t1", [1]),
-    ],
-)
-def test_an_operation_counts_unless_its_newest_word_is_an_undo(story: str, expected: list[int]) -> None:
-    assert [operation.id for operation in effective(journal(story))] == expected
-    assert [operation.id for operation in effective(journal(story)[::-1])] == expected
-
-
-@pytest.mark.parametrize(
-    ("story", "expected"),
-    [
-        ("", None),
-        ("window compact* flash* retry", None),
-        ("clear", 1),
-        ("clear edit restore", 3),
-        ("clear edit restore undo:3", 2),
-        ("clear edit restore undo:3 undo:2", 1),
-        ("clear edit undo:1", 2),
-        ("clear edit undo:2 undo:1", None),
-        ("clear edit undo:2 redo:2", 2),
-        ("clear window", 1),
-    ],
-)
-def test_the_base_is_the_newest_boundary_that_counts(story: str, expected: int | None) -> None:
-    assert number(boundary(journal(story))) == expected
-
-
-@pytest.mark.parametrize(
-    ("story", "expected"),
-    [
-        ("", None),
-        ("clear", 1),
-        ("clear window", 2),
-        ("clear window undo:2", 1),
-        ("clear window undo:2 undo:1", None),
-        ("clear window undo:2 redo:2", 2),
-        ("clear window undo:1", 2),
-        ("compact* flash*", None),
-        ("clear compact* flash*", 1),
-        ("clear compact flash*", 2),
-        ("retry undo:t7", 1),
-    ],
-)
-def test_undo_takes_back_the_newest_that_counts_and_was_made_by_hand(story: str, expected: int | None) -> None:
-    assert number(undoable(journal(story))) == expected
-
-
-@pytest.mark.parametrize(
-    ("story", "expected"),
-    [
         ("", None),
         ("clear", None),
         ("clear undo:1", 2),
@@ -138,13 +85,6 @@ def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, ex
     assert number(redoable(journal(story), newest_turn(story))) == expected
 
 
-def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_is_read() -> None:
-    story = journal("clear undo:1 redo:1 undo:t1 clear undo:5")
-    for operations in (story, story[::-1]):
-        newest = {subject: word.id for subject, word in latest_reversals(operations).items()}
-        assert newest == {Subject(operation_id=1): 3, Subject(turn_id=1): 4, Subject(operation_id=5): 6}
-
-
 @pytest.mark.parametrize(
     ("story", "undone"),
     [
@@ -161,3 +101,67 @@ def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_i
 )
 def test_a_fold_is_undone_while_the_newest_of_them_is(story: str, *, undone: bool) -> None:
     assert fold_is_undone(journal(story)) is undone
+
+
+HIDDEN, VISIBLE = ItemState(visible=False), ItemState(visible=True)
+ONE = (ItemChange(12, HIDDEN, VISIBLE),)
+TWO = (*ONE, ItemChange(13, HIDDEN, VISIBLE))
+
+WORDS: list[tuple[MemoryAct, str]] = [
+    (MemoryChange("add", ONE, "call the plumber"), 'remembered #12 "call the plumber"'),
+    (MemoryChange("forget", ONE, "call"), 'forgot #12 "call"'),
+    (MemoryChange("edit", ONE, "call"), 'edited #12 "call"'),
+    (MemoryChange("pin", ONE, "call"), 'pinned #12 "call"'),
+    (MemoryChange("unpin", ONE, "call"), 'unpinned #12 "call"'),
+    (MemoryChange("add", ONE), "remembered #12 (a purged text)"),
+    (MemoryChange("import", TWO, "prd.md"), "imported 2 memory items from prd.md"),
+    (MemoryChange("capture", TWO, "message #7"), "captured 2 memory items from message #7"),
+    (MemoryChange("restore", TWO, "checkpoint 3"), "restored 2 memory items from checkpoint 3"),
+    (Flash(3, (12, 13)), "flash save, 2 memory items archived"),
+    (Flash(3), "flash save"),
+]
+
+
+@pytest.mark.parametrize(("act", "words"), WORDS)
+def test_an_act_names_itself_and_is_read_back_from_its_row(act: MemoryAct, words: str) -> None:
+    assert act.describe() == words
+    row = json.loads(json.dumps(act.detail()))
+    assert ACTS[act.kind].from_detail(row, ()) == act
+    assert act.inverse.inverse == act
+    assert not act.breaks_prefix
+    assert not act.changes_messages
+
+
+def test_the_inverse_changes_every_item_back() -> None:
+    change = ItemChange(12, ItemState(content="old"), ItemState(content="new"))
+    assert MemoryChange("edit", (change,)).inverse.changes == (
+        ItemChange(12, ItemState(content="new"), ItemState(content="old")),
+    )
+    assert Flash(3, (12,)).inverse.changes == (ItemChange(12, ItemState(archived=True), ItemState(archived=False)),)
+
+
+@pytest.mark.parametrize(
+    ("concerned", "agrees"),
+    [
+        (ItemState(), True),
+        (ItemState(visible=True, content="a"), True),
+        (ItemState(visible=False), False),
+        (ItemState(content="b"), False),
+    ],
+)
+def test_a_state_agrees_with_the_present_one_as_far_as_it_goes(concerned: ItemState, *, agrees: bool) -> None:
+    present = ItemState(visible=True, archived=False, pinned=False, item_type="TASK", content="a")
+    assert concerned.agrees_with(present) is agrees
+    assert concerned.agrees_with(concerned.over(present))
+
+
+@pytest.mark.parametrize(
+    ("ids", "written"), [((), ()), ((1, 2, 5, 6), ((1, 2), (5, 6))), ((3, 2, 1), ((3, 3), (2, 2), (1, 1)))]
+)
+def test_neighbours_are_one_run(ids: tuple[int, ...], written: tuple[tuple[int, int], ...]) -> None:
+    assert runs(ids) == written
+
+
+@given(st.lists(st.integers(1, 40), max_size=60))
+def test_they_come_back_in_their_order(ids: list[int]) -> None:
+    assert expanded(runs(ids)) == tuple(ids)

@@ -1,8 +1,10 @@
-"""The journal's rows: stored and read back, and read no further back than the base."""
+"""The rows of operations: stored, counted for each persona, and read no further back than the boundary."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,13 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.context.rows.thread_views import thread_at_work
+from chorus_cli.core.errors import ThreadError
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reversal, since_boundary
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Act, Flash, MemoryChange, Unreadable
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.storage.migrations import STEPS, migrate
 from tests.amount import examples
 from tests.fakes import START
 from tests.storage.database import database
@@ -41,16 +46,11 @@ def undo(connection: sqlite3.Connection, operation_id: int, kind: type[Undo | Re
     return introduce(connection, NewOperation("frodo", kind(Subject(operation_id=operation_id)), START))
 
 
-def numbers(operations: list[Operation]) -> list[int]:
+def ids_of(operations: list[Operation]) -> list[int]:
     return [operation.id for operation in operations]
 
 
 # Storing
-
-
-def test_a_clear_is_a_row_that_names_the_newest_message(connection: sqlite3.Connection) -> None:
-    newest = say(connection)
-    assert clear(connection) == Operation(1, Clear(), None, newest, START)
 
 
 def test_clear_advances_last_clear_time(connection: sqlite3.Connection) -> None:
@@ -74,6 +74,7 @@ def test_clear_does_not_delete_messages_from_db(connection: sqlite3.Connection) 
 @pytest.mark.parametrize(
     ("act", "after"),
     [
+        (Clear(), None),
         (Edit((2, 1, 3)), 2),
         (Restore((4,)), None),
         (Retry(frozenset({2, 4})), None),
@@ -100,10 +101,6 @@ def test_every_operation_comes_back_as_it_was_stored(
     assert all_of(connection, "frodo", 1) == [stored]
 
 
-def test_an_operation_before_anything_was_said_comes_after_nothing(connection: sqlite3.Connection) -> None:
-    assert clear(connection).after_message_id == 0
-
-
 def test_members_must_be_messages_of_the_log(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     say(connection)
@@ -127,34 +124,28 @@ def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection:
     for persona, thread in [("frodo", None), ("frodo", 1), ("frodo", 2), ("sam", None), ("sam", 1)]:
         introduce(connection, NewOperation(persona, Fold(), START, thread))
     for read in (all_of, since_boundary):
-        assert numbers(read(connection, "frodo", 1)) == [1, 2]
-        assert numbers(read(connection, "frodo", 2)) == [1, 3]
-        assert numbers(read(connection, "sam", 3)) == [4]
+        assert ids_of(read(connection, "frodo", 1)) == [1, 2]
+        assert ids_of(read(connection, "frodo", 2)) == [1, 3]
+        assert ids_of(read(connection, "sam", 3)) == [4]
 
 
 def test_reading_stops_at_the_newest_boundary_that_counts(connection: sqlite3.Connection) -> None:
     for _ in range(3):
-        clear(connection)
-    assert numbers(since_boundary(connection, "frodo", 1)) == [3]
+        assert clear(connection).after_message_id == 0
+    assert ids_of(since_boundary(connection, "frodo", 1)) == [3]
     undo(connection, 3)
-    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3, 4]
+    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3, 4]
     undo(connection, 3, Redo)
-    assert numbers(since_boundary(connection, "frodo", 1)) == [3, 4, 5]
+    assert ids_of(since_boundary(connection, "frodo", 1)) == [3, 4, 5]
     undo(connection, 3)
-    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
-
-
-def test_everything_is_read_where_no_boundary_counts(connection: sqlite3.Connection) -> None:
-    clear(connection)
-    undo(connection, 1)
-    assert numbers(since_boundary(connection, "frodo", 1)) == [1, 2]
+    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
 
 
 def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
     clear(connection)
     clear(connection)
     introduce(connection, NewOperation("frodo", Undo(Subject(turn_id=2)), START, 1))
-    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3]
+    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3]
 
 
 Deed = tuple[Act | type[Undo | Redo], int | None, int]
@@ -198,15 +189,7 @@ def test_operations_on_the_memory_are_parsed_neither_for_a_context_nor_for_a_rev
     introduce(connection, NewOperation("frodo", MemoryChange("capture"), START))
     connection.execute("UPDATE operations SET detail = 'not JSON' WHERE kind = 'memory'")
     reversal = introduce_reversal(connection, NewOperation("frodo", Undo(Subject(window.id)), START, 1))
-    assert numbers(since_boundary(connection, "frodo", 1)) == [window.id, reversal.id]
-
-
-def test_only_boundaries_have_members(connection: sqlite3.Connection) -> None:
-    say(connection)
-    for act in (*BY_THEMSELVES, Undo(Subject(1)), Redo(Subject(1))):
-        introduce(connection, NewOperation("frodo", act, START, members=(2, 1)))
-    with_members = {found.act.kind for found in all_of(connection, "frodo", 1) if found.members == (2, 1)}
-    assert with_members == {Edit.kind, Restore.kind}
+    assert ids_of(since_boundary(connection, "frodo", 1)) == [window.id, reversal.id]
 
 
 # Damage
@@ -238,3 +221,111 @@ def test_an_operation_that_makes_no_sense_changes_nothing_and_is_named(
         assert journal.boundary(operations) is None
         told = "Operation 1 of the journal cannot be read and is passed over; chorus doctor mends it."
         assert journal.unread_notice(operations) == told
+
+
+TABLES = ("threads", "operations")
+PERSONAS = st.sampled_from(["frodo", "sam", "x"])
+HAND_WRITTEN_IDS = st.integers(-2, 12)
+MESSAGE = "INSERT INTO messages(persona, thread_id, role, timestamp) VALUES (?, ?, 'user', '2026-02-12T14:30:00Z')"
+STEP = st.one_of(
+    st.tuples(st.just("open"), PERSONAS),
+    st.tuples(st.just("clear"), PERSONAS),
+    st.tuples(st.just("INSERT INTO threads(persona) VALUES (?)"), PERSONAS),
+    st.tuples(st.just("INSERT OR IGNORE INTO threads(persona, id) VALUES (?, ?)"), PERSONAS, HAND_WRITTEN_IDS),
+    st.tuples(st.just("INSERT INTO operations(persona, kind) VALUES (?, 'retry')"), PERSONAS),
+    st.tuples(st.just(MESSAGE), PERSONAS, HAND_WRITTEN_IDS),
+)
+
+
+def done(connection: sqlite3.Connection, step: tuple[str | int, ...]) -> None:
+    match step:
+        case ("open", str(persona)):
+            thread_rows.new(connection, persona, "", START)
+        case ("clear", str(persona)):
+            operation_rows.introduce(connection, NewOperation(persona, Clear(), START))
+        case (str(statement), *values):
+            connection.execute(statement, values)
+
+
+def numbers(connection: sqlite3.Connection, table: str) -> dict[str, list[int]]:
+    """Return the numbers of each persona's rows, in the order in which the rows were put in."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for persona, number in connection.execute(f"SELECT persona, number FROM {table} ORDER BY number"):  # noqa: S608 - names of this file
+        found[persona].append(number)
+    return found
+
+
+@given(st.lists(STEP, max_size=30))
+def test_the_rows_of_each_persona_are_counted_from_one(steps: list[tuple[str | int, ...]]) -> None:
+    with closing(database()) as connection:
+        for step in steps:
+            done(connection, step)
+        for table in TABLES:
+            assert all(counted == list(range(1, len(counted) + 1)) for counted in numbers(connection, table).values())
+        unopened = "SELECT COUNT(*) FROM messages WHERE thread_id NOT IN (SELECT id FROM threads)"
+        assert connection.execute(unopened).fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("table", "insert"),
+    [
+        ("threads", "INSERT INTO threads(persona) VALUES ('x')"),
+        ("operations", "INSERT INTO operations(persona, kind) VALUES ('x', '')"),
+    ],
+)
+def test_the_number_of_a_deleted_row_is_not_given_again(
+    connection: sqlite3.Connection, table: str, insert: str
+) -> None:
+    connection.execute(insert)
+    connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of this file
+    connection.execute(insert)
+    assert numbers(connection, table) == {"x": [2]}
+
+
+def test_no_two_threads_of_a_persona_have_one_number(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO threads(persona) VALUES ('x')")
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        connection.execute("INSERT INTO threads(persona, number) VALUES ('x', 1)")
+
+
+def test_a_row_put_in_with_plain_sql_opens_its_thread(connection: sqlite3.Connection) -> None:
+    thread_rows.new(connection, "frodo", "", START)
+    for thread_id in (7, 7, 4):
+        connection.execute(MESSAGE, ("sam", thread_id))
+    assert thread_rows.numbers(connection, "sam") == {7: 1, 4: 2}
+    assert [each.messages for each in thread_lists.all_threads(connection, "sam")] == [1, 2]
+    assert thread_rows.numbered(connection, "sam", 2) == (4, 2)
+    with pytest.raises(ThreadError, match=r"There is no thread #7 here\."):
+        thread_rows.numbered(connection, "sam", 7)
+
+
+def test_old_rows_are_counted_in_the_order_of_their_ids() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, STEPS[:3])
+        for persona in ("sam", "frodo", "sam", "frodo"):
+            connection.execute("INSERT INTO threads(persona) VALUES (?)", (persona,))
+            connection.execute("INSERT INTO operations(persona, kind) VALUES (?, 'clear')", (persona,))
+        connection.execute("DELETE FROM threads WHERE id = 2")
+        # One thread was opened; one was only named by rows, those of two personas.
+        for persona, thread_id in (("sam", 1), ("frodo", 9), ("sam", 9)):
+            connection.execute(MESSAGE, (persona, thread_id))
+        migrate(connection)
+        assert thread_rows.numbers(connection, "sam") == {1: 1, 3: 2}
+        assert thread_rows.numbers(connection, "frodo") == {4: 1, 9: 2}
+        assert [(each.id, each.number) for each in operation_rows.all_of(connection, "frodo", None)] == [(2, 1), (4, 2)]
+        assert thread_rows.new(connection, "frodo", "", START).number == 3
+        assert operation_rows.introduce(connection, NewOperation("frodo", Clear(), START)).number == 3
+
+
+def test_a_thread_without_a_title_has_one_name_even_if_two_messages_have_one_time() -> None:
+    with closing(database()) as connection:
+        for id_, said in ((9, "second"), (3, "first")):
+            connection.execute(
+                "INSERT INTO messages(id, persona, thread_id, role, content, timestamp) "
+                "VALUES (?, 'frodo', 7, 'user', ?, '2026-02-12T14:30:00Z')",
+                (id_, said),
+            )
+        [thread] = thread_lists.all_threads(connection, "frodo")
+        assert (thread.number, thread.name) == thread_rows.number_and_name(connection, 7) == (1, "first")
+        beginning = thread_at_work(connection, 7, "a question", START)
+        assert (beginning.number, beginning.title) == (1, "first")

@@ -1,28 +1,104 @@
-"""Thoughts of models in what the log shows: a line before the reply, and all of them on request."""
+"""Thoughts of models stay in the log: where they are shown, and that nobody else is sent them."""
 
 from __future__ import annotations
 
 import io
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.context.service.transcript import Selection, readable_thoughts, transcript
-from chorus_cli.framework.command_line import completions
 from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.models.rules.request import Echo, Span
+from chorus_cli.storage.store import Store
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
+from tests.fakes import FakeClock, ScriptedModel
 from tests.log.service.thinking_talk import measure, parts_of, think
-from tests.turns.service.tool_talk import TOOLS, call
+from tests.stores.service.canary_talk import holding
+from tests.turns.service.tool_talk import TOOLS, call, calls, events_of, results
 from tests.world import Tools, World, built
 
-if TYPE_CHECKING:
-    from pathlib import Path
+WORD = "xylograph"
+CODE = f"```py\nfirst = '{WORD}'\nsecond = 2\nthird = 3\n```"
 
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
+
+@pytest.fixture
+async def thinker(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    """A thinker in which a model has thought of a word, and is sent its thoughts for ever."""
+    model.echo = Echo(Span.EVER, calls_only=False)
+    thinker = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    think(thinker, f"Of the {WORD}:\n{CODE}", "A woodcut.", parts=parts_of(f"Of the {WORD}"))
+    await thinker.say("What is it?")
+    return thinker
+
+
+def is_told(thinker: World) -> bool:
+    """Return whether the newest request of all has the word."""
+    return WORD in repr(thinker.model.requests[-1])
+
+
+async def test_the_model_that_thought_sees_its_thoughts_and_another_one_does_not(thinker: World) -> None:
+    await thinker.say("Go on")
+    assert is_told(thinker)
+    await thinker.told("/model openai/gpt-5.4-mini")
+    await thinker.say("Who are you?")
+    assert "A woodcut." in repr(thinker.model.requests[-1])
+    assert not is_told(thinker)
+
+
+async def test_neither_a_search_in_the_log_nor_a_look_at_another_thread_tells_a_model(thinker: World) -> None:
+    await thinker.told("/thread new")
+    calls(thinker, call("read_thread", {"id": 1}), call("search_history", {"query": "woodcut"}, "c2"))
+    await events_of(thinker, "What was there?")
+    assert all("woodcut" in result and WORD not in result for result in results(thinker))
+    calls(thinker, call("search_history", {"query": WORD}))
+    await events_of(thinker, "And that?")
+    assert results(thinker)[-1].startswith("No message contains all of these words.")
+
+
+@pytest.mark.parametrize("line", ["/context compact", "/context save about it"])
+async def test_a_summary_is_not_made_of_thoughts(thinker: World, line: str) -> None:
+    for text in ("Go on", "Is it old?"):
+        await thinker.say(text)
+    asked = len(thinker.model.requests)
+    thinker.model.say("They speak of prints.")
+    await thinker.told(line)
+    assert [WORD in repr(request) for request in thinker.model.requests[asked:]] == [False]
+    assert "A woodcut." in repr(thinker.model.requests[-1])
+    assert holding(thinker.folder, WORD) == ["chorus.db"]
+
+
+async def test_the_code_in_a_thought_is_not_remembered(thinker: World) -> None:
+    assert "#1" not in await thinker.told("/memory list")
+    thinker.model.say(CODE)
+    await thinker.say("Show it")
+    assert "#1" in await thinker.told("/memory list")
+
+
+async def test_a_reworded_reply_has_no_thoughts_and_its_model_is_not_sent_those_of_the_old_one(thinker: World) -> None:
+    def reword(path: Path) -> None:
+        path.write_text(path.read_text(encoding="utf-8").replace("A woodcut.", "A print."), encoding="utf-8")
+
+    thinker.editor.enqueue(reword)
+    await thinker.told("/context edit")
+    await thinker.say("Go on")
+    assert ("assistant", "A print.") in thinker.asked()
+    assert not is_told(thinker)
+    query = (
+        "SELECT content, reasoning, thought_parts, thought_seconds, thought_tokens FROM messages "
+        "WHERE content IN ('A woodcut.', 'A print.') ORDER BY id"
+    )
+    rows = await thinker.store.read(lambda connection: connection.execute(query).fetchall())
+    assert [[value is None for value in row] for row in rows] == [[False] * 5, [False, *[True] * 4]]
+    assert "[thought for" not in (await thinker.told("/thread history")).partition("A print.")[2]
+    await thinker.told("/undo")
+    await thinker.told("/undo")
+    await thinker.say("Go on")
+    assert is_told(thinker)
+
 
 LINE = "[thought for 12 s, 640 tokens]"
 
@@ -81,12 +157,6 @@ async def test_the_history_of_a_thread_has_the_line_or_the_thoughts(world: World
     assert entries == [entry.replace("Chorus", "chorus") for entry in await shown(world, with_thoughts=False)]
     entries = entries_of(await world.told(f"/thread history{thread} --thoughts"))
     assert entries == [entry.replace("Chorus", "chorus") for entry in await shown(world, with_thoughts=True)]
-
-
-async def test_the_option_is_offered_after_a_thread(world: World) -> None:
-    for line in ("/thread history --th", "/thread history 1 --th"):
-        found = completions(world.services.registry, world.services, line)
-        assert [each.text.split()[-1] for each in found.candidates] == ["--thoughts"]
 
 
 async def test_a_thought_of_an_import_has_neither_time_nor_tokens(world: World) -> None:

@@ -40,24 +40,22 @@ def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hou
 
 
 @pytest.mark.parametrize(
-    ("typed", "words", "hours"),
+    ("typed", "words", "hours", "thoughts"),
     [
-        ("ring --thoughts", "ring", None),
-        ("ring since 3h  --thoughts", "ring", 3),
-        ("ring --thoughts since 3h", "ring", 3),
-        ("--thoughts ring since 3h", "ring", 3),
+        ("ring --thoughts", "ring", None, True),
+        ("ring since 3h  --thoughts", "ring", 3, True),
+        ("--thoughts ring since 3h", "ring", 3, True),
+        ("ring --thought", "ring --thought", None, False),
+        ('"ring --thoughts"', '"ring --thoughts"', None, False),
+        ("ring--thoughts", "ring--thoughts", None, False),
     ],
 )
-def test_thoughts_are_asked_for_anywhere(typed: str, words: str, hours: int | None) -> None:
+def test_thoughts_are_asked_for_by_an_option_anywhere(
+    typed: str, words: str, hours: int | None, *, thoughts: bool
+) -> None:
     bound = resolve(registry(), f"/search {typed}", NOW)
     assert bound.arguments == (AskedSearch(words, None if hours is None else NOW - timedelta(hours=hours)),)
-    assert bound.options["thoughts"]
-
-
-@pytest.mark.parametrize("typed", ["ring --thought", '"ring --thoughts"', "ring--thoughts"])
-def test_elsewhere_the_option_is_a_word(typed: str) -> None:
-    bound = resolve(registry(), f"/search {typed}", NOW)
-    assert (bound.arguments, bound.options["thoughts"]) == ((AskedSearch(typed),), False)
+    assert bound.options["thoughts"] is thoughts
 
 
 async def test_each_message_found_has_a_line_that_says_where_it_is(world: World) -> None:
@@ -150,22 +148,15 @@ async def test_where_only_the_beginnings_of_words_would_be_found_that_is_said(
         assert "«" in await world.told(f"/search {hint}")
 
 
-async def test_a_beginning_of_words_is_offered_for_the_same_time_only(world: World) -> None:
-    await world.say("lorem0")
-    world.clock.advance(timedelta(hours=5))
-    since = local(world.clock.now() - timedelta(hours=2))
-    assert await world.told("/search lor since 2h") == f"Nothing was found since {since}."
-
-
 async def test_a_time_is_confirmed_also_when_nothing_or_all_is_found(world: World) -> None:
     await world.say("the ring")
     world.clock.advance(timedelta(hours=5))
-    since = local(world.clock.now() - timedelta(hours=2))
-    assert await world.told("/search ring since 2h") == f"Nothing was found since {since}."
+    two, six = (local(world.clock.now() - timedelta(hours=hours)) for hours in (2, 6))
+    # Nor are beginnings of words offered that were said before.
+    for words in ("ring", "ri"):
+        assert await world.told(f"/search {words} since 2h") == f"Nothing was found since {two}."
     assert await world.told("/search sword") == "Nothing was found."
-    assert (await world.told("/search ring since 6h")).endswith(
-        f"Nothing else was found since {local(world.clock.now() - timedelta(hours=6))}."
-    )
+    assert (await world.told("/search ring since 6h")).endswith(f"Nothing else was found since {six}.")
 
 
 async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_for(world: World) -> None:
