@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.tools.service import ToolOffers
-    from chorus_cli.turns.service.folding import FoldSchedule
+    from chorus_cli.turns.service.folding import Folding
     from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
     from chorus_cli.turns.service.reply import ReplyRunner
 
@@ -207,7 +207,7 @@ class ToolLoop:
 
     context: Context
     runner: ReplyRunner
-    folds: FoldSchedule
+    folds: Folding
     offers: ToolOffers
     memory: Memory
     unsent_files: UnsentFiles

@@ -8,9 +8,10 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import Notice
-from chorus_cli.turns.service.folding import Folding, Summarizer
+from chorus_cli.turns.service.folding import Folding
 from tests.remembering import PREFIX
 from tests.turns.folding.long_talk import Talk, facts
+from tests.world import unexpected
 
 FAILED = "The older part of the conversation could not be summarised"
 
@@ -42,8 +43,7 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
 
 
 def folding_elsewhere(talk: Talk) -> Folding:
-    world = talk.world
-    return Folding(world.context, Summarizer(talk.model, world.context, world.clock), world.clock)
+    return Folding(talk.world.context, talk.world.services.folding.summarizer, unexpected)
 
 
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:

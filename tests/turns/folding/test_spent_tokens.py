@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Literal
 
 import pytest
 
-from chorus_cli.core.errors import ChorusError, DatabaseUnconfirmedError, ModelError
-from chorus_cli.models import rows as usage_rows
+from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
-from chorus_cli.storage.store import Connection
-from chorus_cli.turns.service.folding import Folding, Spent
+from chorus_cli.turns.service.folding import Folding
 from tests.sessions.service.saved_sessions import count, folder, save_idle, sql
-from tests.storage.database import QuickStore
 from tests.world import MODEL, World
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 WRITTEN = (TextDelta("In short."), ReplyEnd("stop", USAGE))
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Act = Callable[[World], Coroutine[None, None, object]]
 
 
@@ -176,42 +171,12 @@ async def test_an_idle_session_that_is_extended_is_counted_each_time(spoken: Wor
     assert await count(spoken, "sessions") == 1
 
 
-@pytest.mark.parametrize(("act", "table"), [(fold, "summaries"), (save, "sessions"), (save_idle_again, "sessions")])
-async def test_the_usage_is_stored_in_the_transaction_of_the_summary(spoken: World, act: Act, table: str) -> None:
-    counted = "SELECT 1 FROM other_requests"
-    trigger = f"CREATE TRIGGER counted BEFORE INSERT ON {table} WHEN NOT EXISTS ({counted}) BEGIN"
-    await sql(spoken, f"{trigger} SELECT RAISE(ABORT, 'not counted'); END")
-    spoken.model.enqueue(*WRITTEN)
-    await act(spoken)
-    assert (await count(spoken, table), len(await rows(spoken))) == (1, 1)
-
-
 async def test_of_a_summary_that_cannot_be_stored_the_usage_is(spoken: World) -> None:
     await sql(spoken, "CREATE TRIGGER no BEFORE INSERT ON summaries BEGIN SELECT RAISE(ABORT, 'no'); END")
     spoken.model.enqueue(*WRITTEN)
     with pytest.raises(ChorusError):
         await fold(spoken)
     assert len(await rows(spoken)) == 1
-
-
-class Unconfirming(QuickStore):
-    """Stores all, and cannot tell that it has."""
-
-    async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        await super().write(work, *args, **kwargs)
-        raise DatabaseUnconfirmedError("The disk does not confirm it.")
-
-
-async def test_a_summary_that_may_be_stored_is_not_counted_twice(world: World) -> None:
-    store = Unconfirming(world.folder / "other.db")
-    await store.open()
-    spent = Spent(store)
-    spent.add(world.current.target(), world.clock.now(), USAGE)
-    with pytest.raises(DatabaseUnconfirmedError):
-        await spent.stored_with(lambda _connection: None)
-    await spent.stored_alone()
-    assert [use.summaries for use in await store.read(usage_rows.uses)] == [1]
-    await store.close()
 
 
 async def test_a_database_that_takes_no_usage_leaves_the_failure_of_the_summary_as_it_is(spoken: World) -> None:

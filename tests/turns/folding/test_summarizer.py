@@ -12,7 +12,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.turns.service.folding import Spent, Summarizer, can_summarize
+from chorus_cli.turns.service.folding import Summarizer, can_summarize
 from tests.world import MODEL, World
 
 TASK = "Sum it up."
@@ -30,9 +30,7 @@ def summarizer_of(world: World, patience_seconds: float = 5.0) -> Summarizer:
 
 async def test_generate_summary_calls_llm(world: World) -> None:
     world.model.enqueue(ReasoningDelta("hm"), TextDelta(" It is "), TextDelta("done. "), ReplyEnd("stop"))
-    written = await summarizer_of(world).extended(
-        target_of(world), TASK, "", ["Human: a", "Frodo: b"], Spent(world.store)
-    )
+    written = await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a", "Frodo: b"])
     assert written == "It is done."
     (request,) = world.model.requests
     assert request.model == MODEL
@@ -43,7 +41,7 @@ async def test_generate_summary_calls_llm(world: World) -> None:
 
 
 async def test_an_old_summary_is_extended_and_not_made_again(world: World) -> None:
-    await summarizer_of(world).extended(target_of(world), TASK, "Before.", ["Human: a"], Spent(world.store))
+    await summarizer_of(world).extended(target_of(world), TASK, "Before.", ["Human: a"])
     assert world.model.requests[0].messages[1].content == (
         "Summary of the conversation so far:\n\nBefore.\n\n"
         "The next part of the conversation, which the summary has to take in:\n\nHuman: a"
@@ -51,7 +49,7 @@ async def test_an_old_summary_is_extended_and_not_made_again(world: World) -> No
 
 
 async def test_nothing_new_leaves_the_summary_as_it_is_and_asks_nobody(world: World) -> None:
-    assert await summarizer_of(world).extended(target_of(world), TASK, "Before.", [], Spent(world.store)) == "Before."
+    assert await summarizer_of(world).extended(target_of(world), TASK, "Before.", []) == "Before."
     assert world.model.requests == []
 
 
@@ -60,7 +58,7 @@ async def test_what_is_too_large_goes_in_slices_each_with_the_summary_so_far(wor
     entries = [f"Human: {number} " + "word " * 300 for number in range(4)] + ["Frodo: " + "long " * 2000]
     for number in range(9):
         world.model.say(f"part {number}")
-    written = await summarizer_of(world).extended(target, TASK, "", entries, Spent(world.store))
+    written = await summarizer_of(world).extended(target, TASK, "", entries)
     asked = [request.messages[1].content for request in world.model.requests]
     assert written == f"part {len(asked) - 1}"
     assert all(f"part {number - 1}\n" in text for number, text in enumerate(asked) if number)
@@ -77,9 +75,7 @@ async def test_the_summary_model_writes_within_its_own_limit(world: World) -> No
         world.context.dollars_per_input_token,
     )
     target = target_of(world, summary_model="openai/small", context_token_limit=9000, max_output_tokens=450)
-    await Summarizer(world.model, context, world.clock).extended(
-        target, TASK, "", ["word " * 200, "word " * 200], Spent(world.store)
-    )
+    await Summarizer(world.model, context, world.clock).extended(target, TASK, "", ["word " * 200, "word " * 200])
     assert [request.model for request in world.model.requests] == ["openai/small", "openai/small"]
 
 
@@ -100,13 +96,13 @@ async def test_a_summary_that_is_not_whole_is_a_failure(
 ) -> None:
     world.model.enqueue(*events)
     with pytest.raises(ModelError):
-        await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a"], Spent(world.store))
+        await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a"])
 
 
 async def test_a_model_that_takes_too_long_is_not_waited_for(world: World) -> None:
     world.model.enqueue(asyncio.Event())
     with pytest.raises(ModelError, match=r"openai/test did not write a summary within 0\.02 s\."):
-        await summarizer_of(world, 0.02).extended(target_of(world), TASK, "", ["Human: a"], Spent(world.store))
+        await summarizer_of(world, 0.02).extended(target_of(world), TASK, "", ["Human: a"])
 
 
 @pytest.mark.parametrize(
@@ -124,7 +120,7 @@ async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(
     world: World, task: str, so_far: str, problem: str
 ) -> None:
     with pytest.raises(ModelError, match=rf"^{problem}.* /settings set summary_model NAME chooses another model"):
-        await summarizer_of(world).extended(target_of(world), task, so_far, ["Human: a"], Spent(world.store))
+        await summarizer_of(world).extended(target_of(world), task, so_far, ["Human: a"])
     assert world.model.requests == []
 
 
