@@ -172,10 +172,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else.
-
-    In a thread that an undo has closed, a reply in progress is broken off, and messages that wait stay drafts.
-    """
+    """Switch to the thread that an undo or a redo of a fork leads to, and say so; a closed one stops replying."""
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.current.turn_to_last_thread()

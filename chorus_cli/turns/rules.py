@@ -51,11 +51,7 @@ def _said(message: Message | MessageContent) -> str:
 
 
 def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:
-    """Return as many of the first entries as fit, joined to one text, and the rest.
-
-    ``count`` returns the tokens of a text. An entry that is too large alone is split, so that there is always progress
-    and nothing is left out.
-    """
+    """Return as many of the first entries as fit, joined to one text, and the rest; one that is too large is split."""
     rest = list(entries)
     taken: list[str] = []
     used = 0
@@ -97,8 +93,7 @@ def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
 def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     """Return the messages to fold now, none if it is not time.
 
-    It is time when the next request is too large, or before that if a fold gains much; after a fold that was taken
-    back only when the request is too large.
+    It is when the next request is too large, or before that if a fold gains much, which one taken back rules out.
     """
     budget, view = snapshot.budget, snapshot.view
     verbatim_tokens = total_tokens(usable(view.verbatim))
@@ -113,10 +108,7 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
 
 
 def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
-    """Return the messages of as many of the oldest turns as bring a request of ``total`` tokens to the target.
-
-    Pinned messages are sent anyway, so folding them gains no tokens.
-    """
+    """Return the oldest turns without which a request of ``total`` tokens has ``target``; pinned ones stay."""
     folded: list[Message] = []
     for group in groups:
         if total <= target:

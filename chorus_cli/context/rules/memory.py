@@ -50,7 +50,7 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
     """Choose the block of the system message from the HOT items, best first: a tenth of the model's limit at most.
 
-    ``said`` holds the messages in context by their ids; an item that was captured from one of them is there already.
+    An item that was captured from a message that is ``said``, in context by its id, is there already.
     """
     unsaid = [item for item in items if not already_said(item, said)]
     return tuple(best_within(unsaid, _hot_room(budget), MOST_HOT))

@@ -39,8 +39,7 @@ _LONGEST_OUTPUT = 80
 class ActiveThread(NamedTuple):
     """A thread with a reply in progress, whose turn or retry began at ``began_at``.
 
-    ``step`` is the number of its replies so far; the newest of them has words already if ``has_words``. ``tool`` is the
-    name of the tool at work, empty if there is none.
+    ``step`` counts its replies so far; the newest ``has_words`` or not. ``tool`` is at work, if it is not empty.
     """
 
     number: int
@@ -64,10 +63,7 @@ def preamble(*parts: str) -> str:
 
 
 def gap_line(pause: timedelta, now: datetime) -> str:
-    """Return the line in brackets before a message that follows a pause.
-
-    ``now`` is aware and local, because the model is told the time that the user sees.
-    """
+    """Return the line in brackets before a message that follows a pause; ``now`` is local, as the user sees it."""
     return f"[{gap(pause)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
 
 
@@ -77,10 +73,7 @@ def pause_notice(pause: timedelta, now: datetime) -> str:
 
 
 def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetime) -> str:
-    """Return the lines about the threads with a reply in progress, in order of number; empty without any but ``own``.
-
-    If there are too many to name, ``own`` and the lowest numbers are.
-    """
+    """Return the lines about the threads at work, by number; of too many the lowest and ``own``; alone none."""
     if not others:
         return ""
     named = sorted([own, *sorted(others)[: MOST_LISTED - 1]])

@@ -89,8 +89,6 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
 class Current:
     """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
 
-    Where nothing can be stored, the next run does not go on where this one has switched to.
-
     ``slug`` names the persona even if its folder is gone.
     """
 
@@ -148,10 +146,7 @@ class Current:
         await self._enter(self.slug)
 
     def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
-        """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.
-
-        ``None`` removes the choice.
-        """
+        """Let ``model`` answer for a persona in this run, before the environment and the files; ``None`` ends that."""
         self._set_by_hand.pop(slug, None)
         if model:
             self._set_by_hand[slug] = ModelChoice(model, reason)
@@ -167,10 +162,7 @@ class Current:
         return (*self.sharing_notices(), *target.persona.warnings, *filter(None, found))
 
     async def last_exchange(self) -> Exchange | None:
-        """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
-
-        Damage is told by `notices`.
-        """
+        """Return the last turn of the thread in focus that counts, if there is one; `notices` tells of damage."""
         from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
 
         with suppress(StorageError):

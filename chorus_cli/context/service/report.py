@@ -64,11 +64,10 @@ class Omission(NamedTuple):
 
 
 class ContextReport(NamedTuple):
-    """The plan of the next request, without the message that would open it, part by part.
+    """The plan of the next request, part by part, without the message that would open it.
 
-    The tokens of ``parts`` add up to the whole. ``omissions`` are the messages of the thread that are not
-    sent, each under one reason, ``memory`` is the use of each item of the persona's memory, and ``moments`` are the
-    times of the thread's messages in the window: each only if it is asked for.
+    ``omissions`` are the messages that are not sent, ``memory`` is the use of each memory item, and ``moments`` are the
+    times of the messages in the window: each only if it is asked for.
     """
 
     plan: RequestPlan
@@ -218,10 +217,7 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context.
-
-    ``is_out_of_reach`` says whether messages since the boundary are too old for any window.
-    """
+    """The window in force, how far it reaches, and the newest boundary; no window may reach messages since that."""
 
     hours: int
     since: datetime

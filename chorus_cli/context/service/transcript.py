@@ -62,10 +62,7 @@ async def numbers_of(store: Store, persona: str) -> Numbers:
 async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
-    """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory.
-
-    The transcript of a fork begins with the messages that it has of the other thread.
-    """
+    """Yield the messages and the boundaries between them, page by page; a fork begins with messages of its origin."""
     boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
@@ -106,11 +103,7 @@ async def readable_thoughts(store: Store, message: Message) -> str:
 
 
 async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:
-    """Return the messages in context, or with ``whole`` all messages of the thread.
-
-    Raises:
-        CommandError: there are none.
-    """
+    """Return the messages in context, or with ``whole`` all messages of the thread."""
     store, persona, marks = context.store, target.persona, NO_MARKS
     if whole:
         selection = Selection(persona.slug, target.thread_id)

@@ -394,10 +394,7 @@ async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
-    """List items, each with its score, the parts of that for type, age and use, accesses, age and source.
-
-    ``origins`` are the changes that brought in those without a source message.
-    """
+    """List items with score and parts, accesses, age and source; a change is the origin where there is no message."""
     heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
     return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
 

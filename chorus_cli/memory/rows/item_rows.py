@@ -224,10 +224,7 @@ def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[i
 
 
 def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
-    """Return whether five minutes have passed since the last renewal, or an item was put in with plain SQL since.
-
-    A clock that was set back behind the last renewal makes one due too. An empty memory needs none.
-    """
+    """Return whether the last renewal is five minutes ago, or in the future, or an item came in by plain SQL since."""
     if not number(connection, persona):
         return False
     last = renewed_at(connection, persona)
@@ -258,10 +255,7 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
 
 
 def adopt(connection: sqlite3.Connection, persona: str) -> None:
-    """Fill in the hashes of items that were put in or changed with plain SQL, and index them.
-
-    One whose content another item has gets a mark in place of the hash, which no content has.
-    """
+    """Fill in the hashes of items put in or changed with plain SQL, a mark for a copy, and index them."""
     found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
     for id_, content in found:
         for mark in (f"copy {id_}", content_hash(content)):

@@ -55,8 +55,7 @@ class Tier(StrEnum):
 class Item(NamedTuple):
     """One memory item: a tuple, because a renewal reads thousands.
 
-    ``created_at`` and ``last_accessed`` are aware. ``source_message_id`` is the message it was captured from, ``None``
-    for an item that was typed. ``token_count`` counts the content; ``None`` means not yet counted.
+    It was typed if it has no ``source_message_id``. ``token_count`` is ``None`` until the content is counted.
     """
 
     id: int
@@ -74,11 +73,7 @@ class Item(NamedTuple):
 
 
 def checked_content(text: str) -> str:
-    """Return the content without the blanks around it.
-
-    Raises:
-        MemoryItemError: nothing is left, or more than 100,000 characters are.
-    """
+    """Return the content without the blanks around it; refuse it if nothing is left, or too much."""
     content = text.strip()
     if not content:
         raise MemoryItemError("Content cannot be empty or whitespace-only")
@@ -88,11 +83,7 @@ def checked_content(text: str) -> str:
 
 
 def checked_type(text: str) -> ItemType:
-    """Return the type of that name, in any case and with ``-`` or a blank for ``_``.
-
-    Raises:
-        MemoryItemError: there is no such type.
-    """
+    """Return the type of that name, in any case and with ``-`` or a blank for ``_``."""
     try:
         return ItemType(_as_name(text))
     except ValueError:
@@ -100,11 +91,7 @@ def checked_type(text: str) -> ItemType:
 
 
 def checked_tier(text: str) -> Tier:
-    """Return the tier of that name, in any case; ``ARCHIVED`` is one, though the sentence names those of active items.
-
-    Raises:
-        MemoryItemError: there is no such tier.
-    """
+    """Return the tier of that name, in any case; the sentence names those of active items, as the original does."""
     try:
         return Tier(_as_name(text))
     except ValueError:
@@ -253,11 +240,7 @@ def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
 
 
 def ids_in(checkpoint: str) -> set[int]:
-    """Return the ids of the items in the text of a checkpoint; a purge may have cut all of them out.
-
-    Raises:
-        MemoryItemError: the text is no checkpoint.
-    """
+    """Return the ids of the items in the text of a checkpoint; a purge may have cut all of them out."""
     try:
         state = record(record(json.loads(checkpoint)).get("context_state"))
     except (ValueError, RecursionError):

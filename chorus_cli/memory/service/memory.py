@@ -71,11 +71,8 @@ class Memory:
     ) -> Remembered:
         """Add an item by hand, which is its first access; equal content is stored once.
 
-        A known item is accessed and made as young as a new one; a forgotten or archived one comes back. Without
-        ``revives``, as for a model, a forgotten one stays so.
-
-        Raises:
-            MemoryItemError: the content is blank or too long, or forgotten and must not be revived.
+        A known item is accessed and made young; a forgotten or archived one comes back. Without ``revives``, as for a
+        model, a forgotten one is refused.
         """
         new = NewItem(item_type, checked_content(content), None, source_message_id)
         if not revives and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
@@ -95,10 +92,7 @@ class Memory:
     async def capture(
         self, persona: Persona, text: str, source_message_id: int | None, *, is_output: bool = False, title: str = ""
     ) -> Added:
-        """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
-
-        ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
-        """
+        """Add the code, errors and results in a message or an output, if the setting allows it; known items stay."""
         found: Sequence[Captured] = ()
         if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
             found = captured(text, is_output=is_output)
@@ -125,11 +119,7 @@ class Memory:
         return MemoryStatistics(slug, totals, updated or self._now)
 
     async def item(self, slug: str, item_id: int) -> Item:
-        """Return an item without counting an access.
-
-        Raises:
-            MemoryItemError: there is none, or it is forgotten.
-        """
+        """Return an item without counting an access; refuse one that is forgotten, or is not there."""
         found = await self.store.read(item_rows.of_ids, slug, (item_id,))
         if found:
             return found[0]
@@ -152,12 +142,7 @@ class Memory:
         return await self.store.read(item_changes.origins, slug, without_message) if without_message else {}
 
     async def edit(self, item: Item, content: str) -> Operation | None:
-        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same.
-
-        Raises:
-            MemoryItemError: the content is blank or too long, or another item has it.
-            JournalError: the item was changed since it was read.
-        """
+        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same."""
         checked = checked_content(content)
         if checked == item.content:
             return None
@@ -197,10 +182,7 @@ class Memory:
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and report it.
 
-        ``tokens`` are those of the next request, which needs no force from the ``mark`` on.
-
-        Raises:
-            MemoryItemError: the next request is below the mark and nothing forces it, or the memory is empty.
+        The next request, of so many ``tokens``, needs no force from the ``mark`` on.
         """
         if tokens < mark and not force:
             raise MemoryItemError(
@@ -253,11 +235,7 @@ class Memory:
         return heads if known == slug else ()
 
     async def renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Use the index of the items' words; if it is damaged, make it again from the items and try once more.
-
-        Raises:
-            DatabaseDamagedError: it cannot be made again.
-        """
+        """Use the index of the items' words; if it is damaged, make it again from the items and try once more."""
         try:
             return await attempt()
         except IndexDamagedError:

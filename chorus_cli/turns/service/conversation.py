@@ -168,10 +168,10 @@ _FOLDING = "The conversation no longer fits its model; the older part is being s
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn that is being answered: the context and the row in progress of its present round.
+    """A turn that is being answered: the context and the row in progress of its round, ``None`` when it is over.
 
-    ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
-    ``asked`` are the messages of the last request. ``row`` is ``None`` when the turn is over.
+    ``rounds`` counts the replies with calls; ``called`` is the last of them, until its calls are answered. ``asked``
+    are the messages of the last request.
     """
 
     plan: RequestPlan

@@ -63,8 +63,7 @@ class Summarizer:
     async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
-        ``task`` tells the model what to write. Entries that do not fit its limit at once go in slices, each with the
-        summary of those before.
+        Entries that do not fit the model's limit at once go in slices, each with the summary of those before.
         """
         allowed = await self._budget(target)
         rest = list(entries)
@@ -163,10 +162,7 @@ _LONGEST_SUMMARY = 2
 
 
 class Compacted(NamedTuple):
-    """The outcome of a fold on request: ``messages`` are new to the summary, which ``extends`` another or is the first.
-
-    The summary is ``None`` if there was nothing to fold, or the context was changed meanwhile.
-    """
+    """A fold on request: ``messages`` are new to the summary, ``None`` if the context was changed meanwhile."""
 
     summary: Summary | None
     messages: int
@@ -180,8 +176,7 @@ _FAILED = "a failed fold"
 class Folding:
     """Folds threads, one at a time each; a failure is told once, and tried again a few turns later by any process.
 
-    ``tell`` takes notices of folds in the background; without it there are none. ``told`` are the subjects of the
-    notices given already, by the thread.
+    Folds in the background ``tell`` their notices; without it there are none. ``told`` are subjects told, by thread.
     """
 
     context: Context
@@ -202,11 +197,7 @@ class Folding:
             return Compacted(summary, number, extends=snapshot.view.summary is not None)
 
     async def reword(self, snapshot: ContextSnapshot, content: str) -> Summary | None:
-        """Store the user's own words as the summary; ``None`` if the context has changed meanwhile.
-
-        Raises:
-            MessageRefusedError: they would take more than a quarter of every request.
-        """
+        """Store the user's own words as the summary; ``None`` if the context has changed meanwhile."""
         count = await asyncio.to_thread(self.context.counter.count, content)
         most = snapshot.budget.room.budget // _SMALLEST_SHARE
         if count > most:
@@ -300,10 +291,7 @@ class Folding:
     async def _carried_out(
         self, snapshot: ContextSnapshot, messages: tuple[Message, ...], focus: str, *, automatic: bool
     ) -> Summary | None:
-        """Have the oldest messages summarised, and store that even if the caller is cancelled meanwhile.
-
-        Return ``None`` if the context has changed meanwhile.
-        """
+        """Have the oldest messages summarised, and store that even if cancelled, unless the context has changed."""
         target, view, room = snapshot.request_settings.target, snapshot.view, snapshot.budget.summary_room
         entries = entries_of(usable(messages), target.persona.name)
         so_far = view.summary.content if view.summary else ""

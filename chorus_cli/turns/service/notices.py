@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unreadable_settings(persona: Persona) -> None:
-    """Refuse to send a request without the prompt of a persona, and perhaps to another model than it names.
-
-    Raises:
-        SettingsError: a settings file cannot be read; the sentence has its path and the line of the error.
-    """
+    """Refuse to send a request without the prompt of a persona, and perhaps to another model than it names."""
     if persona.unreadable:
         reasons = (_place(path, persona.warnings) for path in persona.unreadable)
         raise SettingsError(
@@ -106,10 +102,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
 
 
 def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
-    """Say that the members of an edit or a restore have left the window since the last request, which still had them.
-
-    ``last_window`` is the start of that window, ``None`` if this process made no request yet.
-    """
+    """Say that the members of an edit or a restore have left the window since the ``last_window`` of a request."""
     boundary, hours = snapshot.view.boundary, snapshot.request_settings.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""

@@ -100,10 +100,7 @@ class PreambleWriter:
     def written(
         self, connection: Connection, in_progress: Sequence[int], beside: _Beside, *, has_memory: bool
     ) -> tuple[str, Sequence[Item]]:
-        """Return the preamble but for the gap, and the memory items recalled in it; what does not fit is left out.
-
-        ``in_progress`` are the rows that are being written in any thread.
-        """
+        """Return the preamble but for the gap, and the items recalled in it; what does not fit is left out."""
         running = beside.running if beside else ()
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if beside and beside.news.ended:
@@ -150,10 +147,7 @@ class TurnOpener:
     run: str
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
-        """Store a question and its empty reply, or return why it has to wait; nothing is stored then.
-
-        News of jobs that cannot go with it wait for the next one.
-        """
+        """Store a question and its empty reply, or return why it waits; news of jobs wait with it."""
         try:
             if not self.jobs.has_any:
                 return await self._stored(target, text, files, None)
@@ -300,9 +294,9 @@ class TurnOpener:
 
 
 class UnsentFiles:
-    """Tells once which attachments a request has only by name; ``is_stored`` says whether the bytes of one are there.
+    """Tells once, and again when a thread has another model, which attachments a request has only by name.
 
-    It is told again when a thread has another model. ``told`` holds the model and the files, by the thread.
+    ``is_stored`` says whether the bytes of one are there. ``told`` holds the model and the files, by the thread.
     """
 
     def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:

@@ -85,20 +85,6 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
     assert ends == [("One two three", Status.COMPLETE)] * 3
 
 
-async def test_the_tokens_of_a_checkpoint_grow_with_each_piece(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(*map(TextDelta, ("One ", "two", " three", " four")), hold, TextDelta(" five"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
-        for arrived, tokens in (("One two", 2), ("One two three", 3), ("One two three four", 4)):
-            world.clock.advance(timedelta(seconds=0.6))
-            await words_come(events)
-            assert (await world.log_row_with_content(-1, arrived)).token_count == tokens
-        hold.set()
-        _ = [event async for event in events]
-    assert (await world.log())[-1].token_count == 5
-
-
 async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: World, tmp_path: Path) -> None:
     await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
     with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
