@@ -13,10 +13,10 @@ from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
-from chorus_cli.log.rules.messages import Role, Thoughts, expanded
+from chorus_cli.log.rules.messages import Message, Role, Runs, Thoughts, expanded
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items
-from chorus_cli.models.rules.budget import Calibration, budget, read_calibration
+from chorus_cli.models.rules.budget import Budget, Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.messages import Message, Runs
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.memory.rules.items import Item
-    from chorus_cli.models.rules.budget import Budget
 
 _MOST = 8
 """How many folds are looked at: the newest one holds unless an undo has followed."""

@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.preamble import ActiveThread
-from chorus_cli.context.rules.view import Reason, put_in, reasons_outside, view
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, View, put_in, reasons_outside, view
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows.interrupted_replies import interrupted_question
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.acts import Fork, Undo
 from chorus_cli.log.rules.calls import called_name
-from chorus_cli.log.rules.journal import LogMarks, concerns_memory, thread_journal, undone
+from chorus_cli.log.rules.journal import LogMarks, ThreadJournal, concerns_memory, thread_journal, undone
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Status, Thought, is_written, runs, turns
-from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.log.rules.threads import last_exchange
+from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.log.rules.threads import Exchange, last_exchange
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import ContextSnapshot, View
-    from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.log.rules.threads import Exchange
+    from chorus_cli.personas.rules.persona import Target
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
 _LONGEST_TITLE = 60
@@ -148,14 +148,6 @@ def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: in
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
 
 
-def read_on_arrival(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
-    """Read what a chat shows without being asked and does without if it is damaged."""
-    last_exchange_of(connection, persona, thread_id)
-    input_rows.newest(connection, persona)
-    # Imports may have brought thousands of closed ones.
-    connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (persona,)).fetchall()
-
-
 class WindowFill(NamedTuple):
     """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
 
@@ -197,6 +189,22 @@ def window_fill(
         oldest=min(reached, default=None),
         last_spoken=counted_moment(newest[0] if newest else None) or entered,
     )
+
+
+def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
+    """Count the messages in the window, and return the question whose reply was interrupted in it.
+
+    What a chat shows without being asked, and does without if it is damaged, is read too.
+    """
+    slug, thread_id = target.persona.slug, target.thread_id
+    since = cutoff(now, target.persona.settings.context_hours)
+    fill = window_fill(connection, slug, thread_id, since, cutoff(now, MAXIMUM_CONTEXT_HOURS))
+    question = interrupted_question(connection, slug, thread_id, since)
+    last_exchange_of(connection, slug, thread_id)
+    input_rows.newest(connection, slug)
+    # Imports may have brought thousands of closed ones.
+    connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (slug,)).fetchall()
+    return fill, question
 
 
 def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> list[Message]:

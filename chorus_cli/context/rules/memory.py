@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.log.rules.messages import Message, Role
-from chorus_cli.memory.rules.items import Tier
+from chorus_cli.log.rules.messages import Message, MessageContent, Role
+from chorus_cli.memory.rules.items import Item, Tier
 from chorus_cli.memory.rules.recall import (
     RECALLED_HEADING,
     already_said,
@@ -28,8 +28,6 @@ from chorus_cli.models.rules.declaration import without_note
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from chorus_cli.log.rules.messages import MessageContent
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
 
 MOST_HOT = 100

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
-from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, usable
-from chorus_cli.log.rules.attachments import with_lines
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_filled, words_of
+from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, Summary, usable
+from chorus_cli.log.rules.attachments import Attachment, Kind, with_lines
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, words_of
 from chorus_cli.memory.rules.recall import hot_block
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
@@ -28,9 +28,6 @@ from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import Summary
-    from chorus_cli.log.rules.attachments import Attachment, Kind
-    from chorus_cli.log.rules.messages import Thoughts
 
 HEADING = "Summary of the earlier conversation:"
 LEAD = "(The conversation goes on.)"

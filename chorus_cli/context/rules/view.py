@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import TOOL_ROLES, Role, Runs, Status, expanded, is_filled, is_written
 from chorus_cli.models.rules.budget import (
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation

@@ -10,8 +10,8 @@ from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.personas.rows import put_window_back
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.log_acts import Act
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rows import thread_views
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
-from chorus_cli.context.rules.plan import reply_of, summary_tokens
-from chorus_cli.context.rules.view import Reason, usable
+from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.thread_views import Outside
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span, WindowChoice

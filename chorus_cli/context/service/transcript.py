@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rows import snapshot_rows
+from chorus_cli.context.rows import snapshot_rows, thread_views
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.journal import NO_MARKS, log_marks
-from chorus_cli.log.rules.messages import Message
-from chorus_cli.log.rules.operations import Numbers
+from chorus_cli.log.rules.messages import Message, Thought, Thoughts
+from chorus_cli.log.rules.operations import Numbers, Operation
 from chorus_cli.log.rules.wording import Export, without_empty_replies
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.messages import Thoughts
-    from chorus_cli.log.rules.operations import Operation
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
 
@@ -100,6 +98,11 @@ async def readable_thoughts(store: Store, message: Message) -> str:
     """Return the thoughts before a message as far as they can be read."""
     found = {} if message.thought is None else await thoughts_in(store, [message])
     return found[message.id].text if message.id in found else ""
+
+
+async def newest_thoughts(store: Store, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
+    """Return the thoughts of the newest turn in the thread that has any, each with its text."""
+    return await store.read(thread_views.newest_thoughts_of, persona, thread_id)
 
 
 async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -31,7 +31,6 @@ from chorus_cli.storage import meta_rows
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
 
 _FOUND = (
     "FROM context_item_words CROSS JOIN context_items ON context_items.id = context_item_words.rowid "

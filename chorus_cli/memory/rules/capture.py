@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.memory.rules.items import LONGEST_CONTENT, ItemType
+from chorus_cli.memory.rules.items import LONGEST_CONTENT, Item, ItemType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.memory.rules.items import Item
 
 FENCE_MARKS = ("```", "~~~")
 """A line of a fence begins with one of these."""

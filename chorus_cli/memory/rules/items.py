@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +21,6 @@ from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
 
@@ -213,27 +212,21 @@ class MemoryStatistics(NamedTuple):
         }
 
 
-def statistics(persona: str, items: Iterable[Item], now: datetime) -> MemoryStatistics:
-    """Count items and tokens by tier; an item whose tokens are not counted has none."""
-    counts: Counter[Tier] = Counter()
-    tokens: Counter[Tier] = Counter()
-    for item in items:
-        counts[item.tier] += 1
-        tokens[item.tier] += item.token_count or 0
-    return MemoryStatistics(persona, {tier: TierTotal(counts[tier], tokens[tier]) for tier in counts}, now)
-
-
 def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
     """Return the text of a checkpoint of the items that are not archived, in order of id."""
     held = sorted(items, key=lambda item: item.id)
-    counted = statistics(persona, held, now).as_json()
-    metrics = ("total_items", *(f"{tier.lower()}_count" for tier in ACTIVE), "total_tokens")
+    counts = Counter(item.tier for item in held if item.tier in ACTIVE)
+    tokens = sum(item.token_count or 0 for item in held if item.tier in ACTIVE)
     document = {
         "agent_id": persona,
         "context_state": {
             f"{tier.lower()}_items": [_written(item) for item in held if item.tier is tier] for tier in ACTIVE
         },
-        "metrics": {key: counted[key] for key in metrics},
+        "metrics": {
+            "total_items": counts.total(),
+            **{f"{tier.lower()}_count": counts[tier] for tier in ACTIVE},
+            "total_tokens": tokens,
+        },
         "timestamp": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
     }
     return json.dumps(document, ensure_ascii=False)

@@ -14,7 +14,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, Storag
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.search_index import IndexDamagedError
-from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import Captured, captured, sections
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.personas.rules.persona import Persona

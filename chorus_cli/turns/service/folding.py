@@ -13,32 +13,28 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.view import Summary, usable
+from chorus_cli.context.rules.view import ContextSnapshot, Summary, usable
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
-from chorus_cli.log.rules.messages import expanded, runs
+from chorus_cli.log.rules.messages import Message, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models import rows as usage_rows
-from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.costs import OtherRequest
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta, outcome
+from chorus_cli.models.rules.events import ModelClient, ReplyEnd, TextDelta, outcome
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.turns.rules import due, entries_of, foldable, next_slice, task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.models.rules.budget import Budget
-    from chorus_cli.models.rules.events import ModelClient
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
@@ -35,18 +35,18 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.jobs.rules import brief_news_text, news_text
+from chorus_cli.jobs.rules import RunningJob, brief_news_text, news_text
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.attachments import ALL_SENT, Kind
-from chorus_cli.log.rules.messages import MessageContent, Role, last_question
+from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import memory_lines
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
-from chorus_cli.turns.service.notices import (
+from chorus_cli.turns.rules import (
     fits,
     members_notice,
     refuse_unfitting,
@@ -56,15 +56,11 @@ from chorus_cli.turns.service.notices import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.rules import RunningJob
     from chorus_cli.jobs.service import Jobs, News
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory

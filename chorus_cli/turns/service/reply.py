@@ -22,7 +22,7 @@ from chorus_cli.core.errors import (
     ToolsRefusedError,
 )
 from chorus_cli.log.rows import interrupted_replies, message_rows
-from chorus_cli.log.rules.calls import calls_as_json, unique_id
+from chorus_cli.log.rules.calls import ToolCall, calls_as_json, unique_id
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import (
@@ -40,9 +40,9 @@ from chorus_cli.models.rules.events import (
     outcome,
     pause_before_retry,
 )
-from chorus_cli.models.rules.request import with_plain_history
-from chorus_cli.tools.service import MOST_CALLS, Answer
-from chorus_cli.turns.service.reply_rows import ReplyWriter
+from chorus_cli.models.rules.request import ModelRequest, with_plain_history
+from chorus_cli.tools.service import MOST_CALLS, Answer, Caller, Toolbox
+from chorus_cli.turns.service.reply_rows import ReplyRows, ReplyWriter, WrittenReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -50,14 +50,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.errors import ChorusError
-    from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
-    from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
-    from chorus_cli.tools.service import Caller, Toolbox
-    from chorus_cli.turns.service.reply_rows import ReplyRows, WrittenReply
 
 
 _POLL_SECONDS = 0.2

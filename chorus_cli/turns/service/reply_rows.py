@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.text.code_points import has_surrogates, join_surrogates
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rules.messages import Status, Thought, Thoughts
+from chorus_cli.log.rules.messages import Message, Status, Thought, Thoughts
 from chorus_cli.models.rules.costs import THOUGHT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.rules.events import ReplyEnd
     from chorus_cli.storage.store import Connection, Store

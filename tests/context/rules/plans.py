@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rules.plan import plan_fitting, plan_whole
+from chorus_cli.context.rules.plan import RequestPlan, plan_fitting, plan_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.view import ContextSnapshot
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.turns.folding.long_talk import facts
+from tests.turns.folding.long_talk import Talk, facts
 
 if TYPE_CHECKING:
     from tests.fakes import FakeClock
-    from tests.turns.folding.long_talk import Talk
     from tests.world import World
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]

@@ -15,13 +15,12 @@ from chorus_cli.log.rules.acts import Clear, Window
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
-from tests.world import built
+from tests.world import World, built
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.time.timespan import Span
-    from tests.world import World
 
 
 def span(text: str, world: World) -> Span:

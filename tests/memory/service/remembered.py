@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import Item, ItemType
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from chorus_cli.memory.rules.items import FlashReport
     from chorus_cli.memory.service.memory import Memory
     from tests.world import World
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.turns.service.folding import Folding
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import summary_of, wants_summary
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.storage.store import Store
 

@@ -12,15 +12,13 @@ import pytest
 from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone, WaitBegun, WaitOver
-from tests.world import of_run, words_come
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone, TurnEvent, WaitBegun, WaitOver
+from tests.world import World, of_run, words_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from chorus_cli.models.rules.events import TurnEvent
-    from tests.world import World
 
 ELSEWHERE = "Waiting for the reply in thread #1 that another Chorus is writing …"
 HERE = "Waiting for the reply in thread #1 that is still being written here …"

@@ -13,18 +13,15 @@ import pytest
 
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from tests.fakes import ScriptedModel
-from tests.world import MODEL, built, words_come
+from chorus_cli.models.rules.events import Asking, ModelEvent, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from tests.fakes import FakeClock, ScriptedModel
+from tests.world import MODEL, World, built, words_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock
-    from tests.world import World
 
 
 async def test_a_turn_is_two_rows(world: World) -> None:

@@ -14,12 +14,10 @@ from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from tests.world import another_thread, words_come
+from tests.world import World, another_thread, words_come
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.world import World
 
 
 async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,12 +11,8 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.models.rules.events import ARRIVED, TextDelta, TurnDone
-from tests.world import of_run, words_come
-
-if TYPE_CHECKING:
-    from chorus_cli.models.rules.events import ModelEvent
-    from tests.world import World
+from chorus_cli.models.rules.events import ARRIVED, ModelEvent, TextDelta, TurnDone
+from tests.world import World, of_run, words_come
 
 DOWN = ModelError("It is down.", status_code=400)
 CUT = ModelError("Cut.", advice=f"{ARRIVED} Wait.")

@@ -9,10 +9,9 @@ import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.memory.rules.items import Item, ItemType, Tier
 
 if TYPE_CHECKING:
-    from chorus_cli.memory.rules.items import Item
     from tests.world import World
 
 PLUMBER = "call the plumber about the boiler"

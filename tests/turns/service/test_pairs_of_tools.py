@@ -10,11 +10,11 @@ import pytest
 
 from chorus_cli.context.service.transcript import Selection, transcript
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
-from tests.fakes import ScriptedModel
+from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import wants_summary
 from tests.turns.service.tool_talk import assert_pairs_are_whole, call, calls, echo, results, rows
 from tests.world import Tools, World, built
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock
 
 
 @pytest.fixture

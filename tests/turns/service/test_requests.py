@@ -12,15 +12,13 @@ from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import message_rows
 from chorus_cli.models.rules.events import TextDelta
-from tests.fakes import WordCounter
-from tests.world import built
+from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.world import World, built
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
-    from tests.world import World
 
 
 async def test_context_includes_system_prompt(world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
-from chorus_cli.models.rules.events import ToolStarted, WaitBegun
+from chorus_cli.models.rules.events import ToolStarted, TurnEvent, WaitBegun
 from chorus_cli.turns.service.reply import STOPPED
 from tests.turns.service.tool_talk import (
     assert_each_request_begins_with_the_one_before,
@@ -20,14 +20,12 @@ from tests.turns.service.tool_talk import (
     results,
     rows,
 )
-from tests.world import MODEL
+from tests.world import MODEL, World
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.storage.store import Connection
-    from tests.world import World
 
 
 async def stop_in_tool(events: AsyncGenerator[TurnEvent, None], starts: int = 1) -> None:

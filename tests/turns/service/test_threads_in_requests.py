@@ -14,7 +14,7 @@ from chorus_cli.jobs.rules import RunningJob
 from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnDone
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnDone, TurnEvent
 from tests.turns.service.tool_talk import call, calls
 from tests.world import MODEL, World, another_thread, built, words_come
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation

@@ -8,7 +8,7 @@ import pytest
 
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
-from tests.fakes import WordCounter
+from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 LIMIT = 10_000
 

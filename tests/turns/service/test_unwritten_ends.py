@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, MessageNotStoredError
-from chorus_cli.models.rules.events import TextDelta, ToolStarted
+from chorus_cli.models.rules.events import TextDelta, ToolStarted, TurnEvent
 from chorus_cli.storage.store import Store
 from tests.turns.service.tool_talk import TOOLS, assert_each_request_begins_with_the_one_before, call, calls, rows
 from tests.world import Tools, World, built
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from chorus_cli.models.rules.events import TurnEvent
     from tests.fakes import FakeClock, ScriptedModel
 
 
