@@ -23,11 +23,7 @@ _EMPTIEST_SHARE = 3 / 4
 
 
 def fitting(
-    rows: Sequence[Message],
-    room: Room,
-    fixed_tokens: int,
-    count: Callable[[str], int],
-    begins_at: int | None = None,
+    rows: Sequence[Message], room: Room, fixed_tokens: int, count: Callable[[str], int], begins_at: int | None = None
 ) -> list[Message]:
     """Return what of the rows is sent beside ``fixed_tokens``, shortened copies among them.
 

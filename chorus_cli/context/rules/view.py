@@ -26,14 +26,7 @@ from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import TOOL_ROLES, Role, Runs, Status, expanded, is_filled, is_written
-from chorus_cli.models.rules.budget import (
-    LARGEST_FACTOR,
-    TOKENS_PER_MESSAGE,
-    Budget,
-    Calibration,
-    Limit,
-    budget,
-)
+from chorus_cli.models.rules.budget import LARGEST_FACTOR, TOKENS_PER_MESSAGE, Budget, Calibration, Limit, budget
 from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 

@@ -20,15 +20,7 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.items import (
-    ACTIVE,
-    Item,
-    ItemType,
-    Tier,
-    checked_tier,
-    checked_type,
-    importance,
-)
+from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Tier, checked_tier, checked_type, importance
 from chorus_cli.memory.service.memory import Remembered
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths

@@ -275,10 +275,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     cursor = connection.execute(
         "INSERT INTO context_checkpoints(persona, checkpoint_data, items_count, items_archived, hot_items_retained, "
         "token_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(persona, checkpoint_json(persona, items, now), len(items), len(cold), hot, before),
-            timestamps.to_text(now),
-        ),
+        (*(persona, checkpoint_json(persona, items, now), len(items), len(cold), hot, before), timestamps.to_text(now)),
     )
     checkpoint_id = int(cursor.lastrowid or 0)
     act = Flash(checkpoint_id, cold)

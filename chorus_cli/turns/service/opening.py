@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rows.thread_views import others_at_work, thread_at_work
-from chorus_cli.context.rules.preamble import (
-    NOTICEABLE_GAP,
-    gap_line,
-    job_lines,
-    pause_notice,
-    preamble,
-    thread_lines,
-)
+from chorus_cli.context.rules.preamble import NOTICEABLE_GAP, gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -46,13 +39,7 @@ from chorus_cli.memory.rules.recall import memory_lines
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
-from chorus_cli.turns.rules import (
-    fits,
-    members_notice,
-    refuse_unfitting,
-    refuse_unreadable_settings,
-    reopened_notice,
-)
+from chorus_cli.turns.rules import fits, members_notice, refuse_unfitting, refuse_unreadable_settings, reopened_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -217,11 +204,7 @@ class TurnOpener:
         return False
 
     def _store(
-        self,
-        connection: Connection,
-        request_settings: RequestSettings,
-        question: MessageContent,
-        beside: _Beside,
+        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: _Beside
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0

@@ -72,11 +72,7 @@ class ViewMachine(CountedPast):
         reply = data.draw(st.sampled_from(self.streaming))
         self._insert(Place(reply.persona, reply.thread_id), self.now, role="tool_result", turn=reply.turn_id)
 
-    @rule(
-        place=SOMEWHERE,
-        age=st.timedeltas(timedelta(days=-2), timedelta(days=9)),
-        digits=st.sampled_from((0, 3, 6)),
-    )
+    @rule(place=SOMEWHERE, age=st.timedeltas(timedelta(days=-2), timedelta(days=9)), digits=st.sampled_from((0, 3, 6)))
     def put_a_row_in_by_plain_sql(self, place: Place, age: timedelta, digits: int) -> None:
         text = written(self.now - age, digits)
         cursor = self.connection.execute(

@@ -91,8 +91,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
 
 
 @pytest.mark.parametrize(
-    ("away", "place"),
-    [("/thread 1", ""), ("/thread new", "thread #1"), ("/persona frodo", "thread #1 of chorus")],
+    ("away", "place"), [("/thread 1", ""), ("/thread new", "thread #1"), ("/persona frodo", "thread #1 of chorus")]
 )
 async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: World, away: str, place: str) -> None:
     may_end = asyncio.Event()

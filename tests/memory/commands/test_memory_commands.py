@@ -32,17 +32,11 @@ def memory(world: World) -> Remembering:
         ("/remember note: buy milk", 'Remembered #1 "note: buy milk" as TASK, HOT. /undo reverts this.'),
         ("/remember task:", "Content cannot be empty or whitespace-only"),
         ("/memory add error  it's broken", 'Remembered #1 "it\'s broken" as ERROR, WARM. /undo reverts this.'),
-        (
-            "/memory add idea x",
-            "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION",
-        ),
+        ("/memory add idea x", "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION"),
         ("/mem", "Nothing is remembered yet. /remember TEXT adds something."),
         ("/memory list", "Nothing is remembered yet. /remember TEXT adds something."),
         ("/memory list warm", "There are no WARM items."),
-        (
-            "/memory list lukewarm",
-            f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}.",
-        ),
+        ("/memory list lukewarm", f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}."),
         ("/memory list 0", "Page numbers start at 1."),
         ("/memory show 3", "There is no memory item #3 here. /memory list shows those there are."),
         ("/memory checkpoints", "There are no checkpoints. /memory flash archives COLD items under one."),
@@ -244,9 +238,7 @@ async def test_numbers_tiers_and_types_are_completed(memory: Remembering, line: 
     assert {candidate.text: candidate.description for candidate in found.candidates} == offered
 
 
-async def test_a_forgotten_item_breaks_the_prefix_and_other_changes_do_not(
-    memory: Remembering,
-) -> None:
+async def test_a_forgotten_item_breaks_the_prefix_and_other_changes_do_not(memory: Remembering) -> None:
     async def newest() -> int:
         snapshot = await memory.world.context.snapshot(memory.world.current.target(), memory.world.clock.now())
         return snapshot.newest_operation_id

@@ -77,8 +77,7 @@ def test_another_text_is_refused_with_a_sentence(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "percentage"),
-    [(1000, 250, 75.0), (3, 2, 33.33), (10, 10, 0.0), (10, 0, 100.0), (0, 0, 0.0)],
+    ("before", "after", "percentage"), [(1000, 250, 75.0), (3, 2, 33.33), (10, 10, 0.0), (10, 0, 100.0), (0, 0, 0.0)]
 )
 def test_the_reduction_is_in_percent_of_the_tokens_before(before: int, after: int, percentage: float) -> None:
     report = FlashReport(1, START, 4, 2, 1, before, after)

@@ -114,8 +114,7 @@ def test_a_fresh_task_is_hot_without_an_access_for_less_than_a_microsecond() -> 
 
 
 @pytest.mark.parametrize(
-    ("pinned", "age", "tier"),
-    [(False, timedelta(), Tier.WARM), (False, 7 * DAY, Tier.COLD), (True, 7 * DAY, Tier.HOT)],
+    ("pinned", "age", "tier"), [(False, timedelta(), Tier.WARM), (False, 7 * DAY, Tier.COLD), (True, 7 * DAY, Tier.HOT)]
 )
 def test_a_renewal_changes_score_and_tier_only(pinned: bool, age: timedelta, tier: Tier) -> None:  # noqa: FBT001 - a cell
     old = item(item_type=ItemType.PRD_SECTION, pinned=pinned, age=age, accesses=1, accessed=START - age)

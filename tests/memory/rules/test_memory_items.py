@@ -38,8 +38,7 @@ def test_content_is_kept_without_the_blanks_around_it(text: str, content: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
-    [("", EMPTY), (" ", EMPTY), ("\n\t\u3000", EMPTY), ("x" * 100_001, TOO_LONG)],
+    ("text", "sentence"), [("", EMPTY), (" ", EMPTY), ("\n\t\u3000", EMPTY), ("x" * 100_001, TOO_LONG)]
 )
 def test_content_that_is_empty_or_too_long_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(MemoryItemError) as problem:

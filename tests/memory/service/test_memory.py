@@ -108,10 +108,7 @@ async def test_a_correction_that_another_item_has_is_refused(memory: Remembering
     await memory.forget(gone.id)
     for content, sentence in [
         ("buy milk", f"Memory item #{other.id} has this content already."),
-        (
-            "buy bread",
-            f"#{gone.id} has this content already; it is forgotten, and adding the text",
-        ),
+        ("buy bread", f"#{gone.id} has this content already; it is forgotten, and adding the text"),
     ]:
         with pytest.raises(MemoryItemError, match=sentence):
             await memory.service.edit(item, content)

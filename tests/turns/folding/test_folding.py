@@ -93,13 +93,7 @@ async def test_undo_passes_over_what_was_folded_by_itself(talk: Talk) -> None:
 
 @pytest.mark.parametrize(
     ("line", "stands"),
-    [
-        ("/context 24h", True),
-        ("/context 1h", True),
-        ("/new", False),
-        ("/thread new", False),
-        ("/undo", True),
-    ],
+    [("/context 24h", True), ("/context 1h", True), ("/new", False), ("/thread new", False), ("/undo", True)],
 )
 async def test_what_is_done_to_the_context_keeps_or_ends_a_summary(talk: Talk, line: str, *, stands: bool) -> None:
     await talk.say(*facts(9))

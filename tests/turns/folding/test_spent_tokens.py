@@ -137,9 +137,7 @@ async def test_a_summary_of_a_context_that_was_changed_meanwhile_is_counted(spok
 
 
 @pytest.mark.parametrize(
-    "events",
-    [(ModelError("No."),), (TextDelta("In short."), ReplyEnd("stop"))],
-    ids=["refused", "without a report"],
+    "events", [(ModelError("No."),), (TextDelta("In short."), ReplyEnd("stop"))], ids=["refused", "without a report"]
 )
 async def test_a_request_without_usage_is_not_counted(
     spoken: World, events: tuple[TextDelta | ReplyEnd | ModelError, ...]
