@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +12,7 @@ from chorus_cli.models.rules.budget import Budget, Calibration, Limit
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.editing.commands.edited_texts import replacing, without
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 class TerminalStream(StringIO):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
 from chorus_cli.log.rules.acts import Window
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 # The clock stands at Thursday 2026-02-12 14:30, and the tests' time zone is UTC.
 BEFORE = '{\n  // mine\n  "context_hours": 10,\n}\n'

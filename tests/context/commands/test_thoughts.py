@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import TOOLS, call
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 NOTHING = "No reply in this thread has thoughts."
 HIDDEN = "The provider does not show the thoughts before the newest reply."

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from chorus_cli.context.rules.plan import RequestPlan, plan_fitting, plan_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from chorus_cli.context.rules.view import ContextSnapshot
+from chorus_cli.context.rules.view import ContextSnapshot
 
 
 def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:

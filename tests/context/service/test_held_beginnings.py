@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.plan import RequestPlan
+from chorus_cli.context.rules.view import ContextSnapshot
 from chorus_cli.context.service.context import Prefixes
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.models.rules.request import ModelRequest
 from tests.fakes import START
-
-if TYPE_CHECKING:
-    from chorus_cli.context.rules.view import ContextSnapshot
-    from tests.world import World
+from tests.world import World
 
 OLD, NEW = (Message(id_, "chorus", 1, id_, Role.USER, "hello", START) for id_ in (1, 3))
 

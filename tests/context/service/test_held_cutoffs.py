@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fakes import FakeClock
 from tests.turns.folding.long_talk import Talk, facts
-
-if TYPE_CHECKING:
-    from tests.fakes import FakeClock
-    from tests.world import World
+from tests.world import World
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]
 

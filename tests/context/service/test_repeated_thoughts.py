@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +13,10 @@ from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import TOOLS, call
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 REASON = "before 2 replies, sent back to the model that had them"
 

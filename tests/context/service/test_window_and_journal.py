@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError, ModelError, SettingsError, UnknownPersonaError
 from chorus_cli.core.time import timespan
+from chorus_cli.core.time.timespan import Span
 from chorus_cli.log.rules.acts import Clear, Window
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.core.time.timespan import Span
 
 
 def span(text: str, world: World) -> Span:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -22,9 +22,6 @@ from chorus_cli.memory.rules.recall import (
 )
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COMMON = (
     "Please could you tell me again what you think about this, and how we should do that now?",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import FlashReport, Item, ItemType
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from chorus_cli.memory.service.memory import Memory
-    from tests.world import World
+from chorus_cli.memory.service.memory import Memory
+from tests.world import World
 
 FIGURES = (10, 100)
 """The tokens of a request, and the mark from which on a flash save needs no force."""

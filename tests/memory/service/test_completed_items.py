@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.memory.service.remembered import Remembering
+from tests.memory.service.remembered import Remembering
 
 
 async def offered(memory: Remembering) -> dict[int, str]:

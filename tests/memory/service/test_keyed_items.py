@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.memory.rules.items import ItemType
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 LIGHTHOUSE = "Keys: lighthouse, beacon; with: night, storm\nIt was built in 1820."
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.log.rows import message_rows
+from chorus_cli.storage.store import Store
 from chorus_cli.turns.rules import task
+from tests.fakes import FakeClock
 from tests.remembering import PREFIX
 from tests.turns.folding.long_talk import Talk, facts, long_talk
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock
 
 
 @pytest.fixture

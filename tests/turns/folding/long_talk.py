@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.storage.store import Store
 from chorus_cli.turns.service.folding import Folding
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import summary_of, wants_summary
 from tests.world import World, built, unexpected
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
-
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.storage.store import Store
 
 LIMIT = 1_000
 """In words, which are what these tests count: a request may have 800, and a fold aims at 500."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from chorus_cli.memory.rules.items import ItemType, Tier
 from tests.remembering import wants_summary
-
-if TYPE_CHECKING:
-    from tests.turns.folding.long_talk import Talk
+from tests.turns.folding.long_talk import Talk
 
 
 async def test_a_pinned_item_is_in_every_request_of_a_folded_talk(talk: Talk) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncGenerator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,6 @@ from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone, TurnEvent, WaitBegun, WaitOver
 from tests.world import World, of_run, words_come
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
 
 ELSEWHERE = "Waiting for the reply in thread #1 that another Chorus is writing …"
 HERE = "Waiting for the reply in thread #1 that is still being written here …"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models.rules.events import Notice
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 AGAIN = "Thread #2 was closed by another Chorus; it is open again."
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import Asking, ModelEvent, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.world import MODEL, World, built, words_come
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.storage.store import Store
 
 
 async def test_a_turn_is_two_rows(world: World) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from contextlib import aclosing, closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from chorus_cli.core.errors import MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.world import World, another_thread, words_come
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
 
 from chorus_cli.models.rules.events import TextDelta
 from tests.turns.service.tool_talk import call, calls, rows
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(4_500))
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from sqlite3 import Connection
 
 import pytest
 
 from chorus_cli.core.time import timestamps
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.mark.parametrize("old_rows", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])

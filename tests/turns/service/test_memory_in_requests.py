@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item, ItemType, Tier
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 PLUMBER = "call the plumber about the boiler"
 CODE = "def walk(path):\n    for step in path:\n        yield step"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from chorus_cli.memory.rules.items import ItemType, Tier
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
@@ -12,18 +13,13 @@ from chorus_cli.context.service.transcript import Selection, transcript
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.storage.store import Store
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import wants_summary
 from tests.turns.service.tool_talk import assert_pairs_are_whole, call, calls, echo, results, rows
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
 
 
 @pytest.fixture

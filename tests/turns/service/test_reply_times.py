@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,7 @@ from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.fakes import START
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 SLOW = timedelta(seconds=40)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +12,9 @@ from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import message_rows
 from chorus_cli.models.rules.events import TextDelta
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
 
 
 async def test_context_includes_system_prompt(world: World) -> None:

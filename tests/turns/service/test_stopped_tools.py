@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
 from chorus_cli.models.rules.events import ToolStarted, TurnEvent, WaitBegun
+from chorus_cli.storage.store import Connection
 from chorus_cli.turns.service.reply import STOPPED
 from tests.turns.service.tool_talk import (
     assert_each_request_begins_with_the_one_before,
@@ -21,11 +22,6 @@ from tests.turns.service.tool_talk import (
     rows,
 )
 from tests.world import MODEL, World
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.storage.store import Connection
 
 
 async def stop_in_tool(events: AsyncGenerator[TurnEvent, None], starts: int = 1) -> None:

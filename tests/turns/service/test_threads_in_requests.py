@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,17 +16,12 @@ from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnDone, TurnEvent
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.store import Store
+from chorus_cli.turns.service.conversation import Conversation
+from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import call, calls
 from tests.world import MODEL, World, another_thread, built, words_come
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-    from pathlib import Path
-
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Store
-    from chorus_cli.turns.service.conversation import Conversation
-    from tests.fakes import FakeClock, ScriptedModel
 
 JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
 WAITING = "currently: waiting for the model"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chorus_cli.core.errors import DatabaseUnconfirmedError
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
+from tests.fakes import FakeClock, ScriptedModel
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.fakes import FakeClock, ScriptedModel
 
 UNCONFIRMED = "The disk does not confirm it."
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
 
 LIMIT = 10_000
 

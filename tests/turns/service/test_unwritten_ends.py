@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, MessageNotStoredError
 from chorus_cli.models.rules.events import TextDelta, ToolStarted, TurnEvent
 from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import TOOLS, assert_each_request_begins_with_the_one_before, call, calls, rows
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.fakes import FakeClock, ScriptedModel
 
 
 @pytest.fixture

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.declaration import Arguments, Kind, Parameter
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolUsed, TurnDone, TurnEvent
+from chorus_cli.models.rules.request import PromptMessage
 from chorus_cli.tools.service import BUILT_IN, Answer, Caller, ToolServices, built_in
-
-if TYPE_CHECKING:
-    from chorus_cli.models.rules.request import PromptMessage
-    from tests.world import World
+from tests.world import World
 
 
 @built_in(
