@@ -1,21 +1,74 @@
-"""The view, rule by rule: the window, clears, turns and threads."""
+"""The view, rule by rule: the window, clears, turns, threads, edits, retries, and the part that a fork begins with."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from chorus_cli.context.rules.view import view
+from chorus_cli.context.rows.thread_views import forkable, title_of_fork
+from chorus_cli.context.rules.view import View, view
+from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rules.acts import Fold, Redo, Undo, Window
-from chorus_cli.log.rules.journal import thread_journal
+from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.journal import ThreadJournal, thread_journal
 from chorus_cli.log.rules.log_acts import Flash
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.settings.rules.table import Settings
-from tests.context.rules.small_logs import NOW, THREAD, ago, boundary, clear, ids, in_view, reversal, row, turn
+
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+THREAD = 1
+
+
+def ago(hours: float) -> datetime:
+    return NOW - timedelta(hours=hours)
+
+
+def row(id_: int, turn: int, at: datetime = NOW, *, thread: int = THREAD, introduced_by: int | None = None) -> Message:
+    """Return a message; the one that gives its turn the name is the question."""
+    role = Role.USER if id_ == turn else Role.ASSISTANT
+    return Message(id_, "chorus", thread, turn, role, f"message {id_}", at, introduced_by=introduced_by)
+
+
+def turn(id_: int, at: datetime = NOW, *, thread: int = THREAD) -> list[Message]:
+    """Return a question and its reply, which has the next id."""
+    return [row(id_, id_, at, thread=thread), row(id_ + 1, id_, at, thread=thread)]
+
+
+def boundary(
+    id_: int,
+    after: int,
+    members: tuple[int, ...] = (),
+    *,
+    kind: type[Edit | Restore] = Edit,
+    at: datetime = NOW,
+    thread: int | None = THREAD,
+) -> Operation:
+    return Operation(id_, kind(members), thread, after, at)
+
+
+def clear(id_: int, after: int, at: datetime = NOW) -> Operation:
+    return Operation(id_, Clear(), None, after, at)
+
+
+def retry(id_: int, *replaced: int) -> Operation:
+    return Operation(id_, Retry(frozenset(replaced)), THREAD, max(replaced), NOW)
+
+
+def reversal(id_: int, kind: type[Undo | Redo], *, operation: int | None = None, turn: int | None = None) -> Operation:
+    return Operation(id_, kind(Subject(operation, turn)), THREAD, 0, NOW)
+
+
+def ids(seen: View) -> list[int]:
+    return [message.id for message in seen.messages]
+
+
+def in_view(messages: list[Message], *operations: Operation, hours: float = 8) -> list[int]:
+    return ids(view(messages, thread_journal(THREAD, operations), cutoff(NOW, hours)))
+
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -195,3 +248,139 @@ def test_what_is_beyond_the_boundary_does_not_count_as_taken_back() -> None:
 def test_a_reply_is_in_view_however_far_it_has_come(status: Status) -> None:
     reply = Message(2, "chorus", THREAD, 1, Role.ASSISTANT, "", NOW, status=status)
     assert in_view([row(1, 1), reply]) == [1, 2]
+
+
+# Edit and restore
+
+
+def test_what_an_edit_put_in_stands_in_the_order_of_the_edit() -> None:
+    assert in_view([*turn(1), *turn(3), *turn(5)], boundary(1, after=4, members=(4, 1))) == [4, 1, 5, 6]
+
+
+def test_old_messages_count_as_having_entered_when_the_edit_was_made() -> None:
+    log = turn(1, ago(500))
+    assert in_view(log, boundary(1, after=2, members=(1, 2), at=ago(7))) == [1, 2]
+    assert in_view(log, boundary(1, after=2, members=(1, 2), at=ago(9))) == []
+
+
+def test_an_edit_that_left_the_window_is_still_the_boundary() -> None:
+    log = [*turn(1, ago(20)), *turn(3, ago(1))]
+    assert in_view(log, boundary(1, after=2, members=(1, 2), at=ago(9))) == [3, 4]
+    assert in_view(log, boundary(1, after=2, at=ago(9)), hours=100) == [3, 4]
+
+
+def test_what_an_edit_left_out_stays_out_although_its_turn_is_in() -> None:
+    assert in_view([*turn(1), *turn(3)], boundary(1, after=4, members=(1, 4))) == [1, 4]
+
+
+def test_what_was_said_while_the_editor_was_open_follows_the_edited_messages() -> None:
+    file_was_written_after = 2
+    assert in_view([*turn(1), *turn(3)], boundary(1, file_was_written_after, members=(2,))) == [2, 3, 4]
+
+
+def test_what_is_both_in_an_edit_and_after_its_boundary_is_in_view_once() -> None:
+    assert in_view([*turn(1), *turn(3)], boundary(1, after=0, members=(3, 4))) == [3, 4, 1, 2]
+
+
+def test_later_rows_of_a_turn_that_an_edit_kept_are_in() -> None:
+    assert in_view([row(1, 1), row(2, 1), row(3, 1)], boundary(1, after=2, members=(1, 2))) == [1, 2, 3]
+
+
+def test_a_rewording_is_in_by_its_edit_only() -> None:
+    edit = boundary(1, after=2, members=(3, 2))
+    log = [*turn(1), row(3, 3, introduced_by=1)]
+    assert in_view(log, edit) == [3, 2]
+    assert in_view(log, edit, reversal(2, Undo, operation=1)) == [1, 2]
+
+
+def test_a_restore_puts_into_each_thread_what_belongs_there() -> None:
+    log = [*turn(1), *turn(3, thread=2)]
+    restore = boundary(1, after=4, members=(3, 1, 4), kind=Restore, thread=None)
+    assert in_view(log, restore) == [1]
+    assert ids(view(log, thread_journal(2, [restore]), cutoff(NOW, 8))) == [3, 4]
+
+
+def test_members_that_no_row_is_known_for_are_passed_over() -> None:
+    assert in_view(turn(1), boundary(1, after=2, members=(99, 1))) == [1]
+
+
+def test_a_clear_after_an_edit_takes_its_messages_out_again() -> None:
+    assert in_view(turn(1), boundary(1, after=2, members=(1, 2)), clear(2, after=2)) == []
+
+
+# Retry
+
+
+def test_a_retry_puts_a_new_reply_in_the_place_of_the_old_one() -> None:
+    log = [*turn(1), *turn(3), row(5, 1, introduced_by=1)]
+    assert in_view(log, retry(1, 2)) == [1, 5, 3, 4]
+
+
+def test_undoing_a_retry_brings_the_old_reply_back_and_takes_the_new_one_out() -> None:
+    log = [*turn(1), row(3, 1, introduced_by=1)]
+    assert in_view(log, retry(1, 2), reversal(2, Undo, operation=1)) == [1, 2]
+
+
+def test_a_retry_of_a_retry_replaces_the_newest_reply() -> None:
+    log = [*turn(1), row(3, 1, introduced_by=1), row(4, 1, introduced_by=2)]
+    assert in_view(log, retry(1, 2), retry(2, 3)) == [1, 4]
+    assert in_view(log, retry(1, 2), retry(2, 3), reversal(3, Undo, operation=2)) == [1, 3]
+
+
+def test_an_edit_may_bring_back_what_a_retry_had_replaced() -> None:
+    log = [*turn(1), row(3, 1, introduced_by=1)]
+    assert in_view(log, retry(1, 2), boundary(2, after=3, members=(1, 2))) == [1, 2]
+
+
+def test_a_new_reply_from_before_the_boundary_does_not_come_through() -> None:
+    log = [*turn(1), row(3, 1, introduced_by=1)]
+    assert in_view(log, retry(1, 2), boundary(2, after=2, members=(1, 2))) == [1, 2]
+
+
+SEEN = view([*turn(1), *turn(3), *turn(5)], ThreadJournal(THREAD), ago(8))
+RUNNING = replace(SEEN, messages=(*SEEN.messages[:5], SEEN.messages[5]._replace(status=Status.STREAMING)))
+
+
+@pytest.mark.parametrize(
+    ("seen", "through", "expected"),
+    [
+        (SEEN, None, [1, 2, 3, 4, 5, 6]),
+        (SEEN, 1, [1, 2]),
+        (SEEN, 4, [1, 2, 3, 4]),
+        (RUNNING, None, [1, 2, 3, 4]),
+        (RUNNING, 3, [1, 2, 3, 4]),
+        (replace(SEEN, messages=(*SEEN.messages[4:], *SEEN.messages[:4])), 5, [5, 6]),
+    ],
+)
+def test_a_fork_begins_with_complete_turns(seen: View, through: int | None, expected: list[int]) -> None:
+    assert [row.id for row in forkable(seen, through).messages] == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "through", "sentence"),
+    [
+        (0, None, "There is nothing to fork: nothing is in context here. /thread new opens an empty thread."),
+        (2, None, "There is nothing to fork: only a turn that is still being answered is in context."),
+        (6, 6, "The turn of message #6 is still being answered. Fork it when the reply is there."),
+        (6, 7, "Message #7 is not in context here, so nothing was forked."),
+    ],
+)
+def test_what_cannot_be_forked_is_a_sentence(number: int, through: int | None, sentence: str) -> None:
+    seen = replace(RUNNING, messages=RUNNING.messages[6 - number :])
+    with pytest.raises(JournalError, match=f"^{sentence}"):
+        forkable(seen, through)
+
+
+@pytest.mark.parametrize(
+    ("title", "taken", "expected"),
+    [
+        ("Rome", (), "Rome (fork)"),
+        ("Rome", ("Rome (fork)",), "Rome (fork 2)"),
+        ("Rome (fork)", ("Rome (fork)", "Rome (fork 2)"), "Rome (fork 3)"),
+        ("two\nlines", (), "two lines (fork)"),
+        ("w" * 80, (), "w" * 52 + "… (fork)"),
+        ("", (), "(fork)"),
+    ],
+)
+def test_the_title_says_that_it_is_a_fork(title: str, taken: tuple[str, ...], expected: str) -> None:
+    assert title_of_fork(title, taken) == expected

@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from tests.fakes import FakeClock
+from chorus_cli.context.rules.plan import RequestPlan
+from chorus_cli.context.rules.view import ContextSnapshot
+from chorus_cli.context.service.context import Prefixes
+from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.models.rules.request import ModelRequest
+from tests.fakes import START, FakeClock
 from tests.turns.folding.long_talk import Talk, facts
 from tests.world import World
+
+OLD, NEW = (Message(id_, "chorus", 1, id_, Role.USER, "hello", START) for id_ in (1, 3))
+
+
+async def snapshot_of(world: World) -> ContextSnapshot:
+    return await world.context.snapshot(world.current.target(), world.clock.now())
+
+
+def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
+    begins_at = sent[0].id if sent and without else None
+    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without, begins_at=begins_at)
+
+
+async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:
+    held, here = Prefixes(), await snapshot_of(world)
+    for plan, first in (
+        (sending(here, OLD, NEW), None),
+        (sending(here, NEW, without=(OLD,)), 3),
+        (sending(here, OLD, NEW), None),
+        (sending(here, NEW, without=(OLD,)), 3),
+        (sending(here, without=(OLD, NEW)), None),
+    ):
+        held.hold(plan, START)
+        assert held.request_start(here.request_settings.target, START, 0).first_message_id == first
+
+
+async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
+    held, here = Prefixes(), await snapshot_of(world)
+    held.hold(sending(here, NEW, without=(OLD,)), START)
+    target = here.request_settings.target._replace(thread_id=here.request_settings.target.thread_id + 1)
+    elsewhere = replace(here, request_settings=replace(here.request_settings, target=target))
+    assert held.request_start(elsewhere.request_settings.target, START, 0).first_message_id is None
+    held.hold(sending(elsewhere, OLD), START)
+    assert held.request_start(here.request_settings.target, START, 0).first_message_id == NEW.id
+
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]
 
@@ -136,3 +180,55 @@ async def test_a_clock_set_back_again_and_again_does_not_shorten_the_window(worl
         world.clock.advance(timedelta(minutes=-55))
         await world.say("and now?")
     assert (await world.seen())[:2] == ["early", "ok"]
+
+
+_listeners: list[list[str]] = []
+
+
+def _listen(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open":
+        for opened in _listeners:
+            opened.append(str(arguments[0]))
+
+
+# A hook cannot be removed; with no listener it does nothing.
+sys.addaudithook(_listen)
+
+
+@contextmanager
+def opened_files() -> Iterator[list[str]]:
+    """The paths that are opened meanwhile."""
+    opened: list[str] = []
+    _listeners.append(opened)
+    try:
+        yield opened
+    finally:
+        _listeners.remove(opened)
+
+
+@pytest.mark.parametrize("line", ["/context", "/context why", "/context ops", "/context at 1h", "/context 24h?"])
+async def test_a_command_that_shows_the_context_reads_it_in_one_transaction(talked: World, line: str) -> None:
+    statements: list[str] = []
+    await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    await talked.told(line)
+    assert [statement for statement in statements if statement.startswith("BEGIN")] == ["BEGIN"]
+
+
+@pytest.mark.parametrize(("line", "counts"), [("/context", 0), ("/context why", 1)])
+async def test_only_the_command_that_explains_the_context_counts_the_messages_outside(
+    talked: World, line: str, counts: int
+) -> None:
+    statements: list[str] = []
+    await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    await talked.told(line)
+    assert sum("AS is_written" in statement for statement in statements) == counts
+
+
+@pytest.mark.parametrize("line", ["/context", "/context why"])
+async def test_a_command_that_shows_the_context_reads_the_settings_once(talked: World, line: str) -> None:
+    # A file that has just been written is never taken from the memory of an earlier reading.
+    talked.configure('{"context_hours": 24}')
+    with opened_files() as opened:
+        await talked.told(line)
+    assert opened.count(str(talked.personas.settings_path("chorus"))) == 1
