@@ -1,8 +1,9 @@
-"""Items are remembered, corrected, pinned and forgotten, and every change of them is undone."""
+"""Items are remembered, corrected, pinned, recalled and forgotten, and every change of them is undone."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,12 @@ import pytest
 from chorus_cli.core.errors import ChorusError, MemoryItemError
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.memory.service.memory import Memory
+from chorus_cli.storage.store import Store
+from tests.fakes import WordCounter
+from tests.log.service.test_damaged_index import damage, integrity
 from tests.memory.service.remembered import FIGURES, Remembering
+from tests.world import World
 
 PLUMBER = "call the plumber"
 
@@ -288,3 +294,162 @@ async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_na
     new = await memory.service.remember(slug, ItemType.TASK, PLUMBER)
     assert (new.was_known, new.item.id != old.id) == (False, True)
     assert await memory.service.recall(slug, "plumber") == [new.item]
+
+
+LIGHTHOUSE = "Keys: lighthouse, beacon; with: night, storm\nIt was built in 1820."
+
+
+@pytest.fixture
+async def keyed(world: World) -> World:
+    """A world in which item #1 has keys, and #2 has not."""
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, LIGHTHOUSE)
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, "The harbour freezes.")
+    return world
+
+
+async def recalled(world: World, question: str, reply: str = "So.") -> bool:
+    """Ask, and return whether item #1 went with the question."""
+    world.model.say(reply)
+    await world.say(question)
+    asked = (await world.log())[-2]
+    return "From memory:" in asked.preamble and "#1 PRD_SECTION" in asked.preamble
+
+
+@pytest.mark.parametrize(
+    ("question", "is_sent"),
+    [
+        ("The lighthouse at night", True),
+        ("BEACONS in a storm", True),
+        ("The lighthouse", False),
+        ("The night", False),
+        ("It was built in 1820", False),
+        ("tell me of #1", True),
+    ],
+)
+async def test_an_item_is_called_by_its_keys_alone_or_its_number(keyed: World, question: str, *, is_sent: bool) -> None:
+    assert await recalled(keyed, question) is is_sent
+
+
+async def test_the_reply_before_calls_it_too(keyed: World) -> None:
+    assert not await recalled(keyed, "hello", "At night the lighthouse shines.")
+    assert await recalled(keyed, "does it?")
+    assert not await recalled(keyed, "the lighthouse at night"), "it is in the request already"
+
+
+@pytest.mark.parametrize("flash", [False, True])
+async def test_it_is_called_in_every_tier(keyed: World, *, flash: bool) -> None:
+    keyed.clock.advance(timedelta(days=60))
+    if flash:
+        await keyed.told("/memory flash --force")
+        assert "ARCHIVED" in await keyed.told("/memory show 1")
+    assert await recalled(keyed, "The lighthouse at night")
+
+
+async def test_a_forgotten_one_is_not_called(keyed: World) -> None:
+    await keyed.services.memory.forget("chorus", 1)
+    assert not await recalled(keyed, "The lighthouse at night")
+
+
+async def test_why_names_the_keys(keyed: World) -> None:
+    assert "sent when a message has one of its keys" in await keyed.told("/why")
+
+
+async def test_the_question_goes_before_the_reply_where_room_is_short(world: World) -> None:
+    for number in range(1, 41):
+        text = f"Keys: k{number:02}\n{'word ' * 40}{number}"
+        await world.services.memory.remember("chorus", ItemType.PRD_SECTION, text)
+    world.model.say(" ".join(f"k{number:02}" for number in range(1, 40)))
+    await world.say("hello")
+    world.model.say("So.")
+    await world.say("k40")
+    preamble = (await world.log())[-2].preamble
+    assert "Keys: k40" in preamble
+    assert preamble.count("Keys:") < 40
+
+
+async def offered(memory: Remembering) -> dict[int, str]:
+    """Press a key, wait until the store is idle, and press another."""
+    memory.service.offers(memory.slug)
+    for _ in range(2):
+        await memory.sql("SELECT 1")
+    return {id_: beginning for id_, _, beginning in memory.service.offers(memory.slug)}
+
+
+async def test_the_newest_items_are_offered_by_their_beginnings(memory: Remembering) -> None:
+    for number in range(302):
+        await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', ?)", number)
+    await memory.add("x" * 90_000)
+    found = await offered(memory)
+    assert list(found) == [*range(303, 3, -1)]
+    assert found[303] == "x" * 80
+
+
+async def test_changes_of_this_and_of_another_program_are_seen(memory: Remembering) -> None:
+    assert await offered(memory) == {}
+    await memory.add("call the plumber")
+    assert await offered(memory) == {1: "call the plumber"}
+    await memory.forget(1)
+    assert await offered(memory) == {}
+    await memory.world.told("/undo")
+    await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', 'buy milk')")
+    assert await offered(memory) == {2: "buy milk", 1: "call the plumber"}
+
+
+TOLD = ["The index of the memory was damaged and is made again; no memory item is concerned."]
+
+
+@pytest.fixture
+def told(memory: Remembering) -> Iterator[list[str]]:
+    sentences: list[str] = []
+    with memory.world.services.notifier.heard_by(sentences.append, sentences.append):
+        yield sentences
+
+
+async def filled(memory: Remembering) -> None:
+    for number in range(200):
+        await memory.add(f"item {number} of {number * number} about subject{number}")
+
+
+@pytest.mark.parametrize("table", ["data", "idx", "config"])
+async def test_an_index_whose_pages_cannot_be_read_is_made_again(
+    memory: Remembering, told: list[str], table: str
+) -> None:
+    await filled(memory)
+    path = memory.world.folder / "chorus.db"
+    damage(path, f"context_item_words_{table}", b"\x05\xa7\x13")
+    store = Store(path)
+    await store.open()
+    service = Memory(store, memory.world.clock, WordCounter(), told.append)
+    assert [item.id for item in await service.recall(memory.slug, "subject42")] == [43]
+    await service.remember(memory.slug, ItemType.TASK, "one more about subject42")
+    assert len(await service.recall(memory.slug, "subject42")) == 2
+    await store.close()
+    assert told == TOLD
+    assert integrity(path) == "ok"
+
+
+async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory: Remembering, told: list[str]) -> None:
+    await filled(memory)
+    await memory.sql("DROP TABLE context_item_words")
+    await memory.add("one more about subject42")
+    assert len(await memory.recalled("subject42")) == 2
+    assert told == TOLD
+
+
+async def test_an_index_that_has_lost_its_words_is_made_again_instead_of_recalling_nothing(
+    memory: Remembering, told: list[str]
+) -> None:
+    await filled(memory)
+    await memory.sql("DELETE FROM context_item_words")
+    assert await memory.recalled("subject42") == ["item 42 of 1764 about subject42"]
+    assert await memory.recalled("nothing of that kind") == []
+    assert told == TOLD
+
+
+async def test_the_search_of_messages_does_not_take_a_damaged_memory_index_for_damage_of_the_log(
+    memory: Remembering,
+) -> None:
+    await memory.world.say("about subject42")
+    await memory.sql("DROP TABLE message_words")
+    await memory.sql("UPDATE context_item_words_config SET v = NULL")
+    assert "«subject42»" in await memory.world.told("/search subject42")

@@ -1,4 +1,4 @@
-"""One turn, from the message that is stored before anything else to the end of its reply."""
+"""One turn, from the message that is stored before anything else to the end of its reply, or to its retry."""
 
 from __future__ import annotations
 
@@ -6,18 +6,31 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from chorus_cli.context.rules.plan import LEAD
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import MessageRefusedError, ModelError
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import Asking, ModelEvent, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.models.rules.events import (
+    ARRIVED,
+    Asking,
+    ModelEvent,
+    Notice,
+    ReasoningDelta,
+    ReplyEnd,
+    TextDelta,
+    TurnDone,
+)
 from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.storage.store import Store
-from tests.fakes import FakeClock, ScriptedModel
-from tests.world import MODEL, World, built, words_come
+from tests.fakes import START, FakeClock, ScriptedModel
+from tests.world import MODEL, World, built, of_run, words_come
 
 
 async def test_a_turn_is_two_rows(world: World) -> None:
@@ -201,3 +214,187 @@ async def test_text_that_is_no_text_is_mended_and_told(world: World) -> None:
     (notice,) = await world.notices("a\udcffb\x00c")
     assert notice == "Some characters of your message are not valid text and were replaced."
     assert (await world.log())[0].content == "a\ufffdb\u2400c"
+
+
+DOWN = ModelError("It is down.", status_code=400)
+CUT = ModelError("Cut.", advice=f"{ARRIVED} Wait.")
+FAILED = [("user", "Hello")]
+
+
+async def retry(world: World) -> None:
+    async for _ in world.conversation.retry(world.current.target()):
+        pass
+
+
+async def test_a_failure_without_a_word_advises_retry(world: World) -> None:
+    world.model.enqueue(DOWN)
+    assert (await world.say("Hello")).complaint == "It is down. Your message is kept; /retry asks again."
+
+
+@pytest.mark.parametrize(
+    ("done", "complaint"),
+    [
+        (TurnDone(1, Status.TRUNCATED, error=DOWN), "It is down."),
+        (TurnDone(1, Status.FAILED, error=DOWN), "It is down. Your message is kept; /retry asks again."),
+        (TurnDone(1, Status.TRUNCATED, error=CUT), "Cut. The part that arrived is kept; /retry asks again. Wait."),
+        (TurnDone(1, Status.FAILED, error=CUT), "Cut. Wait. Your message is kept; /retry asks again."),
+        (TurnDone(1, Status.TRUNCATED, error=CUT, again=""), "Cut. Wait."),
+    ],
+)
+def test_only_a_reply_that_broke_off_is_to_be_asked_for_again(done: TurnDone, complaint: str) -> None:
+    assert done.complaint == complaint
+
+
+async def test_retry_after_failures_sends_the_message_once(world: World) -> None:
+    for _ in range(2):
+        world.model.enqueue(DOWN)
+    await world.say("Hello")
+    for _ in range(2):
+        await retry(world)
+        assert world.asked() == FAILED
+    await world.say("And then?")
+    assert world.asked() == [("user", "Hello"), ("assistant", "ok"), ("user", "And then?")]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_failed_message_that_is_typed_again_is_sent_once(world: World, times: int) -> None:
+    for _ in range(times):
+        world.model.enqueue(DOWN)
+        await world.say("Hello")
+    await world.say("Hello\n")
+    assert world.asked() == [("user", "Hello\n")]
+    await world.say("Next")
+    assert world.asked() == [("user", "Hello\n"), ("assistant", "ok"), ("user", "Next")]
+
+
+async def test_another_message_after_a_failed_one_is_sent_with_it(world: World) -> None:
+    world.model.enqueue(DOWN)
+    await world.say("Hello")
+    await world.say("And one thing more")
+    assert world.asked() == [("user", "Hello"), ("user", "And one thing more")]
+
+
+@pytest.mark.parametrize("events", [(), (TextDelta("Half"), DOWN)], ids=["answered", "cut"])
+async def test_what_was_answered_is_sent_twice_if_it_was_said_twice(
+    world: World, events: tuple[ModelEvent | ModelError, ...]
+) -> None:
+    if events:
+        world.model.enqueue(*events)
+    await world.say("Hello")
+    await world.say("Hello")
+    assert [role for role, _ in world.asked()] == ["user", "assistant", "user"]
+
+
+async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
+    world.model.enqueue(DOWN)
+    await world.say("Hello")
+    await world.say("Hello")
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]
+
+
+async def killed_while_answering(world: World, text: str) -> World:
+    """Send a message from a process that is killed in the middle of the reply, and return the next start."""
+    turn = of_run(world.conversation, "dead").answer(world.current.target(), text)
+    await words_come(turn)
+    await world.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", world.clock.now())
+    await turn.aclose()
+    world.clock.advance(timedelta(minutes=1))
+    next_run = replace(of_run(world.conversation, "next"), began_at=world.clock.now())
+    return replace(world, services=replace(world.services, conversation=next_run))
+
+
+async def test_the_next_start_names_the_question_whose_reply_was_interrupted(world: World) -> None:
+    world = await killed_while_answering(world, "Tell me about the ring")
+    notice = 'The reply to "Tell me about the ring" was interrupted; /retry asks again.'
+    assert await world.current.notices() == (notice,)
+    await retry(world)
+    assert await world.current.notices() == ()
+
+
+@pytest.mark.parametrize("command", ["/undo", "/new"])
+async def test_a_reply_that_left_the_context_is_not_named_as_interrupted(world: World, command: str) -> None:
+    world = await killed_while_answering(world, "Tell me about the ring")
+    await world.carry_out(command)
+    assert await world.current.notices() == ()
+
+
+SLOW = timedelta(seconds=40)
+
+
+async def answered_slowly(world: World, text: str = "Hello", waited: timedelta = SLOW) -> None:
+    """Say something; the reply begins after ``waited``, and goes on for as long again."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+    world.model.enqueue(begun, TextDelta("Well,"), ended, TextDelta(" yes."), ReplyEnd("stop"))
+    saying = asyncio.create_task(world.say(text))
+    await world.log_row_with_status(len(await world.log()) + 1, Status.STREAMING)
+    world.clock.advance(waited)
+    begun.set()
+    await asyncio.sleep(0.01)
+    world.clock.advance(waited)
+    ended.set()
+    await saying
+
+
+async def test_a_reply_has_the_time_when_its_first_words_came(world: World) -> None:
+    await answered_slowly(world)
+    question, reply = await world.log()
+    assert (question.timestamp, reply.timestamp) == (START, START + SLOW)
+    assert await world.store.read(operation_rows.last_spoken_at, 1) == START + SLOW
+
+
+async def test_a_reply_that_never_came_has_the_time_of_its_end(world: World) -> None:
+    for _ in range(3):
+        world.model.enqueue(ModelError("Busy.", retryable=True))
+    await world.say("Hello")
+    _, reply = await world.log()
+    assert reply.timestamp == world.clock.now() > START
+
+
+async def test_the_checksum_is_of_the_time_that_is_stored(world: World) -> None:
+    await answered_slowly(world)
+    [(stored, *parts)] = await world.store.read(
+        lambda connection: connection.execute(
+            "SELECT checksum, role, thread_id, persona, timestamp, content FROM messages WHERE role = 'assistant'"
+        ).fetchall()
+    )
+    assert stored == message_rows.checksum(*parts)
+
+
+async def test_a_clock_that_is_set_back_makes_no_reply_older_than_its_question(world: World) -> None:
+    await answered_slowly(world, waited=-SLOW)
+    question, reply = await world.log()
+    assert reply.timestamp == question.timestamp
+
+
+async def test_a_view_that_the_window_begins_within_a_turn_is_led_by_a_line(world: World) -> None:
+    await answered_slowly(world)
+    world.clock.advance(timedelta(hours=8) - 2 * SLOW + SLOW / 2)
+    assert await world.seen() == ["Well, yes."]
+    await world.say("And then?")
+    assert world.asked()[:-1] == [("user", LEAD), ("assistant", "Well, yes.")]
+
+
+@pytest.mark.parametrize("command", ["/new", "/undo"])
+async def test_a_session_finds_its_messages_in_the_log(world: World, command: str) -> None:
+    await answered_slowly(world)
+    world.model.say("A summary.")
+    await world.told("/context save talk")
+    await world.told(command)
+    await world.told("/context restore talk")
+    assert await world.seen() == ["Hello", "Well, yes."]
+    assert len(await world.log()) == 2
+
+
+async def test_an_edit_made_while_a_reply_begins_leaves_that_turn_as_it_is(world: World) -> None:
+    await world.say("Before")
+    begun = asyncio.Event()
+    world.model.enqueue(begun, TextDelta("Late"), ReplyEnd("stop"))
+    saying = asyncio.create_task(world.say("Running"))
+    await world.log_row_with_status(3, Status.STREAMING)
+    opened = await world.services.context_editing.open(world.current.target())
+    world.clock.advance(SLOW)
+    begun.set()
+    await saying
+    await world.services.context_editing.save(opened, opened.sheet.text.replace("Before", "BEFORE"))
+    assert await world.seen() == ["BEFORE", "ok", "Running", "Late"]

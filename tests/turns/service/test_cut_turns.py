@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import aclosing, closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chorus_cli.context.rules.plan import BROKEN_OFF
-from chorus_cli.core.errors import MessageNotStoredError, StorageError
+from chorus_cli.core.errors import DatabaseBusyError, DatabaseUnconfirmedError, MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from tests.world import World, another_thread, words_come
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnEvent
+from chorus_cli.storage.store import Store
+from chorus_cli.terminal.one_shot import advised
+from tests.fakes import FakeClock, ScriptedModel
+from tests.turns.service.tool_talk import TOOLS, assert_each_request_begins_with_the_one_before, call, calls, rows
+from tests.world import Tools, World, another_thread, built, words_come
 
 
 async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
@@ -171,3 +177,140 @@ async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -
     await world.say("Second")
     assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
     await events.aclose()
+
+
+@pytest.fixture
+async def impatient(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> AsyncIterator[World]:
+    """A world whose store waits for no lock."""
+    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.01)
+    await store.open()
+    yield await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    await store.close()
+
+
+async def say_until_locked(world: World, text: str, kind: type[TurnEvent]) -> None:
+    """Send a message, and lock the database from the first event of a kind until the turn has failed."""
+    other = sqlite3.connect(world.folder / "busy.db", isolation_level=None)
+
+    async def listen() -> None:
+        async for event in world.conversation.answer(world.current.target(), text):
+            if isinstance(event, kind) and not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+
+    with closing(other), pytest.raises(DatabaseBusyError):
+        await listen()
+
+
+async def test_a_call_whose_result_cannot_be_stored_is_closed_by_the_next_turn(impatient: World) -> None:
+    calls(impatient, call("echo", {"text": "gold"}), before="Let me see.")
+    await say_until_locked(impatient, "First", ToolStarted)
+    assert (await rows(impatient))[-1] == ("tool_use", "", "c1", "streaming")
+    await impatient.say("Second")
+    assert (await rows(impatient))[2] == ("tool_use", "", "c1", "interrupted")
+    assert impatient.asked() == [("user", "First"), ("assistant", "Let me see."), ("user", "Second")]
+    assert_each_request_begins_with_the_one_before(impatient)
+
+
+async def test_after_that_the_question_can_be_answered_again_at_once(impatient: World) -> None:
+    calls(impatient, call("echo", {"text": "gold"}))
+    await say_until_locked(impatient, "First", ToolStarted)
+    _ = [event async for event in impatient.conversation.retry(impatient.current.target())]
+    assert await impatient.seen() == ["First", "ok"]
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+async def test_a_reply_whose_end_cannot_be_stored_is_closed_by_the_next_turn(
+    impatient: World, *, is_called: bool
+) -> None:
+    if is_called:
+        calls(impatient, call("echo", {"text": "gold"}), before="Let me see.")
+    else:
+        impatient.model.say("Let me see.")
+    await say_until_locked(impatient, "First", TextDelta)
+    assert (await rows(impatient))[-1] == ("assistant", "", None, "streaming")
+    assert [each["content"] for each in impatient.rescued] == ["Let me see."]
+    await impatient.say("Second")
+    assert [status for *_, status in await rows(impatient)] == ["complete", "interrupted", "complete", "complete"]
+
+
+async def test_a_message_that_a_lock_keeps_out_is_left_to_its_sender_and_in_no_file(impatient: World) -> None:
+    with closing(sqlite3.connect(impatient.folder / "busy.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(MessageNotStoredError, match=r"Try again\.$"):
+            await impatient.say("First")
+    assert impatient.model.requests == []
+    assert not list(impatient.folder.glob("**/rescue*"))
+
+
+UNCONFIRMED = "The disk does not confirm it."
+
+
+class UnconfirmedStore(Store):
+    """A store that does not confirm the next opening of a turn, which ``is_made`` or not."""
+
+    is_unconfirmed = False
+    is_made = True
+
+    async def write(self, work: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.is_unconfirmed or work.__name__ not in {"_store", "_store_retry"}:
+            return await super().write(work, *args, **kwargs)
+        self.is_unconfirmed = False
+        if self.is_made:
+            await super().write(work, *args, **kwargs)
+        raise DatabaseUnconfirmedError(UNCONFIRMED)
+
+
+@pytest.fixture
+async def unconfirmed(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> AsyncIterator[World]:
+    """A world in which a first message was answered, and the next opening will not be confirmed."""
+    store = UnconfirmedStore(tmp_path / "chorus.db")
+    await store.open()
+    world = await built(tmp_path, store, clock, model, 10_000)
+    await world.say("First")
+    store.is_unconfirmed = True
+    yield world
+    await store.close()
+
+
+async def statuses(world: World) -> list[tuple[str, str]]:
+    return [(row.content, str(row.status)) for row in await world.log()]
+
+
+FIRST = [("First", "complete"), ("ok", "complete")]
+THIRD = [("Third", "complete"), ("ok", "complete")]
+
+
+async def test_a_stored_message_is_not_rescued_and_the_next_one_does_not_wait(unconfirmed: World) -> None:
+    with pytest.raises(DatabaseUnconfirmedError, match="Your message is in the log; /retry asks again"):
+        await unconfirmed.say("Second")
+    assert unconfirmed.rescued == []
+    await unconfirmed.say("Third")
+    assert await statuses(unconfirmed) == [*FIRST, ("Second", "complete"), ("", "interrupted"), *THIRD]
+
+
+@pytest.mark.parametrize(
+    "again", ["Your message is kept in the log.", "Your message is kept; chorus ask /retry asks again.", ""]
+)
+async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str) -> None:
+    turn = unconfirmed.conversation.answer(unconfirmed.current.target(), "Second")
+    with pytest.raises(DatabaseUnconfirmedError) as raised:
+        _ = [event async for event in advised(turn, again)]
+    assert str(raised.value) == f"{UNCONFIRMED} {again}".rstrip()
+
+
+async def test_one_that_is_not_stored_is_rescued(unconfirmed: World) -> None:
+    assert isinstance(unconfirmed.store, UnconfirmedStore)
+    unconfirmed.store.is_made = False
+    with pytest.raises(DatabaseUnconfirmedError, match="The text is kept in"):
+        await unconfirmed.say("Second")
+    assert [each["content"] for each in unconfirmed.rescued] == ["Second"]
+    await unconfirmed.say("Third")
+    assert await statuses(unconfirmed) == [*FIRST, *THIRD]
+
+
+async def test_the_thread_of_a_retry_is_free_too(unconfirmed: World) -> None:
+    with pytest.raises(DatabaseUnconfirmedError, match=UNCONFIRMED):
+        _ = [event async for event in unconfirmed.conversation.retry(unconfirmed.current.target())]
+    await unconfirmed.say("Third")
+    assert await statuses(unconfirmed) == [*FIRST, ("", "interrupted"), *THIRD]
+    assert await unconfirmed.seen() == ["First", "ok", "Third", "ok"]

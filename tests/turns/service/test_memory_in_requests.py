@@ -9,6 +9,8 @@ import pytest
 from chorus_cli.context.service.report import context_report
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from tests.remembering import wants_summary
+from tests.turns.folding.long_talk import Talk
 from tests.world import World
 
 PLUMBER = "call the plumber about the boiler"
@@ -272,3 +274,52 @@ async def test_why_says_that_an_item_is_too_large_for_a_request(world: World) ->
     await world.say("Hello")
     report = await context_report(world.context, world.current.target(), world.clock.now())
     assert [(use.sent, use.reason) for use in report.memory] == [(False, "too large: HOT items have 1,000 tokens")]
+
+
+ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
+
+
+async def cold_item(world: World) -> int:
+    """Return an item that is COLD: a section of two months ago."""
+    slug = world.current.slug
+    remembered = await world.services.memory.remember(slug, ItemType.PRD_SECTION, "an old section")
+    world.clock.advance(timedelta(days=60))
+    return remembered.item.id
+
+
+async def test_a_crowded_turn_archives_cold_items_and_says_so_once(world: World) -> None:
+    item_id = await cold_item(world)
+    told = [await world.notices("word " * 2_000) for _ in range(6)]
+    crowded = [number for number, notices in enumerate(told) if ARCHIVED in notices]
+    assert crowded == [3]
+    assert (await world.services.memory.item(world.current.slug, item_id)).tier is Tier.ARCHIVED
+    (checkpoint,) = await world.services.memory.checkpoints(world.current.slug)
+    assert (checkpoint.items_count, checkpoint.items_archived) == (1, 1)
+
+
+async def test_a_captured_item_is_undone_first_and_its_message_second(world: World) -> None:
+    await world.say("Look:\n```\na = 1\nb = 2\nc = 3\n```")
+    assert (await world.told("/undo")).startswith("Undone: captured #1")
+    assert len(await world.seen()) == 2
+    await world.told("/undo")
+    assert await world.seen() == []
+
+
+async def test_a_pinned_item_is_in_every_request_of_a_folded_talk(talk: Talk) -> None:
+    memory = talk.world.services.memory
+    await talk.say("one!", "two!")
+    item = (await memory.remember("chorus", ItemType.TASK, "the precious violin")).item
+    await memory.pin("chorus", item.id)
+    await talk.say(*(f"fact{number}!" for number in range(20)))
+    asked = [request for request in talk.model.requests if not wants_summary(request.messages[0].content)]
+    assert len(talk.summaries()) > 1
+    assert all("violin" in "\n".join(message.content for message in request.messages) for request in asked[2:])
+
+
+async def test_a_crowded_request_archives_cold_items_and_says_so(talk: Talk) -> None:
+    memory, world = talk.world.services.memory, talk.world
+    await memory.remember("chorus", ItemType.PRD_SECTION, "the old bridge")
+    world.clock.advance(timedelta(days=30))
+    notices = await talk.say(*(f"fact{number}!" for number in range(12)))
+    assert "1 COLD memory item was archived; /memory restore 1 reverts this." in notices
+    assert [item.tier for item in await memory.listing("chorus")] == [Tier.ARCHIVED]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import aclosing, suppress
 from datetime import timedelta
 
 import pytest
@@ -293,3 +295,43 @@ async def test_the_usage_of_every_round_is_kept_and_learned_from(tooled: World) 
     tooled.model.enqueue(TextDelta("Done."), ReplyEnd("stop", {"prompt_tokens": 950}))
     await tooled.say("What is it?")
     assert [row.usage.get("prompt_tokens") for row in await tooled.log() if row.role is Role.ASSISTANT] == [900, 950]
+
+
+DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(4_500))
+
+
+async def test_a_long_repair_leaves_the_event_loop_free(tooled: World) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.001)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await tooled.conversation.tool_loop.runner.toolbox.read([call("echo", DAMAGED)])
+    ticking.cancel()
+    assert ticks > 10
+
+
+async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(tooled: World) -> None:
+    calls(tooled, call("echo", DAMAGED), before="Let me see.")
+    has_words = asyncio.Event()
+
+    async def listen() -> None:
+        async with aclosing(tooled.conversation.answer(tooled.current.target(), "First")) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    has_words.set()
+
+    turn = asyncio.create_task(listen())
+    await has_words.wait()
+    await asyncio.sleep(0.02)
+    turn.cancel()
+    with suppress(asyncio.CancelledError):
+        await turn
+    assert await rows(tooled) == [
+        ("user", "First", None, "complete"),
+        ("assistant", "Let me see.", None, "interrupted"),
+    ]
