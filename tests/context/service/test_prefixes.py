@@ -31,19 +31,6 @@ def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, .
     return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without, begins_at=begins_at)
 
 
-async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:
-    held, here = Prefixes(), await snapshot_of(world)
-    for plan, first in (
-        (sending(here, OLD, NEW), None),
-        (sending(here, NEW, without=(OLD,)), 3),
-        (sending(here, OLD, NEW), None),
-        (sending(here, NEW, without=(OLD,)), 3),
-        (sending(here, without=(OLD, NEW)), None),
-    ):
-        held.hold(plan, START)
-        assert held.request_start(here.request_settings.target, START, 0).first_message_id == first
-
-
 async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
     held, here = Prefixes(), await snapshot_of(world)
     held.hold(sending(here, NEW, without=(OLD,)), START)

@@ -23,10 +23,6 @@ def span(text: str, world: World) -> Span:
     return timespan.parse(text, world.clock.now())
 
 
-async def test_rolling_window_default_is_eight_hours(world: World) -> None:
-    assert (await world.window.state()).hours == 8
-
-
 async def test_rolling_window_configurable(world: World) -> None:
     world.configure('{\n  // far\n  "context_hours": 12,\n}\n')
     state = await world.window.set(span("2 days", world))

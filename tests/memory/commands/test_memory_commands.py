@@ -193,6 +193,10 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     path.write_text("# One\n\ntext\n\n# Two\n")
     assert await memory.world.told(f"/memory import {path}") == "Imported 2 sections of prd.md. /undo reverts this."
     assert await memory.world.told(f"/memory import {path}") == "Nothing new in prd.md: 2 sections known already."
+    assert await memory.world.told("/undo") == "Undone: imported 2 memory items from prd.md"
+    assert await memory.listed() == []
+    path.write_text(" \n")
+    assert "holds no text" in await memory.world.told(f"/memory import {path}")
     path.write_bytes(b"\xff")
     assert "is not UTF-8" in await memory.world.told(f"/memory import {path}")
     os.truncate(path, limits.MEMORY_DOCUMENT.most + 1)

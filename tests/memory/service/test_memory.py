@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
-from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.storage.store import Store
@@ -51,13 +50,6 @@ async def test_equal_content_is_stored_once_and_is_young_again(memory: Rememberi
     assert await memory.listed() == [PLUMBER]
 
 
-async def test_the_type_of_a_known_item_can_be_corrected_and_undone(memory: Remembering) -> None:
-    item = await memory.add(PLUMBER, ItemType.CODE)
-    assert (await memory.add(PLUMBER, ItemType.TASK)).item_type is ItemType.TASK
-    await memory.world.told("/undo")
-    assert (await memory.item(item.id)).item_type is ItemType.CODE
-
-
 async def test_the_undo_of_an_addition_of_a_known_text_gives_its_age_and_use_back(memory: Remembering) -> None:
     item = await memory.add(PLUMBER, ItemType.CODE)
     memory.world.clock.advance(timedelta(days=10))
@@ -85,16 +77,6 @@ async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Rememberin
     assert await memory.world.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == await memory.recalled("plumber") == [PLUMBER]
     assert await memory.world.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
-    assert await memory.listed() == []
-
-
-async def test_adding_a_forgotten_text_again_revives_the_item(memory: Remembering) -> None:
-    item = await memory.add(PLUMBER)
-    await memory.forget(item.id)
-    again = await memory.service.remember(memory.slug, ItemType.TASK, PLUMBER)
-    assert (again.item.id, again.was_known) == (item.id, False)
-    assert again.operation is not None
-    await memory.world.told("/undo")
     assert await memory.listed() == []
 
 
@@ -130,19 +112,6 @@ async def test_an_undo_is_refused_if_the_item_was_changed_again_since(memory: Re
     assert refusal == f"Memory item #{item.id} was changed again since, so nothing was changed."
     assert await memory.listed() == ["call the gardener"]
     assert "undone" not in (await memory.world.told("/context ops"))
-
-
-async def test_the_undo_of_a_correction_does_not_bring_a_forgotten_item_back(memory: Remembering) -> None:
-    item = await memory.add(PLUMBER)
-    operations = [
-        await memory.service.edit(item, "call the electrician"),
-        await memory.service.pin(memory.slug, item.id),
-    ]
-    await memory.forget(item.id)
-    for operation in operations:
-        assert operation is not None
-        assert (await memory.world.told(f"/context undo {operation.id}")).startswith("Undone")
-    assert await memory.listed() == []
 
 
 async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembering) -> None:
@@ -182,17 +151,6 @@ async def test_scores_are_renewed_at_most_every_five_minutes(memory: Remembering
     assert scores[0] == scores[1] > scores[2]
 
 
-async def test_a_renewal_is_due_when_five_minutes_have_passed(memory: Remembering) -> None:
-    await memory.add(PLUMBER)
-    await memory.service.renew_if_due(memory.slug)
-    now = memory.world.clock.now()
-    due = [
-        await memory.world.store.read(item_rows.is_renewal_due, memory.slug, now + timedelta(seconds=seconds))
-        for seconds in (-1, 0, 299, 300)
-    ]
-    assert due == [True, False, False, True]
-
-
 async def test_an_item_put_in_with_plain_sql_is_found_scored_counted_and_known(memory: Remembering) -> None:
     await memory.sql(
         "INSERT INTO context_items(persona, item_type, content) VALUES (?, 'TASK', 'feed the cat')", memory.slug
@@ -217,20 +175,6 @@ async def test_a_message_full_of_common_words_recalls_nothing(memory: Rememberin
     await memory.service.renew_if_due(memory.slug)
     await memory.service.flash_automatically(memory.slug)
     assert len(await memory.recalled("#7")) == 1
-
-
-async def test_a_document_is_imported_by_its_headings_as_one_operation(memory: Remembering) -> None:
-    text = "# Scope\n\nA chat.\n\n## Later\n\nVoice.\n"
-    added = await memory.service.import_sections(memory.slug, text, "prd.md")
-    assert added.operation is not None
-    assert added.operation.describe() == "imported 2 memory items from prd.md"
-    assert await memory.listed() == ["# Scope\n\nA chat.", "## Later\n\nVoice."]
-    again = await memory.service.import_sections(memory.slug, text, "prd.md")
-    assert (again.operation, len(again.known_ids)) == (None, 2)
-    await memory.world.told("/undo")
-    assert await memory.listed() == []
-    with pytest.raises(MemoryItemError, match="holds no text"):
-        await memory.service.import_sections(memory.slug, " \n", "empty.md")
 
 
 CODE = "Try this:\n\n```python\nfor name in names:\n    print(name)\n    count += 1\n```\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,9 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
 from chorus_cli.log.rows import message_rows
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.storage.store import Store
 from chorus_cli.turns.rules import task
-from tests.fakes import FakeClock
 from tests.remembering import PREFIX
-from tests.turns.folding.long_talk import Talk, facts, long_talk
+from tests.turns.folding.long_talk import Talk, facts
 
 
 async def test_short_conversation_is_sent_whole_and_nobody_summarises(talk: Talk) -> None:
@@ -90,12 +87,6 @@ async def test_after_an_undone_fold_a_message_may_be_as_large_as_a_request(talk:
     assert "f8!" in talk.last_request()
 
 
-async def test_undo_passes_over_what_was_folded_by_itself(talk: Talk) -> None:
-    await talk.say(*facts(8))
-    assert "f7!" in await talk.world.told("/undo")
-    assert await talk.summary() == f"{PREFIX} f0! f1! f2! f3! f4!"
-
-
 @pytest.mark.parametrize(
     ("line", "stands"),
     [("/context 24h", True), ("/context 1h", True), ("/new", False), ("/thread new", False), ("/undo", True)],
@@ -104,14 +95,6 @@ async def test_what_is_done_to_the_context_keeps_or_ends_a_summary(talk: Talk, l
     await talk.say(*facts(9))
     await talk.world.told(line)
     assert bool(await talk.summary()) is stands
-
-
-async def test_clear_taken_back_brings_the_summary_back(talk: Talk) -> None:
-    await talk.say(*facts(9))
-    before = await talk.summary()
-    await talk.world.told("/new")
-    await talk.world.told("/undo")
-    assert await talk.summary() == before != ""
 
 
 async def test_a_wider_window_brings_words_in_that_the_summary_does_not_know(talk: Talk) -> None:
@@ -137,24 +120,6 @@ async def test_a_summary_slides_out_with_the_last_message_that_it_stands_for(tal
     await talk.say("late!")
     assert "f8! w" in talk.last_request()
     assert "f0!" not in talk.last_request()
-
-
-async def test_what_is_edited_is_summarised_anew(talk: Talk) -> None:
-    await talk.say(*facts(9))
-    talk.world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("f0! w", "f0!! w")))
-    assert "Context edited:" in await talk.world.told("/context edit")
-    assert await talk.summary() == ""
-    await talk.say("next!")
-    assert "f0!!" in await talk.summary()
-    assert "f0! " not in await talk.summary()
-
-
-async def test_taking_back_what_was_summarised_brings_the_words_back(talk: Talk) -> None:
-    await talk.say(*facts(8))
-    for fact in reversed(facts(8)[3:]):
-        assert fact in await talk.world.told("/undo")
-    assert await talk.summary() == ""
-    assert [each.split()[0] for each in await talk.world.seen()][::2] == facts(3)
 
 
 @pytest.mark.parametrize(
@@ -301,23 +266,6 @@ async def test_a_fork_that_ends_within_the_summary_has_the_words(talk: Talk) -> 
     await talk.world.told("/thread fork 3")
     assert await talk.summary() == ""
     assert [text.split()[0] for text in await talk.world.seen()] == ["f0!", "so", "f1!", "so"]
-
-
-async def test_another_wording_of_the_summary_of_a_fork_can_be_undone(talk: Talk) -> None:
-    await talk.say(*facts(8))
-    await talk.world.told("/thread fork")
-    summary, folding = await talk.summary(), talk.world.services.folding
-    target = talk.world.current.target()
-    await folding.reword(await talk.world.context.snapshot(target, talk.world.clock.now()), "My words.")
-    assert await talk.summary() == "My words."
-    await talk.world.told("/undo")
-    assert await talk.summary() == summary
-    assert (await talk.world.context.snapshot(target, talk.world.clock.now())).budget.room.budget == 800
-
-
-@pytest.fixture
-async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
-    return await long_talk(tmp_path, store, clock)
 
 
 async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:

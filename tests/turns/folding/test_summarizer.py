@@ -17,7 +17,7 @@ from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.turns.service.folding import Folding, Summarizer, can_summarize
-from tests.sessions.service.saved_sessions import count, folder, save_idle, sql
+from tests.sessions.service.saved_sessions import count, sql
 from tests.world import MODEL, World
 
 TASK = "Sum it up."
@@ -172,11 +172,6 @@ async def save(world: World) -> None:
     await world.sessions.save(world.current.target(), "Notes")
 
 
-async def save_where_no_file_can_be(world: World) -> None:
-    folder(world).write_text("in the way")
-    await save(world)
-
-
 async def save_idle_again(world: World) -> None:
     await world.sessions.save_idle(world.current.target(), "Silence")
 
@@ -206,8 +201,6 @@ async def spoken(world: World) -> World:
         (fold, (ReplyEnd("stop", USAGE),), 0, 0),
         (fold, (TextDelta("In short."), ReplyEnd("stop", USAGE), ModelError("The line broke.")), 0, 0),
         (save, WRITTEN, 0, 1),
-        (save, (ReplyEnd("stop", USAGE),), 0, 1),
-        (save_where_no_file_can_be, WRITTEN, 0, 0),
         (save_idle_again, WRITTEN, 0, 1),
     ],
     ids=[
@@ -216,8 +209,6 @@ async def spoken(world: World) -> World:
         "empty answer",
         "failure after the usage",
         "session",
-        "session without a summary",
-        "session that cannot be written",
         "session of the idle timer",
     ],
 )
@@ -238,12 +229,6 @@ async def test_a_summary_that_is_stopped_after_the_answer_is_counted(spoken: Wor
         await stopped(spoken, act)
     assert [row[-1] for row in await rows(spoken)] == [100]
     assert await count(spoken, "summaries") == await count(spoken, "sessions") == 0
-
-
-async def test_the_summary_of_a_session_that_is_saved_all_the_same_is_counted_too(spoken: World) -> None:
-    await stopped(spoken, save)
-    assert [row[-1] for row in await rows(spoken)] == [100]
-    assert (await count(spoken, "summaries"), await count(spoken, "sessions")) == (0, 1)
 
 
 async def test_a_summary_of_a_context_that_was_changed_meanwhile_is_counted(spoken: World) -> None:
@@ -278,24 +263,6 @@ async def test_each_slice_is_counted_also_if_a_later_one_fails(world: World) -> 
     with pytest.raises(ModelError):
         await fold(world)
     assert [row[-1] for row in await rows(world)] == [100]
-
-
-async def test_an_idle_session_that_is_extended_is_counted_each_time(spoken: World) -> None:
-    spoken.model.enqueue(*WRITTEN)
-    await save_idle(spoken)
-    await spoken.say("More")
-    spoken.model.enqueue(*WRITTEN)
-    await save_idle_again(spoken)
-    assert len(await rows(spoken)) == 2
-    assert await count(spoken, "sessions") == 1
-
-
-async def test_of_a_summary_that_cannot_be_stored_the_usage_is(spoken: World) -> None:
-    await sql(spoken, "CREATE TRIGGER no BEFORE INSERT ON summaries BEGIN SELECT RAISE(ABORT, 'no'); END")
-    spoken.model.enqueue(*WRITTEN)
-    with pytest.raises(ChorusError):
-        await fold(spoken)
-    assert len(await rows(spoken)) == 1
 
 
 async def test_a_database_that_takes_no_usage_leaves_the_failure_of_the_summary_as_it_is(spoken: World) -> None:

@@ -69,20 +69,6 @@ async def test_the_message_is_stored_before_the_model_is_asked(tmp_path: Path, s
     assert str(done.error) == "The line is dead."
 
 
-async def test_another_program_can_read_the_message_while_the_model_is_being_asked(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(hold, TextDelta("Yes."), ReplyEnd("stop"))
-    saying = asyncio.create_task(world.say("Remember me"))
-    async with asyncio.timeout(10):
-        while not world.model.requests:  # noqa: ASYNC110 - it is another task that asks
-            await asyncio.sleep(0)
-    (path,) = world.folder.rglob("chorus.db")
-    with closing(sqlite3.connect(path)) as other:
-        assert other.execute("SELECT content FROM messages ORDER BY id").fetchall() == [("Remember me",), ("",)]
-    hold.set()
-    assert (await saying).status is Status.COMPLETE
-
-
 async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: World) -> None:
     typed, replied = "\x1b[2J\x9b31m\u202etxet\u200b", "\x1b]52;c;ZWNobw==\x07\u2066x\u00ad"
     world.model.say(replied)
@@ -155,13 +141,6 @@ async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(w
     assert kinds == [Notice, Asking, TextDelta, TurnDone]
 
 
-async def test_after_two_retries_the_turn_fails(world: World) -> None:
-    for _ in range(3):
-        world.model.enqueue(ModelError("Busy.", retryable=True))
-    done = await world.say("Hello")
-    assert (done.status, str(done.error), len(world.model.requests)) == (Status.FAILED, "Busy.", 3)
-
-
 @pytest.mark.parametrize(
     "script",
     [
@@ -224,11 +203,6 @@ FAILED = [("user", "Hello")]
 async def retry(world: World) -> None:
     async for _ in world.conversation.retry(world.current.target()):
         pass
-
-
-async def test_a_failure_without_a_word_advises_retry(world: World) -> None:
-    world.model.enqueue(DOWN)
-    assert (await world.say("Hello")).complaint == "It is down. Your message is kept; /retry asks again."
 
 
 @pytest.mark.parametrize(
@@ -343,10 +317,11 @@ async def test_a_reply_has_the_time_when_its_first_words_came(world: World) -> N
     assert await world.store.read(operation_rows.last_spoken_at, 1) == START + SLOW
 
 
-async def test_a_reply_that_never_came_has_the_time_of_its_end(world: World) -> None:
+async def test_after_two_retries_the_turn_fails_and_its_reply_has_the_time_of_its_end(world: World) -> None:
     for _ in range(3):
         world.model.enqueue(ModelError("Busy.", retryable=True))
-    await world.say("Hello")
+    done = await world.say("Hello")
+    assert (done.status, str(done.error), len(world.model.requests)) == (Status.FAILED, "Busy.", 3)
     _, reply = await world.log()
     assert reply.timestamp == world.clock.now() > START
 

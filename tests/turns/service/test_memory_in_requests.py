@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.context.service.report import context_report
-from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item, ItemType, Tier
 from tests.remembering import wants_summary
 from tests.turns.folding.long_talk import Talk
@@ -135,15 +134,6 @@ async def test_a_forgotten_item_is_in_no_request_and_an_undo_brings_it_back(worl
     assert any(content == violin for _, content in world.asked())
 
 
-async def test_after_thirty_days_an_untouched_task_is_not_hot_any_more(world: World) -> None:
-    await remembered(world, PLUMBER)
-    world.clock.advance(timedelta(days=30))
-    await world.say("Hello")
-    assert "plumber" not in system(world)
-    (item,) = await world.services.memory.listing(world.current.slug)
-    assert item.tier is Tier.WARM
-
-
 async def test_a_pinned_section_is_hot_and_sent(world: World) -> None:
     item = await remembered(world, "# Goals\nThe ring must go.", ItemType.PRD_SECTION)
     await world.services.memory.pin(world.current.slug, item.id)
@@ -163,19 +153,6 @@ async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_co
     await world.say("What does walk do?")
     assert "def walk" not in system(world)
     assert world.asked()[-1] == ("user", "What does walk do?")
-
-
-async def test_an_ordinary_talk_captures_nothing(world: World) -> None:
-    assert await world.notices("There was an error: the test failed, says Bob.") == []
-    assert await world.services.memory.listing(world.current.slug) == []
-
-
-async def test_what_is_captured_can_be_taken_back(world: World) -> None:
-    await world.say(f"```\n{CODE}\n```")
-    newest = await world.journal.newest(world.current.target())
-    await world.journal.take_back(world.current.target(), newest)
-    assert await world.services.memory.listing(world.current.slug) == []
-    assert len(await world.seen()) == 2
 
 
 async def test_loading_counts_as_an_access_once_a_turn(world: World) -> None:
@@ -210,16 +187,8 @@ async def test_items_that_have_no_room_stay_out(world: World) -> None:
     item = await remembered(world, PLUMBER)
     await world.say("Hello")
     assert system(world).endswith(f"Memory:\n#{item.id} TASK: {PLUMBER}")
-
-
-async def test_a_renewal_touches_the_database_at_most_every_five_minutes(world: World) -> None:
-    await remembered(world, PLUMBER)
-    renewed = []
-    for minutes in (0, 2, 2, 2, 6):
-        world.clock.advance(timedelta(minutes=minutes))
-        await world.say("Hello")
-        renewed.append(await world.store.read(item_rows.renewed_at, world.current.slug))
-    assert len(set(renewed)) == 3
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert (False, "too large: HOT items have 1,000 tokens") in [(use.sent, use.reason) for use in report.memory]
 
 
 async def test_a_corrected_item_is_sent_again_and_why_does_not_claim_otherwise(world: World) -> None:
@@ -269,13 +238,6 @@ async def test_many_captured_items_are_told_in_a_line(world: World) -> None:
     assert len(notice) < 200
 
 
-async def test_why_says_that_an_item_is_too_large_for_a_request(world: World) -> None:
-    await remembered(world, "word " * 18_000)
-    await world.say("Hello")
-    report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert [(use.sent, use.reason) for use in report.memory] == [(False, "too large: HOT items have 1,000 tokens")]
-
-
 ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
 
 
@@ -314,12 +276,3 @@ async def test_a_pinned_item_is_in_every_request_of_a_folded_talk(talk: Talk) ->
     asked = [request for request in talk.model.requests if not wants_summary(request.messages[0].content)]
     assert len(talk.summaries()) > 1
     assert all("violin" in "\n".join(message.content for message in request.messages) for request in asked[2:])
-
-
-async def test_a_crowded_request_archives_cold_items_and_says_so(talk: Talk) -> None:
-    memory, world = talk.world.services.memory, talk.world
-    await memory.remember("chorus", ItemType.PRD_SECTION, "the old bridge")
-    world.clock.advance(timedelta(days=30))
-    notices = await talk.say(*(f"fact{number}!" for number in range(12)))
-    assert "1 COLD memory item was archived; /memory restore 1 reverts this." in notices
-    assert [item.tier for item in await memory.listing("chorus")] == [Tier.ARCHIVED]

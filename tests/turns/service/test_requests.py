@@ -70,14 +70,6 @@ async def test_context_includes_rolling_window_messages(world: World) -> None:
     assert world.asked() == [("user", "First"), ("assistant", "One."), ("user", "Second")]
 
 
-async def test_what_is_older_than_the_window_is_not_sent_but_kept(world: World) -> None:
-    await world.say("Old")
-    world.clock.advance(timedelta(hours=9))
-    await world.say("New")
-    assert world.asked() == [("user", "New")]
-    assert [message.content for message in await world.log()] == ["Old", "ok", "New", "ok"]
-
-
 async def test_a_preamble_is_stored_and_sent_again_word_for_word(world: World) -> None:
     await world.say("First")
     world.clock.advance(timedelta(hours=2))
