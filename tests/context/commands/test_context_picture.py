@@ -85,7 +85,7 @@ async def test_an_empty_window_is_a_line_without_blocks(world: World) -> None:
 
 
 @pytest.mark.parametrize(("columns", "slots"), [(200, 48), (60, 48), (40, 28), (20, 8)])
-async def test_the_line_of_the_window_fits_the_terminal(
+async def test_the_window_fits_the_terminal(
     world: World, monkeypatch: pytest.MonkeyPatch, columns: int, slots: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -172,7 +172,7 @@ async def test_a_time_out_of_bounds_is_clamped_with_a_warning(world: World, line
         *((line, sentence, CommandError) for line, sentence in INCOMPLETE.items()),
     ],
 )
-async def test_what_is_no_time_is_refused_in_a_sentence_and_leaves_file_and_window(
+async def test_what_is_no_time_is_refused_and_changes_nothing(
     world: World, line: str, sentence: str, kind: type[ChorusError]
 ) -> None:
     with pytest.raises(kind) as refusal:

@@ -28,7 +28,7 @@ def alive(tmp_path: Path, other: OpenThreads) -> FileLock:
 @pytest.mark.parametrize(
     ("persona", "thread_id", "shared"), [("frodo", 3, True), ("frodo", 33, False), ("sam", 3, False)]
 )
-def test_a_thread_is_shared_with_the_chat_that_has_it_open(
+def test_a_thread_open_elsewhere_is_shared(
     tmp_path: Path, alive: FileLock, persona: str, thread_id: int, *, shared: bool
 ) -> None:
     with alive:

@@ -230,7 +230,7 @@ SUMMARIES = st.none() | st.integers(1, 300).map(
 
 @examples(300)
 @given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000), st.none() | st.integers(1, 40))
-def test_any_conversation_fits_any_room_that_its_newest_question_fits(
+def test_any_conversation_fits_if_its_newest_question_does(
     view: list[Message], summary: Summary | None, spare: int, half: int, begins_at: int | None
 ) -> None:
     room = Room(SYSTEM_TOKENS + tokens_of(view[-1]) + spare, half)
@@ -318,7 +318,7 @@ def summary_of(ids: list[int]) -> Summary:
 
 @examples(200)
 @given(TURNS, st.sets(st.integers(1, 30), max_size=4), st.integers(0, 12), st.integers(60, 400), st.integers(20, 200))
-def test_a_pinned_message_is_sent_if_it_has_room_and_nothing_is_sent_twice(
+def test_a_pinned_message_is_sent_once_if_it_has_room(
     turns: list[str], pinned: set[int], folded: int, most: int, half: int
 ) -> None:
     rows = talk(*turns, "u5")
@@ -528,7 +528,7 @@ FIRST, SECOND = summary(10, 1, 2, 3, 4), summary(11, 1, 2, 3, 4, 5, 6)
         pytest.param([summary(12, 4, 2, 9, base=5)], 5, [2, 4, 9, 10], None, 0, id="in another order"),
     ],
 )
-def test_it_stands_while_the_view_begins_with_the_end_of_what_it_stands_for(
+def test_a_summary_stands_at_the_beginning_of_the_view(
     summaries: list[Summary], base: int | None, view: list[int], found: int | None, number: int
 ) -> None:
     stands, count = standing(summaries, base, view)

@@ -128,9 +128,7 @@ async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_thr
     assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
 
 
-async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_that_follow(
-    talk: Talk, clock: FakeClock
-) -> None:
+async def test_a_summary_serves_its_request_and_those_that_follow(talk: Talk, clock: FakeClock) -> None:
     await talk.say(*facts(6))
     clock.advance(timedelta(hours=7, minutes=58))
     for fact in facts(3, 6):
@@ -144,7 +142,7 @@ async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_th
     ("back", "is_kept"),
     [(timedelta(seconds=20), True), (timedelta(hours=1), True), (timedelta(hours=1, seconds=1), False)],
 )
-async def test_a_clock_set_back_a_little_leaves_the_window_and_its_summary(
+async def test_a_clock_set_back_a_little_leaves_window_and_summary(
     talk: Talk, clock: FakeClock, back: timedelta, *, is_kept: bool
 ) -> None:
     await talk.say("old!")
@@ -203,9 +201,7 @@ async def test_a_command_that_shows_the_context_reads_it_in_one_transaction(talk
 
 
 @pytest.mark.parametrize(("line", "counts"), [("/context", 0), ("/context why", 1)])
-async def test_only_the_command_that_explains_the_context_counts_the_messages_outside(
-    talked: World, line: str, counts: int
-) -> None:
+async def test_only_why_counts_the_messages_outside(talked: World, line: str, counts: int) -> None:
     statements: list[str] = []
     await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
     await talked.told(line)

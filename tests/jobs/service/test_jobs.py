@@ -74,7 +74,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
         (b"a\n", 0, ["1 line goes with your next message; /undo keeps it back."]),
     ],
 )
-async def test_of_a_quick_success_only_the_lines_for_the_model_are_told(
+async def test_of_a_quick_success_only_the_lines_are_told(
     world: World, output: bytes, code: int, lines: list[str]
 ) -> None:
     world.shell.enqueue(output, code=code) if output else world.shell.enqueue(code=code)

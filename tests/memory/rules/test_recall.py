@@ -339,9 +339,7 @@ def test_an_item_is_already_said_if_its_message_is_there_and_has_its_words(
 @pytest.mark.parametrize(
     ("content", "counted", "tokens"), [("one line", 2, 12), ("three\nshort\nlines", 5, 19), ("ä", None, 12)]
 )
-def test_the_tokens_of_an_item_include_its_number_and_its_indentation(
-    content: str, counted: int | None, tokens: int
-) -> None:
+def test_tokens_of_an_item_include_its_indentation(content: str, counted: int | None, tokens: int) -> None:
     assert tokens_in_request(item(content=content, tokens=counted)) == tokens
 
 

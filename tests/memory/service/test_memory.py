@@ -355,9 +355,7 @@ async def filled(memory: Remembering) -> None:
 
 
 @pytest.mark.parametrize("table", ["data", "idx", "config"])
-async def test_an_index_whose_pages_cannot_be_read_is_made_again(
-    memory: Remembering, told: list[str], table: str
-) -> None:
+async def test_an_index_that_cannot_be_read_is_made_again(memory: Remembering, told: list[str], table: str) -> None:
     await filled(memory)
     path = memory.world.folder / "chorus.db"
     damage(path, f"context_item_words_{table}", b"\x05\xa7\x13")
@@ -380,9 +378,7 @@ async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory:
     assert told == TOLD
 
 
-async def test_an_index_that_has_lost_its_words_is_made_again_instead_of_recalling_nothing(
-    memory: Remembering, told: list[str]
-) -> None:
+async def test_an_index_that_has_lost_its_words_is_made_again(memory: Remembering, told: list[str]) -> None:
     await filled(memory)
     await memory.sql("DELETE FROM context_item_words")
     assert await memory.recalled("subject42") == ["item 42 of 1764 about subject42"]
@@ -390,9 +386,7 @@ async def test_an_index_that_has_lost_its_words_is_made_again_instead_of_recalli
     assert told == TOLD
 
 
-async def test_the_search_of_messages_does_not_take_a_damaged_memory_index_for_damage_of_the_log(
-    memory: Remembering,
-) -> None:
+async def test_a_damaged_memory_index_is_no_damage_of_the_log(memory: Remembering) -> None:
     await memory.world.say("about subject42")
     await memory.sql("DROP TABLE message_words")
     await memory.sql("UPDATE context_item_words_config SET v = NULL")

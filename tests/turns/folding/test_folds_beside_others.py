@@ -75,7 +75,7 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
     ],
     ids=["done", "failed"],
 )
-async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
+async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
     talk: Talk, failure: ModelError | None, told: str, beside: list[str]
 ) -> None:
     said = asyncio.Queue[str]()

@@ -21,6 +21,7 @@ from tests.sessions.service.saved_sessions import count, sql
 from tests.world import MODEL, World
 
 TASK = "Sum it up."
+Script = tuple[TextDelta | ReplyEnd | ModelError, ...]
 
 
 def target_of(world: World, **settings: object) -> Target:
@@ -96,9 +97,7 @@ async def test_the_summary_model_writes_within_its_own_limit(world: World) -> No
         (),
     ],
 )
-async def test_a_summary_that_is_not_whole_is_a_failure(
-    world: World, events: tuple[TextDelta | ReplyEnd | ModelError, ...]
-) -> None:
+async def test_a_summary_that_is_not_whole_is_a_failure(world: World, events: Script) -> None:
     world.model.enqueue(*events)
     with pytest.raises(ModelError):
         await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a"])
@@ -203,17 +202,10 @@ async def spoken(world: World) -> World:
         (save, WRITTEN, 0, 1),
         (save_idle_again, WRITTEN, 0, 1),
     ],
-    ids=[
-        "fold",
-        "cut at the limit",
-        "empty answer",
-        "failure after the usage",
-        "session",
-        "session of the idle timer",
-    ],
+    ids=["fold", "cut at the limit", "empty answer", "failure after the usage", "session", "session of the idle timer"],
 )
 async def test_a_summary_is_counted_however_it_ends(
-    spoken: World, act: Act, events: tuple[TextDelta | ReplyEnd | ModelError, ...], summaries: int, sessions: int
+    spoken: World, act: Act, events: Script, summaries: int, sessions: int
 ) -> None:
     spoken.model.enqueue(*events)
     with suppress(ChorusError):
@@ -245,9 +237,7 @@ async def test_a_summary_of_a_context_that_was_changed_meanwhile_is_counted(spok
 @pytest.mark.parametrize(
     "events", [(ModelError("No."),), (TextDelta("In short."), ReplyEnd("stop"))], ids=["refused", "without a report"]
 )
-async def test_a_request_without_usage_is_not_counted(
-    spoken: World, events: tuple[TextDelta | ReplyEnd | ModelError, ...]
-) -> None:
+async def test_a_request_without_usage_is_not_counted(spoken: World, events: Script) -> None:
     spoken.model.enqueue(*events)
     with suppress(ModelError):
         await fold(spoken)

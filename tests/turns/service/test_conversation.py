@@ -44,6 +44,9 @@ async def test_a_turn_is_two_rows(world: World) -> None:
     assert (done.message_id, done.status, done.error) == (reply.id, Status.COMPLETE, None)
 
 
+Script = tuple[ModelEvent | ModelError, ...]
+
+
 @dataclass
 class ReadingModel(ScriptedModel):
     """A model that reads the messages in the database, as another program would, at the moment it is asked."""
@@ -82,9 +85,7 @@ async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: W
     ("pieces", "stored"),
     [(("\ud83d", "\ude00"), "\U0001f600"), (("a", "\ud83d"), "a\ufffd"), (("\ude00", "b"), "\ufffdb")],
 )
-async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
-    world: World, pieces: tuple[str, ...], stored: str
-) -> None:
+async def test_halves_of_a_character_are_joined_or_replaced(world: World, pieces: tuple[str, ...], stored: str) -> None:
     world.model.enqueue(*map(TextDelta, pieces), ReplyEnd("stop"))
     assert (await world.say("Hello")).status is Status.COMPLETE
     assert (await world.log())[-1].content == stored
@@ -108,9 +109,7 @@ async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
         ((ModelError("Refused.", status_code=401),), Status.FAILED, "", "Refused."),
     ],
 )
-async def test_how_a_reply_can_end(
-    world: World, script: tuple[TextDelta | ReplyEnd | ModelError, ...], status: Status, kept: str, sentence: str
-) -> None:
+async def test_how_a_reply_can_end(world: World, script: Script, status: Status, kept: str, sentence: str) -> None:
     world.model.enqueue(*script)
     done = await world.say("Hello")
     reply = (await world.log())[-1]
@@ -150,9 +149,7 @@ async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(w
         (ModelError("Wrong key."),),
     ],
 )
-async def test_nothing_is_tried_again_once_something_arrived_or_nobody_would_wait(
-    world: World, script: tuple[TextDelta | ModelError, ...]
-) -> None:
+async def test_nothing_is_tried_again_once_something_arrived(world: World, script: Script) -> None:
     world.model.enqueue(*script)
     await world.say("Hello")
     assert len(world.model.requests) == 1
@@ -181,9 +178,7 @@ async def test_a_reply_still_streaming_when_the_context_is_cleared_stays_out_wit
         ("word " * 9_000, "The message is too large for openai/test: it has ~9,000 tokens"),
     ],
 )
-async def test_a_message_that_cannot_be_sent_is_refused_before_it_is_stored(
-    world: World, text: str, sentence: str
-) -> None:
+async def test_a_message_that_cannot_be_sent_is_not_stored(world: World, text: str, sentence: str) -> None:
     with pytest.raises(MessageRefusedError, match=sentence):
         await world.say(text)
     assert await world.log() == []
@@ -249,9 +244,7 @@ async def test_another_message_after_a_failed_one_is_sent_with_it(world: World) 
 
 
 @pytest.mark.parametrize("events", [(), (TextDelta("Half"), DOWN)], ids=["answered", "cut"])
-async def test_what_was_answered_is_sent_twice_if_it_was_said_twice(
-    world: World, events: tuple[ModelEvent | ModelError, ...]
-) -> None:
+async def test_what_was_said_and_answered_twice_is_sent_twice(world: World, events: Script) -> None:
     if events:
         world.model.enqueue(*events)
     await world.say("Hello")

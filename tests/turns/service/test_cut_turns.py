@@ -219,9 +219,7 @@ async def test_after_that_the_question_can_be_answered_again_at_once(impatient: 
 
 
 @pytest.mark.parametrize("is_called", [False, True])
-async def test_a_reply_whose_end_cannot_be_stored_is_closed_by_the_next_turn(
-    impatient: World, *, is_called: bool
-) -> None:
+async def test_a_reply_without_an_end_is_closed_by_the_next_turn(impatient: World, *, is_called: bool) -> None:
     if is_called:
         calls(impatient, call("echo", {"text": "gold"}), before="Let me see.")
     else:

@@ -80,9 +80,7 @@ async def test_the_block_is_renewed_when_the_prefix_is_cold(world: World) -> Non
         ("Could you look at it again and tell me what you think about all of this?", 0),
     ],
 )
-async def test_a_warm_item_comes_when_its_words_or_its_number_are_used(
-    world: World, question: str, accesses: int
-) -> None:
+async def test_a_warm_item_comes_by_its_words_or_its_number(world: World, question: str, accesses: int) -> None:
     item = await warm(world, PLUMBER)
     assert (item.id, item.tier) == (1, Tier.WARM)
     await world.say(question)
@@ -104,9 +102,7 @@ async def test_a_cold_or_archived_item_is_not_sent_though_a_message_names_it(wor
 
 
 @pytest.mark.parametrize(("words", "number"), [([90, 90, 90, 84], 4), ([90, 90, 90, 85], 3), ([1] * 6, 5)])
-async def test_recalled_items_have_a_twentieth_of_the_budget_and_are_five_at_most(
-    world: World, words: list[int], number: int
-) -> None:
+async def test_recalled_items_have_a_twentieth_of_the_budget(world: World, words: list[int], number: int) -> None:
     world.configure('{"context_token_limit": 10000}')
     items = [await remembered(world, f"{position}{' word' * (most - 1)}") for position, most in enumerate(words)]
     world.clock.advance(timedelta(days=1))
@@ -163,9 +159,7 @@ async def test_loading_counts_as_an_access_once_a_turn(world: World) -> None:
     assert (await current(world, item)).access_count == 3
 
 
-async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_come_before_later_questions(
-    world: World,
-) -> None:
+async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_later(world: World) -> None:
     world.configure('{"context_token_limit": 100000}')
     pinned = await remembered(world, "The ring must go.", ItemType.PRD_SECTION)
     await world.services.memory.pin(world.current.slug, pinned.id)

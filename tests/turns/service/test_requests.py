@@ -201,9 +201,7 @@ async def counts(world: World) -> list[int | None]:
     return [row.token_count for row in await world.log()]
 
 
-async def test_a_short_talk_is_sent_and_stored_uncounted_and_counted_by_a_report(
-    late: World, counter: LateCounter
-) -> None:
+async def test_a_short_talk_is_sent_uncounted_and_counted_by_a_report(late: World, counter: LateCounter) -> None:
     await late.say("Hello there")
     late.model.say("Fine, thanks.")
     await late.say("How are you?")
@@ -215,9 +213,7 @@ async def test_a_short_talk_is_sent_and_stored_uncounted_and_counted_by_a_report
     assert [row.token_count for row in await late.log() if row.role is Role.ASSISTANT] == [1, 2]
 
 
-async def test_a_reply_that_takes_long_to_count_is_stored_first_and_counted_by_a_report(
-    late: World, counter: LateCounter
-) -> None:
+async def test_a_long_reply_is_stored_first_and_counted_by_a_report(late: World, counter: LateCounter) -> None:
     counter.load()
     long = "word " * 5_000
     late.model.say(long)
@@ -248,9 +244,7 @@ async def test_a_message_is_counted_before_it_is_sent_if_its_bytes_might_not_fit
     assert late.asked()[-1][1].split().count("word") == words
 
 
-async def test_a_talk_is_counted_as_soon_as_its_bytes_might_not_fit_and_stays_whole(
-    late: World, counter: LateCounter
-) -> None:
+async def test_a_talk_is_counted_once_its_bytes_might_not_fit(late: World, counter: LateCounter) -> None:
     notices = [notice for number in range(5) for notice in await late.notices(f"{number} " + "word " * 600)]
     assert counter.is_ready
     assert notices == []

@@ -151,9 +151,7 @@ async def test_messages_that_wait_together_are_answered_one_after_the_other(worl
     assert [len(world.asked(number)) for number in range(5)] == [1, 3, 5, 7, 9]
 
 
-async def test_a_message_that_is_stopped_while_it_is_stored_says_that_it_is(
-    world: World, writing: Writing, tmp_path: Path
-) -> None:
+async def test_a_message_stopped_while_it_is_stored_says_so(world: World, writing: Writing, tmp_path: Path) -> None:
     seen: list[TurnEvent] = []
     second = world.conversation.answer(world.current.target(), "Second")
     await waiting(second)
@@ -302,9 +300,7 @@ async def test_nothing_is_told_once_the_other_reply_is_there_and_an_earlier_prea
     assert world.asked() == [told, ("assistant", "ok"), ("user", "Two")]
 
 
-async def test_a_thread_without_a_title_has_its_first_words_and_one_that_begins_those_of_its_question(
-    world: World,
-) -> None:
+async def test_a_thread_without_a_title_has_its_first_words(world: World) -> None:
     second = await another_thread(world)
     async with being_answered(world, second, "Write\na poem."):
         await world.say("How are you?")
@@ -345,7 +341,7 @@ async def test_rounds_of_tools_leave_the_preamble_as_it_was_when_the_turn_opened
         ("frodo", "another-run", None),
     ],
 )
-async def test_threads_of_this_persona_that_any_live_process_answers_are_told(
+async def test_threads_that_any_live_process_answers_are_told(
     world: World, persona: str, run: str, told: str | None
 ) -> None:
     second = await another_thread(world, "Poem")

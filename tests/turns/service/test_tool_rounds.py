@@ -104,9 +104,7 @@ async def test_ids_are_unique_whatever_the_provider_sends(tooled: World, id_: st
         ('{"text": "gold" "times": 2}', "goldgold"),
     ],
 )
-async def test_damaged_arguments_are_repaired_and_the_model_is_told(
-    tooled: World, arguments: str, understood: str
-) -> None:
+async def test_damaged_arguments_are_repaired(tooled: World, arguments: str, understood: str) -> None:
     calls(tooled, call("echo", arguments))
     await tooled.say("What is it?")
     (result,) = results(tooled)
@@ -202,9 +200,7 @@ async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_ar
 
 
 @pytest.mark.parametrize(("words", "status"), [("", Status.FAILED), ("Hm.", Status.TRUNCATED)])
-async def test_a_model_that_calls_even_then_is_stopped_with_a_sentence(
-    tooled: World, words: str, status: Status
-) -> None:
+async def test_a_model_that_calls_even_then_is_stopped(tooled: World, words: str, status: Status) -> None:
     for _ in range(MOST_ROUNDS + 2):
         calls(tooled, call("echo", {"text": "again"}), before=words)
     done = end_of(await events_of(tooled, "Loop!"))
@@ -260,9 +256,7 @@ async def test_the_user_can_keep_the_tools_from_a_model(tooled: World) -> None:
 
 
 @pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, len(TOOLS))])
-async def test_declarations_that_would_fill_a_small_model_are_not_offered(
-    tooled: World, limit: int, offered: int
-) -> None:
+async def test_declarations_that_fill_a_small_model_are_not_offered(tooled: World, limit: int, offered: int) -> None:
     tooled.configure(f'{{"context_token_limit": {limit}}}')
     await tooled.say("Hi")
     assert len(tooled.model.requests[-1].tools) == offered
