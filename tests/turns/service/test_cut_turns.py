@@ -19,33 +19,20 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, Tur
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
 from tests.fakes import FakeClock, ScriptedModel
-from tests.turns.service.tool_talk import TOOLS, assert_each_request_begins_with_the_one_before, call, calls, rows
+from tests.turns.service.tool_talk import (
+    TOOLS,
+    assert_each_request_begins_with_the_one_before,
+    call,
+    calls,
+    rows,
+    stop_at,
+)
 from tests.world import Tools, World, another_thread, built, words_come
 
 
 async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
     world.model.enqueue(TextDelta("Half"), asyncio.Event())
-    arrived = asyncio.Event()
-
-    async def listen() -> None:
-        async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-            await words_come(events)
-            arrived.set()
-            await words_come(events)
-
-    turn = asyncio.create_task(listen())
-    await arrived.wait()
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    reply = (await world.log())[-1]
-    assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
-
-
-async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) -> None:
-    world.model.enqueue(TextDelta("Half"), TextDelta("Rest"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
+    await stop_at(world.conversation.answer(world.current.target(), "Hello"), TextDelta)
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
 
@@ -105,28 +92,20 @@ async def test_a_message_that_no_file_takes_either_stays_with_the_one_who_sent_i
     assert world.model.requests == []
 
 
-async def test_a_reply_that_no_file_takes_either_is_in_the_sentence(world: World) -> None:
-    hold = asyncio.Event()
-    world.kept.is_full = True
+@pytest.mark.parametrize(
+    ("is_full", "sentence"),
+    [(False, "The text is kept in"), (True, "It could not be kept in a file either: Precious reply")],
+)
+async def test_a_reply_that_cannot_be_stored_is_rescued(world: World, sentence: str, *, is_full: bool) -> None:
+    hold, world.kept.is_full = asyncio.Event(), is_full
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
         await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
         hold.set()
-        with pytest.raises(StorageError, match="It could not be kept in a file either: Precious reply"):
+        with pytest.raises(StorageError, match=sentence):
             await anext(events)
-
-
-async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
-        await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
-        hold.set()
-        with pytest.raises(StorageError, match="The text is kept in"):
-            await anext(events)
-    assert [record["content"] for record in world.rescued] == ["Precious reply"]
+    assert [record["content"] for record in world.rescued] == ([] if is_full else ["Precious reply"])
 
 
 async def test_a_message_is_rescued_when_not_even_the_context_can_be_read(world: World, tmp_path: Path) -> None:

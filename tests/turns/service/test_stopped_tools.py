@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
-
-import pytest
 
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
-from chorus_cli.models.rules.events import ToolStarted, TurnEvent, WaitBegun
+from chorus_cli.models.rules.events import ToolStarted, WaitBegun
 from chorus_cli.storage.store import Connection
 from chorus_cli.turns.service.reply import STOPPED
 from tests.turns.service.tool_talk import (
@@ -20,28 +16,9 @@ from tests.turns.service.tool_talk import (
     calls,
     results,
     rows,
+    stop_at,
 )
 from tests.world import MODEL, World
-
-
-async def stop_in_tool(events: AsyncGenerator[TurnEvent, None], starts: int = 1) -> None:
-    """Follow a turn until a tool is at work, and cancel it there, as Ctrl-C does."""
-    at_work = asyncio.Event()
-
-    async def listen() -> None:
-        left = starts
-        async with aclosing(events):
-            async for event in events:
-                left -= isinstance(event, ToolStarted)
-                if not left:
-                    at_work.set()
-
-    turn = asyncio.create_task(listen())
-    await at_work.wait()
-    await asyncio.sleep(0.01)
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
 
 
 async def kill_in_tool(world: World) -> None:
@@ -62,7 +39,7 @@ async def kill_in_tool(world: World) -> None:
 
 async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled: World) -> None:
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"))
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted)
     assert await rows(tooled) == [
         ("user", "First", None, "complete"),
         ("assistant", "Let me see.", None, "complete"),
@@ -77,7 +54,7 @@ async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled
 
 async def test_of_several_calls_those_after_a_stopped_one_are_not_begun(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "a"}, "c1"), call("endless", "", "c2"), call("echo", {"text": "b"}, "c3"))
-    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"), starts=2)
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted, 2)
     await tooled.say("Second")
     assert results(tooled) == ["a", STOPPED]
     assert_each_request_begins_with_the_one_before(tooled)
@@ -139,14 +116,14 @@ async def test_a_retry_replaces_the_calls_and_results_of_the_turn_too(tooled: Wo
 async def test_a_retry_that_is_stopped_in_a_tool_before_any_word_leaves_the_old_reply(tooled: World) -> None:
     await tooled.say("First")
     calls(tooled, call("endless"))
-    await stop_in_tool(tooled.conversation.retry(tooled.current.target()))
+    await stop_at(tooled.conversation.retry(tooled.current.target()), ToolStarted)
     assert await tooled.seen() == ["First", "ok"]
 
 
 async def test_a_retry_that_is_stopped_in_a_tool_after_words_keeps_them(tooled: World) -> None:
     await tooled.say("First")
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.retry(tooled.current.target()))
+    await stop_at(tooled.conversation.retry(tooled.current.target()), ToolStarted)
     assert (await tooled.seen())[:2] == ["First", "Let me see."]
     await tooled.say("Second")
     assert results(tooled) == [STOPPED]
@@ -154,7 +131,7 @@ async def test_a_retry_that_is_stopped_in_a_tool_after_words_keeps_them(tooled: 
 
 async def test_a_stopped_turn_can_be_answered_again(tooled: World) -> None:
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"))
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted)
     _ = [event async for event in tooled.conversation.retry(tooled.current.target())]
     assert tooled.asked() == [("user", "First")]
     assert await tooled.seen() == ["First", "ok"]

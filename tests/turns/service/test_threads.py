@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -83,12 +83,6 @@ async def test_a_message_waits_for_the_reply_and_its_request_holds_it(world: Wor
     assert isinstance(events[-1], TurnDone)
     assert world.asked() == [("user", "First"), ("assistant", "Half and half"), ("user", "Second")]
     assert [message.content for message in await world.log()] == ["First", "Half and half", "Second", "ok"]
-
-
-async def test_a_message_in_another_thread_does_not_wait(world: World, writing: Writing) -> None:
-    await world.carry_out("/thread new")
-    assert (await world.say("Elsewhere")).status is Status.COMPLETE
-    await writing.end()
 
 
 async def test_a_retry_waits_and_asks_again_for_that_reply(world: World, writing: Writing) -> None:
@@ -177,54 +171,29 @@ async def test_a_message_stopped_while_it_is_stored_says_so(world: World, writin
 
 
 async def test_a_message_that_can_never_be_sent_is_refused_at_once(world: World, writing: Writing) -> None:
-    assert "too large" in (await refusal(world, " ".join(["w"] * 20_000)))
-    assert await refusal(world, "  ")
+    for text, sentence in (("w " * 20_000, "too large"), ("  ", "empty")):
+        with pytest.raises(MessageRefusedError, match=sentence):
+            await anext(world.conversation.answer(world.current.target(), text))
     await writing.end()
-
-
-async def refusal(world: World, text: str) -> str:
-    try:
-        await anext(world.conversation.answer(world.current.target(), text))
-    except MessageRefusedError as error:
-        return str(error)
-    return ""
 
 
 AGAIN = "Thread #2 was closed by another Chorus; it is open again."
 
 
-async def close_here(world: World) -> None:
-    """Close the thread in focus as another chat does, which leaves the focus as it is."""
+@pytest.mark.parametrize(("turn", "is_open"), [("message", True), ("retry", True), ("refused", False)])
+async def test_a_turn_in_a_closed_thread_opens_it_again(world: World, turn: str, *, is_open: bool) -> None:
+    await world.carry_out("/thread new")
+    if turn == "retry":
+        await world.say("Hello")
+    # Another chat leaves the focus as it is.
     await world.store.write(thread_rows.close, [world.current.thread_id], world.clock.now())
-
-
-async def open_numbers(world: World) -> list[int]:
-    return [thread.number for thread in await world.services.threads.open_threads()]
-
-
-async def test_a_message_opens_the_thread_again_and_the_next_one_says_nothing(world: World) -> None:
-    await world.carry_out("/thread new")
-    await close_here(world)
-    assert await world.notices("Hello") == [AGAIN]
-    assert await open_numbers(world) == [1, 2]
-    assert await world.notices("And now?") == []
-
-
-async def test_a_retry_opens_it_again_too(world: World) -> None:
-    await world.carry_out("/thread new")
-    await world.say("Hello")
-    await close_here(world)
-    events = [event async for event in world.conversation.retry(world.current.target())]
-    assert [event.text for event in events if isinstance(event, Notice)] == [AGAIN]
-    assert await open_numbers(world) == [1, 2]
-
-
-async def test_a_retry_that_is_refused_leaves_it_closed(world: World) -> None:
-    await world.carry_out("/thread new")
-    await close_here(world)
-    with pytest.raises(JournalError):
-        await anext(world.conversation.retry(world.current.target()))
-    assert await open_numbers(world) == [1]
+    talk, target = world.conversation, world.current.target()
+    with suppress(JournalError):
+        events = [event async for event in (talk.answer(target, "Hello") if turn == "message" else talk.retry(target))]
+        assert [event.text for event in events if isinstance(event, Notice)] == [AGAIN]
+        assert await world.notices("And now?") == []
+    numbers = [thread.number for thread in await world.services.threads.open_threads()]
+    assert numbers == ([1, 2] if is_open else [1])
 
 
 async def test_a_thread_of_an_earlier_persona_stays_closed(world: World) -> None:
@@ -235,7 +204,7 @@ async def test_a_thread_of_an_earlier_persona_stays_closed(world: World) -> None
     await world.persona_admin.delete("ada")
     await world.persona_admin.create("Ada")
     _ = [event async for event in world.conversation.answer(before, "Hello")]
-    assert await open_numbers(world) == []
+    assert await world.services.threads.open_threads() == []
 
 
 JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
@@ -368,7 +337,7 @@ async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World
 
 
 async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world: World) -> None:
-    at_work = with_jobs(world, running("chorus"))
+    at_work = with_jobs(world, lambda slug: [RunningJob(1, "pytest -q", 12, "3 passed")] if slug == "chorus" else [])
     await world.say("Hello")
     await world.told("/memory add TASK water the fuchsia")
     await finished(at_work, world.current.target(), "Is the fuchsia fine?")
@@ -377,11 +346,6 @@ async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world
     world.clock.advance(timedelta(hours=2))
     await finished(at_work, world.current.target(), "And now?")
     assert world.asked()[-1][1].partition("]")[2] == f"\n{JOB}\n\nAnd now?"
-
-
-async def test_jobs_of_another_persona_are_not_told(world: World) -> None:
-    await finished(with_jobs(world, running("frodo")), world.current.target(), "Hello")
-    assert world.asked() == [("user", "Hello")]
 
 
 async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
@@ -412,12 +376,3 @@ async def tool_starts(events: AsyncIterator[TurnEvent], name: str) -> None:
     """Follow a turn until a tool begins."""
     while not (isinstance(event := await anext(events), ToolStarted) and event.call.startswith(name)):
         pass
-
-
-def running(persona: str) -> Callable[[str], Sequence[RunningJob]]:
-    """Return the lookup of jobs of which ``persona`` has one."""
-
-    def jobs(slug: str) -> Sequence[RunningJob]:
-        return [RunningJob(1, "pytest -q", 12, "3 passed")] if slug == persona else []
-
-    return jobs

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from itertools import pairwise
+
+import pytest
 
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.declaration import Arguments, Kind, Parameter
@@ -51,6 +55,26 @@ def calls(world: World, *called: ToolCall, before: str = "", reason: str | None 
 async def events_of(world: World, text: str) -> list[TurnEvent]:
     """Send a message and return the events of the turn."""
     return [event async for event in world.conversation.answer(world.current.target(), text)]
+
+
+async def stop_at(events: AsyncGenerator[TurnEvent, None], kind: type[TurnEvent], number: int = 1) -> None:
+    """Follow a turn until an event of a kind has come so often, and cancel it a little later, as Ctrl-C does."""
+    has_come = asyncio.Event()
+
+    async def listen() -> None:
+        left = number
+        async with aclosing(events):
+            async for event in events:
+                left -= isinstance(event, kind)
+                if not left:
+                    has_come.set()
+
+    turn = asyncio.create_task(listen())
+    await has_come.wait()
+    await asyncio.sleep(0.01)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
 
 
 def lines(events: list[TurnEvent]) -> list[str]:
