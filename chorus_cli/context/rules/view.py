@@ -313,10 +313,11 @@ class RequestSettings:
         system = self.system_prompt
         return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
 
-    def budget(self, learned: Calibration) -> Budget:
-        """Return the budget of a request that has no conversation before it."""
+    def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
+        """Return the budget of a request."""
         chosen = self.target.persona.settings
-        return budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
+        usage, output = chosen.context_usage_threshold, chosen.max_output_tokens
+        return budget(self.limit, usage, output, learned, fold_is_undone=fold_is_undone)
 
     def surely_takes(self, most_tokens: int) -> bool:
         """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""

@@ -189,18 +189,25 @@ class ReplyRunner:
 
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply and its first call, which is in progress then."""
-        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end))
-        called = CallRound(self, reply.row, calls)
+        row = writer.reply
         try:
-            await called.begin(reply)
-            if stopped:
-                await called.stop()
-                raise asyncio.CancelledError
+            (called, reply), stopped = await run_to_completion(self._begun(writer, calls, end))
         except StorageError as error:
-            self.given_up.add(reply.row.id)
-            raise self.rescued(error, reply.row.persona, "assistant", writer.text) from error
+            self.given_up.add(row.id)
+            raise self.rescued(error, row.persona, "assistant", writer.text) from error
+        if stopped:
+            await called.stop()
+            raise asyncio.CancelledError
         thought = reply.row.thought
         return Called(called, end.usage, Echoed(reply.thoughts, thought.tokens if thought else None))
+
+    async def _begun(
+        self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd
+    ) -> tuple[CallRound, WrittenReply]:
+        reply = await writer.finished(Status.COMPLETE, end)
+        called = CallRound(self, reply.row, calls)
+        await called.begin(reply)
+        return called, reply
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
         """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
@@ -271,15 +278,10 @@ class CallRound:
 
     async def begin(self, reply: WrittenReply) -> None:
         """Store the end of the reply and the first call, in progress."""
-        (ended, self.current), stopped = await run_to_completion(self._begun(reply))
-        self.rows.append(ended)
-        if stopped:
-            await self.stop()
-            raise asyncio.CancelledError
-
-    async def _begun(self, reply: WrittenReply) -> list[Message]:
         content = await self._call(reply.row, [self._calls[0].call], reply.row.id)
-        return await self._runner.rows.store.write(message_rows.begin_call, reply.row, reply.thoughts, content)
+        begin = message_rows.begin_call
+        ended, self.current = await self._runner.rows.store.write(begin, reply.row, reply.thoughts, content)
+        self.rows.append(ended)
 
     async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
         """Carry out the calls, or answer them all with ``refusal``; call ``stop`` if you do not iterate to the end."""
