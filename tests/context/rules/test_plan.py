@@ -173,7 +173,7 @@ def test_a_talk_that_outgrows_its_model_leaves_turns_out_in_steps(room: Room) ->
     assert 1 < len(set(beginnings)) <= 1 + 3_000 // least_step
 
 
-def test_a_giant_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
+def test_a_giant_is_cut_in_the_middle_but_never_the_newest_question() -> None:
     prompt = planned(talk("u900 a5", "u5"), Room(400, 200))
     assert [row.id for row in prompt.cut] == [1]
     content = prompt.request.messages[1].content
@@ -183,9 +183,6 @@ def test_a_giant_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
     assert tail.endswith("w")
     assert [each.content.split()[0] for each in prompt.request.messages[2:]] == ["a2", "u3"]
     assert prompt.tokens <= 400
-
-
-def test_the_newest_question_is_never_cut() -> None:
     prompt = planned(talk("u900 a900", "u300"), Room(400, 200))
     assert prompt.request.messages[-1].content == talk("u900 a900", "u300")[-1].content
     assert prompt.tokens <= 400
@@ -278,35 +275,26 @@ def attached_talk(document: Attachment, role: Role = Role.USER) -> list[Message]
     return [first, message(2, Role.ASSISTANT, "done", 1), message(3, Role.USER, "go on", 3)]
 
 
-def test_a_picture_goes_with_its_question() -> None:
+def test_a_picture_goes_with_its_question_and_is_named_in_a_reply() -> None:
     sent = planned(attached_talk(PHOTO), AMPLE).request.messages[1]
     assert (sent.content, sent.attachments) == ("read this", (PHOTO,))
+    plan = planned(attached_talk(PHOTO, Role.ASSISTANT), AMPLE)
+    assert plan.request.messages[2].content == "read this\n[attachment: photo.png 2 kB]"
+    assert plan.request.messages[2].attachments == ()
+    plan = planned([attached(message(1, Role.USER, "", 1), PHOTO)], AMPLE)
+    assert (plan.request.messages[-1].content, plan.request.messages[-1].attachments) == ("", (PHOTO,))
 
 
-def test_a_document_without_room_is_named() -> None:
+def test_a_document_without_room_is_named_but_in_the_newest_question() -> None:
     plan = planned(attached_talk(DOCUMENT), Room(SYSTEM_TOKENS + 200, 100))
     assert [(each.content, each.attachments) for each in plan.request.messages[1:2]] == [
         ("read this\n[attachment: long.pdf 2.0 MB]", ())
     ]
     assert [row.id for row in plan.cut] == [1]
     assert plan.tokens <= SYSTEM_TOKENS + 200
-
-
-def test_the_newest_question_keeps_its_attachments() -> None:
     rows = [message(1, Role.USER, "hello", 1), attached(message(2, Role.USER, "read", 2), PHOTO)]
     plan = planned(rows, Room(SYSTEM_TOKENS + 270, 100))
     assert plan.request.messages[-1].attachments == (PHOTO,)
-
-
-def test_a_picture_in_a_reply_is_named() -> None:
-    plan = planned(attached_talk(PHOTO, Role.ASSISTANT), AMPLE)
-    assert plan.request.messages[2].content == "read this\n[attachment: photo.png 2 kB]"
-    assert plan.request.messages[2].attachments == ()
-
-
-def test_a_message_of_an_attachment_alone_is_sent() -> None:
-    plan = planned([attached(message(1, Role.USER, "", 1), PHOTO)], AMPLE)
-    assert (plan.request.messages[-1].content, plan.request.messages[-1].attachments) == ("", (PHOTO,))
 
 
 TURNS = st.lists(st.sampled_from(["u3 a3", "u9 a9", "u2 a30", "u40 a2", "u3 c2 r2 a3"]), max_size=8)
@@ -389,10 +377,12 @@ def messages_sent(rows: list[Message], echoed: dict[int, Echoed] | None = None) 
     return list(messages_of(usable(rows), ALL_SENT, echoed or {}))
 
 
-def test_calls_of_one_reply_are_one_message_with_its_words_and_those_of_the_next_another() -> None:
+def test_calls_of_one_reply_are_one_message_with_its_words_and_thoughts() -> None:
     messages = messages_sent(TURN)
     assert shape(messages) == "u a2 t t a1 t a"
     assert [each.content for each in messages] == ["Where?", "Let me see.", "gold", "gold", "", "gold", "There."]
+    messages = messages_sent(TURN, {2: HM, 8: SO, 12: HM})
+    assert [each.thoughts and each.thoughts.text for each in messages] == [None, "hm", None, None, "so", None, "hm"]
 
 
 def test_calls_of_an_import_are_together_until_a_result_comes() -> None:
@@ -407,11 +397,6 @@ def test_a_call_joins_no_words_of_another_turn() -> None:
     messages = messages_sent([QUESTION, WORDS, *elsewhere])
     assert shape(messages) == "u a a1 t"
     assert messages[2].content == ""
-
-
-def test_thoughts_go_with_the_calls_they_led_to_and_with_replies() -> None:
-    messages = messages_sent(TURN, {2: HM, 8: SO, 12: HM})
-    assert [each.thoughts and each.thoughts.text for each in messages] == [None, "hm", None, None, "so", None, "hm"]
 
 
 def test_a_reworded_or_broken_off_reply_has_no_thoughts() -> None:

@@ -213,14 +213,11 @@ def test_operations_that_are_no_boundary_leave_the_view_alone(act: Window | Fold
     assert in_view(turn(1), Operation(1, act, None, 2, NOW)) == [1, 2]
 
 
-def test_a_view_says_what_it_begins_at() -> None:
+def test_a_view_begins_at_its_boundary_and_what_is_beyond_was_not_taken_back() -> None:
     seen = view(turn(1), thread_journal(THREAD, [clear(1, after=0), clear(2, after=2)]), cutoff(NOW, 8))
     assert seen.boundary == clear(2, after=2)
     assert seen.cutoff == ago(8)
     assert view(turn(1), thread_journal(THREAD, []), cutoff(NOW, 8)).boundary is None
-
-
-def test_what_is_beyond_the_boundary_does_not_count_as_taken_back() -> None:
     operations = undo(1, turn=1), clear(2, after=2)
     assert view(turn(1), thread_journal(THREAD, operations), cutoff(NOW, 8)).taken_back == ()
 

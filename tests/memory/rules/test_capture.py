@@ -39,8 +39,9 @@ def test_a_fence_with_a_report_is_one_item(item_type: ItemType, report: str) -> 
     ]
 
 
-def test_a_fence_with_an_error_and_a_result_is_one_error() -> None:
+def test_an_error_with_a_result_in_a_fence_or_errors_side_by_side_are_one() -> None:
     assert captured(f"```\n{PYTHON}\n\n{UNITTEST}\n```") == [Captured(ERROR, f"{PYTHON}\n\n{UNITTEST}")]
+    assert captured(f"{GCC}\n\n\n{GCC}\n") == [Captured(ERROR, f"{GCC}\n\n\n{GCC}")]
 
 
 @pytest.mark.parametrize("talk", TALK)
@@ -71,10 +72,6 @@ def test_items_come_in_their_order_and_equal_content_once() -> None:
     text = f"{PYTHON}\n\ntext\n```\n{BLOCK}\n```\n{PYTEST}\ntext\n{NODE}\n```\n{PYTHON}\n```\nand\n\n{MOCHA}\n"
     expected = [(ERROR, PYTHON), (CODE, BLOCK), (TEST_RESULT, PYTEST), (ERROR, NODE), (TEST_RESULT, MOCHA.strip())]
     assert captured(text) == [Captured(*each) for each in expected]
-
-
-def test_errors_with_only_blank_lines_between_them_are_one() -> None:
-    assert captured(f"{GCC}\n\n\n{GCC}\n") == [Captured(ERROR, f"{GCC}\n\n\n{GCC}")]
 
 
 @pytest.mark.parametrize(

@@ -83,18 +83,15 @@ def test_words_that_may_name_a_subject_are_taken_once(text: str, words: list[str
     assert meaningful_words(text) == words
 
 
-def test_at_most_the_first_thirty_two_words_are_taken() -> None:
-    words = [f"word{number}" for number in range(100)]
-    assert meaningful_words(" ".join(words)) == words[:32]
-
-
 @pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(FUNCTION_WORDS))])
 def test_function_words_are_no_subject(text: str) -> None:
     assert meaningful_words(text) == []
 
 
-def test_function_words_are_folded_and_long_enough_to_be_met() -> None:
+def test_the_first_thirty_two_words_are_taken_but_no_function_words() -> None:
     assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in FUNCTION_WORDS)
+    words = [f"word{number}" for number in range(100)]
+    assert meaningful_words(" ".join(words)) == words[:32]
 
 
 @pytest.mark.parametrize(
@@ -111,12 +108,9 @@ def test_words_are_rare_that_few_items_have(items: int, frequency: dict[str, int
     assert rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
 
 
-def test_a_word_of_two_terms_is_as_frequent_as_the_rarer() -> None:
+def test_words_are_terms_of_an_expression_without_syntax() -> None:
     assert index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
     assert rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
-
-
-def test_words_are_joined_to_an_expression_without_syntax() -> None:
     assert match_query(["boiler", "NOT", 'a"b']) == '"boiler" OR "NOT" OR "a""b"'
     assert match_query([]) == ""
 
@@ -149,14 +143,11 @@ def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text:
         assert found.fetchone() == (1,)
 
 
-def test_the_best_items_within_the_room_come_in_order_of_id() -> None:
+def test_the_best_items_within_the_room_come_in_order_of_id_and_smaller_ones_for_large() -> None:
     items = [item(4, score=0.9), item(1, score=0.5), item(3, score=0.8), item(2, score=0.7)]
     assert [each.id for each in best_within(items, 60, 10)] == [2, 3, 4]
     assert [each.id for each in best_within(items, 10_000, 2)] == [3, 4]
     assert best_within(items, 10_000, 0) == best_within(items, 19, 10) == best_within([], 100, 5) == []
-
-
-def test_an_item_without_room_is_skipped_and_a_smaller_one_taken() -> None:
     items = [item(1, score=0.9, tokens=500), item(2, score=0.5), item(3, score=0.6, tokens=None, content="x" * 500)]
     assert [each.id for each in best_within(items, 100, 10)] == [2]
 
@@ -268,16 +259,10 @@ def numbers(items: list[Item]) -> set[int]:
     return {each.id for each in items}
 
 
-def test_hot_items_stand_in_order_of_id_and_without_scores() -> None:
+def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
     items = [item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9), item(12, "call the plumber")]
     assert hot_block(items) == ("Memory:\n#12 TASK: call the plumber\n#15 CODE: def f():\n      return 1\n  \n  f()")
-
-
-def test_recalled_items_have_a_heading_of_their_own() -> None:
     assert memory_lines([item(7, "x", ItemType.TEST_RESULT)]) == "From memory:\n#7 TEST_RESULT: x"
-
-
-def test_no_items_are_no_block() -> None:
     assert hot_block([]) == memory_lines([]) == ""
 
 
