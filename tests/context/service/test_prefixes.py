@@ -5,41 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from chorus_cli.context.rules.plan import RequestPlan
-from chorus_cli.context.rules.view import ContextSnapshot
-from chorus_cli.context.service.context import Prefixes
-from chorus_cli.log.rules.messages import Message, Role
-from chorus_cli.models.rules.request import ModelRequest
-from tests.fakes import START, FakeClock
+from tests.fakes import FakeClock
 from tests.turns.folding.long_talk import Talk, facts
 from tests.world import World
-
-OLD, NEW = (Message(id_, "chorus", 1, id_, Role.USER, "hello", START) for id_ in (1, 3))
-
-
-async def snapshot_of(world: World) -> ContextSnapshot:
-    return await world.context.snapshot(world.current.target(), world.clock.now())
-
-
-def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
-    begins_at = sent[0].id if sent and without else None
-    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without, begins_at=begins_at)
-
-
-async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
-    held, here = Prefixes(), await snapshot_of(world)
-    held.hold(sending(here, NEW, without=(OLD,)), START)
-    target = here.request_settings.target._replace(thread_id=here.request_settings.target.thread_id + 1)
-    elsewhere = replace(here, request_settings=replace(here.request_settings, target=target))
-    assert held.request_start(elsewhere.request_settings.target, START, 0).first_message_id is None
-    held.hold(sending(elsewhere, OLD), START)
-    assert held.request_start(here.request_settings.target, START, 0).first_message_id == NEW.id
-
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]
 
@@ -68,6 +40,12 @@ async def test_a_request_begins_where_the_last_one_did(world_at_the_edge: World)
 @pytest.mark.parametrize("line", ["/new", "/context 4h", "/undo"])
 async def test_whatever_is_done_to_the_context_lets_the_window_slide(world_at_the_edge: World, line: str) -> None:
     assert "early" not in await _asked_after(world_at_the_edge, line)
+
+
+async def test_each_thread_has_a_window_of_its_own(world_at_the_edge: World) -> None:
+    await world_at_the_edge.told("/thread new")
+    await world_at_the_edge.say("elsewhere")
+    assert (await _asked_after(world_at_the_edge, "/thread 1"))[:4] == [*_EARLY, *_LATE]
 
 
 async def test_five_minutes_of_silence_let_the_window_slide(world_at_the_edge: World) -> None:

@@ -11,7 +11,6 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from chorus_cli.memory.rows import item_rows
 from tests.memory.service.remembered import Remembering
 from tests.world import World
 
@@ -123,14 +122,6 @@ async def test_the_overview_says_where_the_items_are(memory: Remembering) -> Non
     await memory.world.told("/remember call the plumber")
     told = await memory.world.told("/memory")
     assert told.splitlines()[-1] == "/memory list shows the items, each with the number by which it is corrected."
-
-
-async def test_the_overview_reads_no_content(memory: Remembering) -> None:
-    for line in ("/remember call the plumber", "/memory"):
-        await memory.world.told(line)
-    statements = await memory.statements(memory.world.told("/memory"))
-    assert any("GROUP BY tier" in statement for statement in statements)
-    assert not any(item_rows.COLUMNS in statement for statement in statements)
 
 
 async def test_an_item_is_shown_with_everything_that_is_known_of_it(memory: Remembering) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,11 +55,3 @@ class Remembering:
     async def sql(self, statement: str, *values: object) -> list[Any]:
         """Carry out a statement and return its rows."""
         return await self.world.store.write(lambda connection: connection.execute(statement, values).fetchall())
-
-    async def statements(self, work: Awaitable[object]) -> list[str]:
-        """Return the SQL statements that are carried out until ``work`` is done."""
-        found: list[str] = []
-        await self.world.store.read(lambda connection: connection.set_trace_callback(found.append))
-        await work
-        await self.world.store.read(lambda connection: connection.set_trace_callback(None))
-        return found

@@ -74,8 +74,9 @@ async def test_an_automatic_one_without_cold_items_changes_no_score(memory: Reme
     await memory.add("the new task", ItemType.TASK)
     await memory.service.renew_if_due(memory.slug)
     memory.world.clock.advance(timedelta(minutes=4))
-    statements = await memory.statements(memory.service.flash_automatically(memory.slug))
-    assert not any("UPDATE" in statement or "IMMEDIATE" in statement for statement in statements)
+    before = await memory.sql("SELECT * FROM context_items")
+    assert await memory.service.flash_automatically(memory.slug) is None
+    assert await memory.sql("SELECT * FROM context_items") == before
 
 
 async def test_the_checkpoint_holds_every_active_item(aged: Remembering) -> None:

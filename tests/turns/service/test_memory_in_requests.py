@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -51,14 +52,7 @@ async def test_while_the_prefix_is_warm_a_new_item_goes_before_the_question_once
     before = f"From memory:\n#{item.id} TASK: {PLUMBER}\n\nWhat next?"
     assert [content for role, content in world.asked() if role == "user"] == ["Hello", before, "And then?"]
     assert "plumber" not in system(world)
-
-
-async def test_every_request_begins_with_the_last_one(world: World) -> None:
-    await world.say("Hello")
-    await remembered(world, PLUMBER)
-    for text in ("What next?", "And then?", "And after that?"):
-        await world.say(text)
-        earlier, later = world.model.requests[-2].messages, world.model.requests[-1].messages
+    for earlier, later in pairwise(request.messages for request in world.model.requests):
         assert later[: len(earlier)] == earlier
 
 
@@ -128,14 +122,6 @@ async def test_a_forgotten_item_is_in_no_request_and_an_undo_brings_it_back(worl
     await world.journal.undo(world.current.target(), None)
     await world.say("And now?")
     assert any(content == violin for _, content in world.asked())
-
-
-async def test_a_pinned_section_is_hot_and_sent(world: World) -> None:
-    item = await remembered(world, "# Goals\nThe ring must go.", ItemType.PRD_SECTION)
-    await world.services.memory.pin(world.current.slug, item.id)
-    world.clock.advance(timedelta(days=30))
-    await world.say("Hello")
-    assert system(world).endswith(f"#{item.id} PRD_SECTION: # Goals\n  The ring must go.")
 
 
 async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_context(world: World) -> None:

@@ -359,19 +359,6 @@ async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
         assert (small.asked()[-1][1].startswith("Running jobs:")) is is_told
 
 
-async def test_a_chat_with_one_thread_at_work_is_asked_as_ever_and_looks_once_at_an_empty_index(world: World) -> None:
-    await another_thread(world, "Idle")
-    statements: list[str] = []
-    await world.say("Hello")
-    await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
-    await world.say("Hello again")
-    assert world.asked() == [("user", "Hello"), ("assistant", "ok"), ("user", "Hello again")]
-    assert [text for text in statements if "status = 'streaming'" in text and text.startswith("SELECT")] == [
-        "SELECT id, run FROM messages WHERE status = 'streaming'"
-    ]
-    assert [text for text in statements if "FROM threads" in text] == []
-
-
 async def tool_starts(events: AsyncIterator[TurnEvent], name: str) -> None:
     """Follow a turn until a tool begins."""
     while not (isinstance(event := await anext(events), ToolStarted) and event.call.startswith(name)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import timedelta
 
@@ -281,21 +280,6 @@ async def test_the_usage_of_every_round_is_kept_and_learned_from(tooled: World) 
 
 
 DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(4_500))
-
-
-async def test_a_long_repair_leaves_the_event_loop_free(tooled: World) -> None:
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.001)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    await tooled.conversation.tool_loop.runner.toolbox.read([call("echo", DAMAGED)])
-    ticking.cancel()
-    assert ticks > 10
 
 
 async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(tooled: World) -> None:
