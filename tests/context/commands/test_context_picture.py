@@ -204,22 +204,15 @@ async def test_what_would_fall_out_is_shown_too(told: World) -> None:
     assert (await told.window.state()).hours == 24
 
 
-async def test_the_same_view_is_said_to_be_the_same_and_bounds_are_warned_of(told: World) -> None:
+async def test_a_preview_names_the_same_view_bounds_rounding_and_a_nearer_boundary(told: World) -> None:
     text = await told.told("/context add 1h?")
     assert "The model would see the same messages." in text
     assert "cost" not in text
     assert "Warning: 400h is more than 168h (7 days); using 168h" in await told.told("/context 400h?")
-
-
-@pytest.mark.parametrize("line", ["/context 90m?", "/context 90m"])
-async def test_a_length_that_is_rounded_is_told_also_in_a_preview(told: World, line: str) -> None:
-    assert "1h 30m is rounded to whole hours.\n" in await told.told(line)
-
-
-async def test_a_boundary_that_is_nearer_is_named(told: World) -> None:
+    for line in ("/context 90m?", "/context 90m"):
+        assert "1h 30m is rounded to whole hours.\n" in await told.told(line)
     await told.told("/new")
-    text = await told.told("/context 24h?")
-    assert "The context starts at your /new of " in text
+    assert "The context starts at your /new of " in await told.told("/context 24h?")
 
 
 @pytest.mark.parametrize("line", ["/context ?", "/context banana?", "/context tomorrow?"])
@@ -242,18 +235,9 @@ async def test_a_window_that_cannot_reach_older_messages_names_the_edit(told: Wo
 @pytest.fixture
 async def day(world: World) -> World:
     """At 0 h: One. At 2 h: a window of 4 h. At 3 h: Two. At 4 h: /new. At 5 h: Three. At 6 h: its undo. Now: 7 h."""
-    await world.say("One")
-    world.clock.advance(timedelta(hours=2))
-    await world.told("/context 4h")
-    world.clock.advance(timedelta(hours=1))
-    await world.say("Two")
-    world.clock.advance(timedelta(hours=1))
-    await world.told("/new")
-    world.clock.advance(timedelta(hours=1))
-    await world.say("Three")
-    world.clock.advance(timedelta(hours=1))
-    await world.told("/context undo")
-    world.clock.advance(timedelta(hours=1))
+    for text in ("One", "/context", "/context 4h", "Two", "/new", "Three", "/context undo"):
+        await (world.told(text) if text.startswith("/") else world.say(text))
+        world.clock.advance(timedelta(hours=1))
     return world
 
 
@@ -269,15 +253,11 @@ async def day(world: World) -> World:
     ],
 )
 async def test_the_view_of_a_moment_is_what_it_was(day: World, time: str, hours: int, seen: list[str]) -> None:
+    before = (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text())
     text = await day.told(f"/context at {time}")
     assert f"with a window of {hours}h: {2 * len(seen)} messages, ~" in text
     assert [word for word in ("One", "Two", "Three") if f"Human   {word}" in text] == seen
     assert "today's" in text
-
-
-async def test_looking_back_changes_nothing(day: World) -> None:
-    before = (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text())
-    await day.told("/context at 3h")
     assert (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text()) == before
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.rules.plan import LEAD
+from chorus_cli.context.rules.plan import BROKEN_OFF, LEAD
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
@@ -225,31 +225,25 @@ async def test_retry_after_failures_sends_the_message_once(world: World) -> None
     assert world.asked() == [("user", "Hello"), ("assistant", "ok"), ("user", "And then?")]
 
 
-@pytest.mark.parametrize("times", [1, 3])
-async def test_a_failed_message_that_is_typed_again_is_sent_once(world: World, times: int) -> None:
-    for _ in range(times):
-        world.model.enqueue(DOWN)
-        await world.say("Hello")
-    await world.say("Hello\n")
-    assert world.asked() == [("user", "Hello\n")]
-    await world.say("Next")
-    assert world.asked() == [("user", "Hello\n"), ("assistant", "ok"), ("user", "Next")]
-
-
-async def test_another_message_after_a_failed_one_is_sent_with_it(world: World) -> None:
-    world.model.enqueue(DOWN)
-    await world.say("Hello")
-    await world.say("And one thing more")
-    assert world.asked() == [("user", "Hello"), ("user", "And one thing more")]
-
-
-@pytest.mark.parametrize("events", [(), (TextDelta("Half"), DOWN)], ids=["answered", "cut"])
-async def test_what_was_said_and_answered_twice_is_sent_twice(world: World, events: Script) -> None:
-    if events:
-        world.model.enqueue(*events)
-    await world.say("Hello")
-    await world.say("Hello")
-    assert [role for role, _ in world.asked()] == ["user", "assistant", "user"]
+@pytest.mark.parametrize(
+    ("scripts", "texts", "asked"),
+    [
+        ([(DOWN,)], ["Hello", "Hello\n"], ["Hello\n"]),
+        ([(DOWN,)] * 3, ["Hello", "Hello", "Hello", "Hello\n"], ["Hello\n"]),
+        ([(DOWN,), (DOWN,)], ["Hello", "Hello\n", "Hello", "Next"], ["Hello", "ok", "Next"]),
+        ([(DOWN,)], ["Hello", "And one thing more"], ["Hello", "And one thing more"]),
+        ([], ["Hello", "Hello"], ["Hello", "ok", "Hello"]),
+        ([(TextDelta("Half"), DOWN)], ["Hello", "Hello"], ["Hello", f"Half\n{BROKEN_OFF}", "Hello"]),
+    ],
+)
+async def test_only_a_message_that_failed_wordless_and_is_typed_again_is_sent_once(
+    world: World, scripts: list[Script], texts: list[str], asked: list[str]
+) -> None:
+    for script in scripts:
+        world.model.enqueue(*script)
+    for text in texts:
+        await world.say(text)
+    assert [content for _, content in world.asked()] == asked
 
 
 async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
@@ -308,6 +302,12 @@ async def test_a_reply_has_the_time_when_its_first_words_came(world: World) -> N
     question, reply = await world.log()
     assert (question.timestamp, reply.timestamp) == (START, START + SLOW)
     assert await world.store.read(operation_rows.last_spoken_at, 1) == START + SLOW
+    [(stored, *parts)] = await world.store.read(
+        lambda connection: connection.execute(
+            "SELECT checksum, role, thread_id, persona, timestamp, content FROM messages WHERE role = 'assistant'"
+        ).fetchall()
+    )
+    assert stored == message_rows.checksum(*parts)
 
 
 async def test_after_two_retries_the_turn_fails_and_its_reply_has_the_time_of_its_end(world: World) -> None:
@@ -317,16 +317,6 @@ async def test_after_two_retries_the_turn_fails_and_its_reply_has_the_time_of_it
     assert (done.status, str(done.error), len(world.model.requests)) == (Status.FAILED, "Busy.", 3)
     _, reply = await world.log()
     assert reply.timestamp == world.clock.now() > START
-
-
-async def test_the_checksum_is_of_the_time_that_is_stored(world: World) -> None:
-    await answered_slowly(world)
-    [(stored, *parts)] = await world.store.read(
-        lambda connection: connection.execute(
-            "SELECT checksum, role, thread_id, persona, timestamp, content FROM messages WHERE role = 'assistant'"
-        ).fetchall()
-    )
-    assert stored == message_rows.checksum(*parts)
 
 
 async def test_a_clock_that_is_set_back_makes_no_reply_older_than_its_question(world: World) -> None:
