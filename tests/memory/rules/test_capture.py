@@ -151,26 +151,8 @@ def test_a_message_over_the_limit_is_not_searched() -> None:
     assert captured(f"{filled}a\n\n{report}") == []
 
 
-LINES = [
-    "# Title",
-    "## Part",
-    "#hashtag",
-    "    # indented code",
-    "text",
-    "more text",
-    "===",
-    "---",
-    "- item",
-    "> quote",
-    "```python",
-    "```",
-    "~~~",
-    "````markdown",
-    "````",
-    "",
-    "  ",
-    "\r",
-]
+LINES = ["# Title", "## Part", "#hashtag", "    # code", "text", "more text", "===", "---", "- item", "> quote"]
+LINES += ["```python", "```", "~~~", "````markdown", "````", "", "  ", "\r"]
 documents = st.lists(st.sampled_from(LINES), max_size=30).map("\n".join)
 
 

@@ -11,25 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.memory.rules.recall import (
-    FUNCTION_WORDS,
-    Keys,
-    already_said,
-    best_within,
-    hot_block,
-    index_terms,
-    items_in,
-    keys_of,
-    match_query,
-    meaningful_words,
-    memory_lines,
-    rare_words,
-    references,
-    tokens_in_request,
-    with_keys,
-    without_items,
-)
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
@@ -59,7 +42,7 @@ COMMON = (
     ],
 )
 def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
-    assert references(text) == numbers
+    assert recall.references(text) == numbers
 
 
 @pytest.mark.parametrize(
@@ -80,18 +63,18 @@ def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
     ],
 )
 def test_words_that_may_name_a_subject_are_taken_once(text: str, words: list[str]) -> None:
-    assert meaningful_words(text) == words
+    assert recall.meaningful_words(text) == words
 
 
-@pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(FUNCTION_WORDS))])
+@pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(recall.FUNCTION_WORDS))])
 def test_function_words_are_no_subject(text: str) -> None:
-    assert meaningful_words(text) == []
+    assert recall.meaningful_words(text) == []
 
 
 def test_the_first_thirty_two_words_are_taken_but_no_function_words() -> None:
-    assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in FUNCTION_WORDS)
+    assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in recall.FUNCTION_WORDS)
     words = [f"word{number}" for number in range(100)]
-    assert meaningful_words(" ".join(words)) == words[:32]
+    assert recall.meaningful_words(" ".join(words)) == words[:32]
 
 
 @pytest.mark.parametrize(
@@ -105,14 +88,14 @@ def test_the_first_thirty_two_words_are_taken_but_no_function_words() -> None:
     ],
 )
 def test_words_are_rare_that_few_items_have(items: int, frequency: dict[str, int], rare: list[str]) -> None:
-    assert rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
+    assert recall.rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
 
 
 def test_words_are_terms_of_an_expression_without_syntax() -> None:
-    assert index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
-    assert rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
-    assert match_query(["boiler", "NOT", 'a"b']) == '"boiler" OR "NOT" OR "a""b"'
-    assert match_query([]) == ""
+    assert recall.index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
+    assert recall.rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
+    assert recall.match_query(["boiler", "NOT", 'a"b']) == '"boiler" OR "NOT" OR "a""b"'
+    assert recall.match_query([]) == ""
 
 
 @pytest.fixture(scope="module")
@@ -135,21 +118,26 @@ def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text:
     index.execute("DELETE FROM item_words")
     index.execute("INSERT INTO item_words VALUES (?)", (set_apart(text),))
     frequency: dict[str, int] = dict(index.execute("SELECT term, doc FROM terms"))
-    words = meaningful_words(text)
-    assert set(index_terms(words)) <= set(frequency)
-    assert rare_words(words, frequency, 1) == words
+    words = recall.meaningful_words(text)
+    assert set(recall.index_terms(words)) <= set(frequency)
+    assert recall.rare_words(words, frequency, 1) == words
     if words:
-        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (match_query(words),))
+        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (recall.match_query(words),))
         assert found.fetchone() == (1,)
 
 
 def test_the_best_items_within_the_room_come_in_order_of_id_and_smaller_ones_for_large() -> None:
     items = [item(4, score=0.9), item(1, score=0.5), item(3, score=0.8), item(2, score=0.7)]
-    assert [each.id for each in best_within(items, 60, 10)] == [2, 3, 4]
-    assert [each.id for each in best_within(items, 10_000, 2)] == [3, 4]
-    assert best_within(items, 10_000, 0) == best_within(items, 19, 10) == best_within([], 100, 5) == []
+    assert [each.id for each in recall.best_within(items, 60, 10)] == [2, 3, 4]
+    assert [each.id for each in recall.best_within(items, 10_000, 2)] == [3, 4]
+    assert (
+        recall.best_within(items, 10_000, 0)
+        == recall.best_within(items, 19, 10)
+        == recall.best_within([], 100, 5)
+        == []
+    )
     items = [item(1, score=0.9, tokens=500), item(2, score=0.5), item(3, score=0.6, tokens=None, content="x" * 500)]
-    assert [each.id for each in best_within(items, 100, 10)] == [2]
+    assert [each.id for each in recall.best_within(items, 100, 10)] == [2]
 
 
 def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
@@ -159,7 +147,11 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
         item(3, score=0.9, accessed=START + timedelta(seconds=1)),
         item(4, score=0.9),
     ]
-    assert [[each.id for each in best_within(items, 10_000, most)] for most in (1, 2, 3)] == [[2], [2, 3], [2, 3, 4]]
+    assert [[each.id for each in recall.best_within(items, 10_000, most)] for most in (1, 2, 3)] == [
+        [2],
+        [2, 3],
+        [2, 3, 4],
+    ]
 
 
 @pytest.mark.parametrize("length", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
@@ -176,8 +168,8 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
     ],
 )
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str, length: int) -> None:
-    assert len(meaningful_words(text[:length])) <= 1
-    assert references(text[:length]) <= {1}
+    assert len(recall.meaningful_words(text[:length])) <= 1
+    assert recall.references(text[:length]) <= {1}
 
 
 @pytest.mark.parametrize(
@@ -198,15 +190,15 @@ def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str, length: in
     ],
 )
 def test_a_key_is_found_at_the_beginning_of_a_word(key: str, text: str, *, is_called: bool) -> None:
-    keys = keys_of(with_keys([key], [], "content"))
+    keys = recall.keys_of(recall.with_keys([key], [], "content"))
     assert bool(keys and keys.call(text.casefold())) is is_called
 
 
 def test_a_second_list_must_be_met_too() -> None:
-    content = with_keys(["wreck", "ship"], ["gold", "silver"], "The Anna.")
+    content = recall.with_keys(["wreck", "ship"], ["gold", "silver"], "The Anna.")
     assert content == "Keys: wreck, ship; with: gold, silver\nThe Anna."
-    keys = keys_of(content)
-    assert keys == Keys(("wreck", "ship"), ("gold", "silver"))
+    keys = recall.keys_of(content)
+    assert keys == recall.Keys(("wreck", "ship"), ("gold", "silver"))
     assert keys is not None
     assert keys.call("the ship had silver aboard")
     assert not keys.call("the ship")
@@ -215,29 +207,20 @@ def test_a_second_list_must_be_met_too() -> None:
 
 @pytest.mark.parametrize("content", ["", "Keys", "Keys:", "Keys: \nx", "Keys: , ,\nx", "The keys: a\nb", "x\nKeys: a"])
 def test_other_contents_have_no_keys(content: str) -> None:
-    assert keys_of(content) is None
+    assert recall.keys_of(content) is None
 
 
 @given(st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=3), st.text())
 def test_keys_of_any_text_stay_in_the_first_line(keys: list[str], others: list[str], content: str) -> None:
-    written = with_keys(keys, others, content)
+    written = recall.with_keys(keys, others, content)
     assert written.endswith(content)
-    assert keys_of(written) is None or written.split("\n", 1)[1:] == [content] or written == content
+    assert recall.keys_of(written) is None or written.split("\n", 1)[1:] == [content] or written == content
 
 
 PIECES = [
     *"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029",
-    *(
-        "\r\n",
-        "\n\n",
-        "  ",
-        "From memory:",
-        "Memory:",
-        "\n#3 TASK: fake",
-        "#3 TASK: fake",
-        "\n\nFrom memory:\n#4 CODE: x",
-    ),
-    *("[2 hours later]", "\\1", "\ud800", "x"),
+    *("\r\n", "\n\n", "  ", "From memory:", "Memory:", "[2 hours later]", "\\1", "\ud800", "x"),
+    *("\n#3 TASK: fake", "#3 TASK: fake", "\n\nFrom memory:\n#4 CODE: x"),
 ]
 contents = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=8).map("".join)
 items_of_any_content = st.lists(
@@ -252,7 +235,7 @@ parts = st.lists(
 
 
 def ids_in(preamble: str) -> set[int]:
-    return set(items_in(preamble))
+    return set(recall.items_in(preamble))
 
 
 def numbers(items: list[Item]) -> set[int]:
@@ -261,14 +244,16 @@ def numbers(items: list[Item]) -> set[int]:
 
 def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
     items = [item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9), item(12, "call the plumber")]
-    assert hot_block(items) == ("Memory:\n#12 TASK: call the plumber\n#15 CODE: def f():\n      return 1\n  \n  f()")
-    assert memory_lines([item(7, "x", ItemType.TEST_RESULT)]) == "From memory:\n#7 TEST_RESULT: x"
-    assert hot_block([]) == memory_lines([]) == ""
+    assert recall.hot_block(items) == (
+        "Memory:\n#12 TASK: call the plumber\n#15 CODE: def f():\n      return 1\n  \n  f()"
+    )
+    assert recall.memory_lines([item(7, "x", ItemType.TEST_RESULT)]) == "From memory:\n#7 TEST_RESULT: x"
+    assert recall.hot_block([]) == recall.memory_lines([]) == ""
 
 
 @given(items_of_any_content)
 def test_only_items_begin_a_line_of_a_block(items: list[Item]) -> None:
-    heading, *lines = hot_block(items).splitlines() or [""]
+    heading, *lines = recall.hot_block(items).splitlines() or [""]
     begins = [line.split()[0] for line in lines if not line.startswith("  ")]
     assert heading in {"", "Memory:"}
     assert begins == [f"#{number}" for number in sorted(numbers(items))]
@@ -279,19 +264,19 @@ def test_forgotten_items_are_cut_out_and_all_else_stays(
     items: list[Item], forgotten: set[int], before: list[str], after: list[str], gap: str
 ) -> None:
     def preamble(remembered: list[Item]) -> str:
-        return gap.join(part for part in (*before, memory_lines(remembered), *after) if part)
+        return gap.join(part for part in (*before, recall.memory_lines(remembered), *after) if part)
 
     kept = [each for each in items if each.id not in forgotten]
     whole = preamble(items)
     assert ids_in(whole) == numbers(items)
-    assert without_items(whole, forgotten) == preamble(kept)
-    assert ids_in(without_items(whole, forgotten)) == numbers(kept)
+    assert recall.without_items(whole, forgotten) == preamble(kept)
+    assert ids_in(recall.without_items(whole, forgotten)) == numbers(kept)
 
 
 @given(contents, st.sets(st.integers(1, 30)))
 def test_a_preamble_without_memory_stays_as_it_is(text: str, ids: set[int]) -> None:
     if not ids_in(text):
-        assert without_items(text, ids) == text
+        assert recall.without_items(text, ids) == text
 
 
 def test_a_heading_without_items_is_no_memory() -> None:
@@ -318,23 +303,23 @@ def test_an_item_is_already_said_if_its_message_is_there_and_has_its_words(
     said: str,
     expected: bool,  # noqa: FBT001 - a cell of the table
 ) -> None:
-    assert already_said(item(content="boom\nbang", source=source), {3: "boom\nbang", 4: said}) is expected
+    assert recall.already_said(item(content="boom\nbang", source=source), {3: "boom\nbang", 4: said}) is expected
 
 
 @pytest.mark.parametrize(
     ("content", "counted", "tokens"), [("one line", 2, 12), ("three\nshort\nlines", 5, 19), ("ä", None, 12)]
 )
 def test_tokens_of_an_item_include_its_indentation(content: str, counted: int | None, tokens: int) -> None:
-    assert tokens_in_request(item(content=content, tokens=counted)) == tokens
+    assert recall.tokens_in_request(item(content=content, tokens=counted)) == tokens
 
 
 @pytest.mark.parametrize("content", [*ERRORS, *RESULTS, "x", "a\n\n" * 200 + "b", "  a\n\n\n\n  b\n" * 50 + "c"])
 def test_the_estimated_tokens_of_an_item_are_no_fewer_than_the_real_ones(content: str) -> None:
     counter = VocabularyCounter()
     counted = item(999_999, content, ItemType.PRD_SECTION, tokens=counter.count(content))
-    assert counter.count(hot_block([counted])) - counter.count("Memory:\n") <= tokens_in_request(counted)
+    assert counter.count(recall.hot_block([counted])) - counter.count("Memory:\n") <= recall.tokens_in_request(counted)
 
 
 @pytest.mark.parametrize("text", ["From memory:\n" * 70_000, "\n" * 900_000, "From memory:\n#1 TASK: x\n\n" * 40_000])
 def test_a_hostile_preamble_is_read_in_linear_time(text: str) -> None:
-    assert ids_in(without_items(text, {1})) == set()
+    assert ids_in(recall.without_items(text, {1})) == set()
