@@ -16,6 +16,7 @@ from chorus_cli.log.rules.acts import Window
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
+from tests.sessions.service.saved_sessions import sql
 from tests.world import World, built
 
 
@@ -204,12 +205,11 @@ async def test_a_reply_that_never_came_is_not_counted(world: World) -> None:
 
 async def test_a_call_of_a_tool_without_its_result_is_counted_apart(world: World) -> None:
     await world.say("One")
-    await world.store.write(
-        lambda connection: connection.execute(
-            "INSERT INTO messages(persona, thread_id, turn_id, role, tool_calls, tool_call_id, timestamp) "
-            "VALUES ('chorus', 1, 1, 'tool_use', '[]', 'x', '2026-02-12T14:30:00Z')"
-        )
+    insert = (
+        "INSERT INTO messages(persona, thread_id, turn_id, role, tool_calls, tool_call_id, timestamp) "
+        "VALUES ('chorus', 1, 1, 'tool_use', '[]', 'x', ?)"
     )
+    await sql(world, insert, "2026-02-12T14:30:00Z")
     assert await _left_out(world) == {"blank, or half of a tool's call": 1}
 
 

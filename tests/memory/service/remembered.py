@@ -28,6 +28,9 @@ class Remembering:
     def slug(self) -> str:
         return self.world.current.slug
 
+    async def told(self, line: str) -> str:
+        return await self.world.told(line)
+
     async def add(self, content: str, item_type: ItemType = ItemType.TASK) -> Item:
         return (await self.service.remember(self.slug, item_type, content)).item
 

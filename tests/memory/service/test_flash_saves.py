@@ -65,8 +65,8 @@ async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_numbe
     assert await aged.service.flash_automatically(aged.slug) is not None
     number = await flash_number(aged)
     assert await aged.service.flash_automatically(aged.slug) is None
-    assert await aged.world.told("/undo") == 'Undone: remembered #4 "the new task"'
-    assert await aged.world.told(f"/context undo {number}") == ("Undone: flash save, 2 memory items archived")
+    assert await aged.told("/undo") == 'Undone: remembered #4 "the new task"'
+    assert await aged.told(f"/context undo {number}") == ("Undone: flash save, 2 memory items archived")
     assert (await tiers(aged))["an old section"] == "COLD"
 
 
@@ -95,7 +95,7 @@ async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(ag
     assert kept == [*range(11, 1, -1)]
     with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
         await aged.service.restore(aged.slug, first.checkpoint_id)
-    await aged.world.told(f"/context undo {number}")
+    await aged.told(f"/context undo {number}")
     assert await tiers(aged) == COLD
 
 
@@ -106,7 +106,7 @@ async def test_restore_and_undo_and_redo_bring_items_back_and_put_them_away(aged
     assert operation.describe() == "restored 2 memory items from checkpoint 1"
     assert await aged.service.restore(aged.slug, saved.checkpoint_id) is None
     for command, expected in [("/undo", ARCHIVED), ("/undo", COLD), ("/redo", ARCHIVED), ("/redo", COLD)]:
-        await aged.world.told(command)
+        await aged.told(command)
         assert await tiers(aged) == expected, command
 
 
@@ -114,7 +114,7 @@ async def test_an_undo_passes_over_an_item_that_is_in_use_again(aged: Rememberin
     await aged.flash()
     number = await flash_number(aged)
     await aged.service.pin(aged.slug, 1)
-    await aged.world.told(f"/context undo {number}")
+    await aged.told(f"/context undo {number}")
     assert [item.tier for item in await aged.service.listing(aged.slug)] == [Tier.HOT, Tier.HOT, Tier.WARM, Tier.COLD]
-    await aged.world.told(f"/context redo {number}")
+    await aged.told(f"/context redo {number}")
     assert await tiers(aged) == ARCHIVED | {"an old section": "HOT"}

@@ -56,13 +56,13 @@ async def test_the_undo_of_an_addition_of_a_known_text_gives_its_age_and_use_bac
     old = (await memory.service.listing(memory.slug))[0]
     young = await memory.add(PLUMBER, ItemType.TASK)
     assert (young.tier, young.access_count) == (Tier.HOT, 2)
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert await memory.item(item.id) == old
-    await memory.world.told("/redo")
+    await memory.told("/redo")
     assert await memory.item(item.id) == young
     memory.world.clock.advance(timedelta(hours=1))
     await memory.service.count_access(memory.slug, [item.id])
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     used = await memory.item(item.id)
     assert (used.created_at, used.last_accessed, used.access_count) == (old.created_at, memory.world.clock.now(), 2)
 
@@ -71,12 +71,12 @@ async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Rememberin
     item = await memory.add(PLUMBER)
     await memory.forget(item.id)
     assert await memory.listed() == await memory.recalled(f"#{item.id} plumber") == []
-    assert await memory.world.told(f"/memory show {item.id}") == (
+    assert await memory.told(f"/memory show {item.id}") == (
         f"Memory item #{item.id} is forgotten. /context ops lists the operation, and undoing it brings it back."
     )
-    assert await memory.world.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
+    assert await memory.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == await memory.recalled("plumber") == [PLUMBER]
-    assert await memory.world.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
+    assert await memory.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == []
 
 
@@ -87,7 +87,7 @@ async def test_an_item_keeps_its_id_when_it_is_corrected(memory: Remembering) ->
     assert (corrected.content, corrected.token_count, corrected.access_count) == ("call the electrician at noon", 5, 2)
     assert await memory.recalled("the plumber") == []
     assert await memory.recalled("the electrician") == [corrected.content]
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert await memory.recalled("the plumber") == [PLUMBER]
 
 
@@ -108,10 +108,10 @@ async def test_an_undo_is_refused_if_the_item_was_changed_again_since(memory: Re
     first = await memory.service.edit(item, "call the electrician")
     assert first is not None
     await memory.service.edit(await memory.item(item.id), "call the gardener")
-    refusal = await memory.world.told(f"/context undo {first.number}")
+    refusal = await memory.told(f"/context undo {first.number}")
     assert refusal == f"Memory item #{item.id} was changed again since, so nothing was changed."
     assert await memory.listed() == ["call the gardener"]
-    assert "undone" not in (await memory.world.told("/context ops"))
+    assert "undone" not in (await memory.told("/context ops"))
 
 
 async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembering) -> None:
@@ -126,7 +126,7 @@ async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembe
     for refused in (memory.service.pin(memory.slug, section.id), memory.service.unpin(memory.slug, section.id + 1)):
         with pytest.raises(MemoryItemError, match=r"is (pinned already|not pinned)\."):
             await refused
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert (await memory.item(section.id)).tier is Tier.COLD
 
 
@@ -188,7 +188,7 @@ async def test_code_of_a_message_is_captured_once_with_its_source(memory: Rememb
     assert (item.item_type, item.source_message_id, item.access_count) == (ItemType.CODE, 7, 0)
     assert added.operation.describe() == f'captured #{item.id} "for name in names: print(name) count += 1"'
     assert (await memory.service.capture(persona, CODE, 9)).operation is None
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert (await memory.service.capture(persona, CODE, 9)).items == ()
     assert await memory.listed() == []
 
@@ -334,7 +334,7 @@ async def test_changes_of_this_and_of_another_program_are_seen(memory: Rememberi
     assert await offered(memory) == {1: "call the plumber"}
     await memory.forget(1)
     assert await offered(memory) == {}
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', 'buy milk')")
     assert await offered(memory) == {2: "buy milk", 1: "call the plumber"}
 
@@ -390,4 +390,4 @@ async def test_a_damaged_memory_index_is_no_damage_of_the_log(memory: Rememberin
     await memory.world.say("about subject42")
     await memory.sql("DROP TABLE message_words")
     await memory.sql("UPDATE context_item_words_config SET v = NULL")
-    assert "«subject42»" in await memory.world.told("/search subject42")
+    assert "«subject42»" in await memory.told("/search subject42")

@@ -192,24 +192,24 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def undo(self, _data: st.DataObject) -> None:
         expected = self.model.undo(None)
-        said = self.run(self.memory.world.told("/undo"))
+        said = self.run(self.memory.told("/undo"))
         assert said.startswith("Undone") == expected, said
 
     def redo(self, _data: st.DataObject) -> None:
-        said = self.run(self.memory.world.told("/redo"))
+        said = self.run(self.memory.told("/redo"))
         if said.startswith("Redone"):
             assert self.model.redo(self.model.undone[-1]), said
 
     def undo_by_number(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.model.operations)))
         expected = self.model.undo(number)
-        said = self.run(self.memory.world.told(f"/context undo {number}"))
+        said = self.run(self.memory.told(f"/context undo {number}"))
         assert said.startswith("Undone") == expected, said
 
     def redo_by_number(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.model.operations)))
         expected = self.model.redo(number)
-        said = self.run(self.memory.world.told(f"/context redo {number}"))
+        said = self.run(self.memory.told(f"/context redo {number}"))
         assert said.startswith("Redone") == expected, said
 
     def some(self, data: st.DataObject) -> int:

@@ -10,6 +10,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import Notice
 from chorus_cli.turns.service.folding import Folding
 from tests.remembering import PREFIX
+from tests.sessions.service.saved_sessions import sql
 from tests.turns.folding.long_talk import Talk, facts
 from tests.world import unexpected
 
@@ -153,11 +154,7 @@ async def test_ctrl_c_while_it_is_summarised_keeps_the_message_and_ends_its_repl
 
 async def test_what_another_window_is_still_answering_is_not_folded(talk: Talk) -> None:
     await talk.say(*facts(6))
-    await talk.world.store.write(
-        lambda connection: connection.execute(
-            "UPDATE messages SET status = 'streaming', run = 'elsewhere' WHERE id = 4"
-        )
-    )
+    await sql(talk.world, "UPDATE messages SET status = 'streaming', run = 'elsewhere' WHERE id = 4")
     await talk.world.told("/compact")
     assert "f0!" in await talk.summary()
     assert "f1!" not in await talk.summary()

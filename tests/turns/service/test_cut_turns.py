@@ -19,6 +19,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, Tur
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
 from tests.fakes import FakeClock, ScriptedModel
+from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
@@ -147,11 +148,7 @@ async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -
     world.model.enqueue(TextDelta("Half"), hold)
     events = world.conversation.answer(world.current.target(), "First")
     await words_come(events)
-    await world.store.write(
-        lambda connection: (
-            connection.execute("UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2") and None
-        )
-    )
+    await sql(world, "UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2")
     world.model.say("Fine")
     await world.say("Second")
     assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]

@@ -16,6 +16,7 @@ from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
 
@@ -123,15 +124,8 @@ async def test_the_oldest_turns_stay_out_when_the_request_would_be_too_large(
 
 async def test_rows_put_in_by_hand_are_counted_once(world: World) -> None:
     world.model.say("fine")
-    await world.store.write(
-        lambda connection: (
-            connection.execute(
-                "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
-                "VALUES ('chorus', 1, 'user', 'three little words', '2026-02-12T14:00:00.000000Z')"
-            )
-            and None
-        )
-    )
+    insert = "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', 1, 'user', ?, ?)"
+    await sql(world, insert, "three little words", "2026-02-12T14:00:00.000000Z")
     await world.say("Hello")
     assert world.asked()[0] == ("user", "three little words")
     assert (await world.store.read(message_rows.rows, [1]))[0].token_count == 3
@@ -211,11 +205,7 @@ async def test_a_long_reply_is_stored_first_and_counted_by_a_report(late: World,
 async def test_a_reply_that_still_grows_is_not_counted_by_a_report(late: World, counter: LateCounter) -> None:
     counter.load()
     await late.say("Hello there")
-    await late.store.write(
-        lambda connection: connection.execute(
-            "UPDATE messages SET status = 'streaming', token_count = NULL WHERE role = 'assistant'"
-        )
-    )
+    await sql(late, "UPDATE messages SET status = 'streaming', token_count = NULL WHERE role = 'assistant'")
     await late.told("/context")
     assert await counts(late) == [2, None]
 

@@ -32,6 +32,7 @@ from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Store
 from chorus_cli.turns.service.conversation import Conversation
 from tests.fakes import FakeClock, ScriptedModel
+from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import call, calls
 from tests.world import MODEL, World, another_thread, built, of_run, words_come
 
@@ -116,11 +117,7 @@ async def test_nothing_is_stored_when_the_wait_is_stopped(world: World, writing:
 async def test_the_wait_ends_when_the_process_that_writes_has_died(world: World, writing: Writing) -> None:
     second = world.conversation.answer(world.current.target(), "Second")
     await waiting(second)
-    await world.store.write(
-        lambda connection: (
-            connection.execute("UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2") and None
-        )
-    )
+    await sql(world, "UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2")
     _ = [event async for event in second]
     assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
     assert [message.status for message in await world.log()][1] is Status.INTERRUPTED
