@@ -340,13 +340,11 @@ class Jobs:
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
             self.news.add(job.target.thread_id, ended, self.clock.now())
-            going = rules.going_line(ended, self._elsewhere(job.target))
+            slug, thread_id = self.in_focus()
+            is_here = (job.target.persona.slug, job.target.thread_id) == (slug, thread_id)
+            going = rules.going_line(ended, "" if is_here else job.target.thread_label(slug))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
-
-    def _elsewhere(self, target: Target) -> str:
-        slug, thread_id = self.in_focus()
-        return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
 
     async def _look_for_leftovers(self, job: Job) -> None:
         """Find the processes that outlive a job; most that are found at once are about to end too."""

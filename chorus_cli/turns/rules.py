@@ -141,32 +141,29 @@ def _place(path: str, warnings: Sequence[str]) -> str:
 
 def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble_tokens: int = 0) -> None:
     """Refuse a message that does not fit the model, even alone; the sentence has all sizes."""
-    if not fits(snapshot, preamble_tokens + message_tokens):
-        raise _unfitting(snapshot, message_tokens)
-
-
-def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
-    """Return whether a message of so many estimated tokens, its preamble included, fits the model alone."""
-    return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
-
-
-def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
+    if fits(snapshot, preamble_tokens + message_tokens):
+        return
     target, budget = snapshot.request_settings.target, snapshot.budget
     measured, model = snapshot.request_settings.system_prompt, target.choice.model
     system = budget.corrected(measured.prompt_tokens + measured.document_tokens + TOKENS_PER_MESSAGE)
     if system >= budget.tokens:
-        return MessageRefusedError(
+        raise MessageRefusedError(
             f"{target.persona.name} leaves no room for a message: the system prompt has "
             f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
             f"{budget.corrected(measured.document_tokens):,}, but a request to {model} may have {budget.tokens:,}. "
             "The message was not stored; shorten them, or choose a model with a larger limit."
         )
-    return MessageRefusedError(
+    raise MessageRefusedError(
         f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
         f"the system prompt and documents {system:,}, but a request may have "
         f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. It was not stored; shorten it or choose a model "
         "with a larger limit."
     )
+
+
+def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
+    """Return whether a message of so many estimated tokens, its preamble included, fits the model alone."""
+    return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
 
 
 def reopened_notice(target: Target) -> str:

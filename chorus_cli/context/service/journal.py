@@ -96,7 +96,10 @@ class Journal:
     async def newest(self, target: Target) -> Newest:
         """Return the newest operation or turn of the user that can be taken back here."""
         operations = await self._operations(target)
-        turn_id = await self._newest_turn_in_view(target)
+        messages = (await self.context.snapshot(target, self.clock.now())).view.messages
+        # The messages of an operation are taken back with it; they are no turn of the user's.
+        introduced = {message.id for message in messages if message.introduced_by is not None}
+        turn_id = max({message.turn_id for message in messages} - introduced, default=0)
         operation = journal.undoable(operations)
         if operation is None and not turn_id:
             raise JournalError("There is nothing to undo here.")
@@ -145,12 +148,6 @@ class Journal:
 
     async def _operations(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
-
-    async def _newest_turn_in_view(self, target: Target) -> int:
-        view = (await self.context.snapshot(target, self.clock.now())).view
-        # The messages of an operation are taken back with it; they are no turn of the user's.
-        introduced = {message.id for message in view.messages if message.introduced_by is not None}
-        return max({message.turn_id for message in view.messages} - introduced, default=0)
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)

@@ -87,7 +87,17 @@ class ContextReport(NamedTuple):
             "parts": [part._asdict() for part in self.parts],
             "left_out": [omission._asdict() for omission in self.omissions],
             "messages": [_as_json(message) for message in self.plan.request.messages],
-            "memory": [_memory_as_json(use) for use in self.memory],
+            "memory": [
+                {
+                    "id": use.item.id,
+                    "type": use.item.item_type,
+                    "tier": use.item.tier,
+                    "tokens": tokens_in_request(use.item),
+                    "sent": use.sent,
+                    "reason": use.reason,
+                }
+                for use in self.memory
+            ],
         }
 
 
@@ -188,17 +198,6 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
     return ", ".join(parts)
-
-
-def _memory_as_json(use: MemoryUse) -> dict[str, object]:
-    return {
-        "id": use.item.id,
-        "type": use.item.item_type,
-        "tier": use.item.tier,
-        "tokens": tokens_in_request(use.item),
-        "sent": use.sent,
-        "reason": use.reason,
-    }
 
 
 def _as_json(message: PromptMessage) -> dict[str, object]:

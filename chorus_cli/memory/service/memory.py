@@ -238,7 +238,12 @@ class Memory:
         try:
             return await attempt()
         except IndexDamagedError:
-            await self._make_index_again()
+            await self.store.read(search_index.require_sound_log)
+            await self.store.write(item_rows.renew_words)
+            # If it fails, the old pages only waste space.
+            with suppress(StorageError):
+                await self.store.compact()
+            self.tell(_RENEWED)
         try:
             return await attempt()
         except IndexDamagedError as error:
@@ -246,14 +251,6 @@ class Memory:
                 "The index of the memory is damaged and cannot be made again. The items are not concerned; "
                 "chorus memory prints them."
             ) from error
-
-    async def _make_index_again(self) -> None:
-        await self.store.read(search_index.require_sound_log)
-        await self.store.write(item_rows.renew_words)
-        # If it fails, the old pages only waste space.
-        with suppress(StorageError):
-            await self.store.compact()
-        self.tell(_RENEWED)
 
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.renewing(lambda: self.store.write(work, *args, **kwargs))
