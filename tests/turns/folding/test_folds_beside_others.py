@@ -71,10 +71,9 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
 @pytest.mark.parametrize(
     ("failure", "told", "beside"),
     [
-        (None, "The oldest 8 messages in context are summarised now.", []),
-        (ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"]),
+        pytest.param(None, "The oldest 8 messages in context are summarised now.", [], id="done"),
+        pytest.param(ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"], id="failed"),
     ],
-    ids=["done", "failed"],
 )
 async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
     talk: Talk, failure: ModelError | None, told: str, beside: list[str]
