@@ -55,7 +55,6 @@ class Memory:
     clock: Clock
     counter: TokenCounter
     tell: Callable[[str], None]
-    _is_checked: bool = field(default=False, init=False)
     _offers: tuple[str, Sequence[tuple[int, str, str]]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
@@ -210,7 +209,7 @@ class Memory:
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
         """Return the HOT and WARM items that a query names or has words of, best match first."""
         await self.renew_if_due(slug)
-        return await self.renewing(lambda: self._found(slug, text, limit))
+        return await self.renewing(lambda: self.store.read(item_rows.found, slug, text, limit))
 
     async def count_access(self, slug: str, ids: Collection[int]) -> None:
         """Count one more access of some items, and renew their scores and tiers."""
@@ -254,16 +253,6 @@ class Memory:
 
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.renewing(lambda: self.store.write(work, *args, **kwargs))
-
-    async def _found(self, slug: str, text: str, limit: int) -> Sequence[Item]:
-        """Find items; an empty result may mean that the index has lost its words, which is checked once."""
-        items = await self.store.read(item_rows.found, slug, text, limit)
-        if not items and not self._is_checked:
-            self._is_checked = True
-            # It cannot be checked while another program writes.
-            with suppress(StorageError):
-                await self.store.write(item_rows.check_words)
-        return items
 
     async def _read_offers(self, slug: str) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.
