@@ -16,14 +16,11 @@ from tests.remembering import PREFIX
 from tests.turns.folding.long_talk import Talk, facts
 
 
-async def test_short_conversation_is_sent_whole_and_nobody_summarises(talk: Talk) -> None:
+async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(talk: Talk) -> None:
     assert await talk.say(*facts(7)) == []
     assert talk.summaries() == []
     assert all(fact in talk.last_request() for fact in facts(7))
-
-
-async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(talk: Talk) -> None:
-    notices = await talk.say(*facts(8))
+    notices = await talk.say("f7!")
     assert notices[0] == "The conversation no longer fits its model; the older part is being summarised."
     assert notices[1].startswith("The oldest 10 messages in context are summarised now.")
     [asked] = talk.summaries()
@@ -168,16 +165,6 @@ async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices
     assert all(fact in summary for fact in facts(28))
 
 
-async def test_a_smaller_model_takes_effect_on_the_next_turn(talk: Talk) -> None:
-    await talk.world.told("/settings set context_token_limit 4000")
-    await talk.say(*facts(12))
-    assert talk.summaries() == []
-    await talk.world.told("/settings unset context_token_limit")
-    await talk.say("now!")
-    assert len(talk.last_request().split()) <= 800
-    assert "f0!" in await talk.summary()
-
-
 async def test_giants_among_the_last_two_turns_are_cut_and_the_user_is_told(talk: Talk) -> None:
     notices = await talk.say("a!", "b!", words=900)
     assert any(notice.startswith("2 messages did not fit openai/test whole") for notice in notices)
@@ -234,7 +221,7 @@ async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) 
     assert any("no longer fits" in notice for notice in notices)
 
 
-async def test_a_fork_goes_on_with_the_summary_of_its_origin(talk: Talk) -> None:
+async def test_a_fork_goes_on_with_the_summary_of_its_origin_and_extends_it_for_itself(talk: Talk) -> None:
     await talk.say(*facts(8))
     summary, asked = await talk.summary(), len(talk.summaries())
     before = await talk.world.view()
@@ -248,13 +235,7 @@ async def test_a_fork_goes_on_with_the_summary_of_its_origin(talk: Talk) -> None
     assert len(talk.summaries()) == asked
     [operation] = [each.operation for each in await talk.world.journal.entries(talk.world.current.target())]
     assert operation.act.kind == "fork"
-
-
-async def test_a_fold_in_a_fork_extends_the_summary_there_and_leaves_that_of_the_origin(talk: Talk) -> None:
-    await talk.say(*facts(8))
-    summary = await talk.summary()
-    await talk.world.told("/thread fork")
-    await talk.say(*facts(6, 8))
+    await talk.say(*facts(5, 9))
     assert summary in talk.summaries()[-1]
     assert all(fact in talk.last_request() for fact in facts(14))
     await talk.world.told("/thread 1")

@@ -16,6 +16,7 @@ from chorus_cli.turns.service.reply import MOST_ROUNDS
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
+    assert_repeated_later,
     call,
     calls,
     end_of,
@@ -43,8 +44,7 @@ async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World,
         ("assistant", "It is gold.", None, "complete"),
     ]
     assert len({row.turn_id for row in await tooled.log()}) == 1
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
     assert [message.role for message in tooled.model.requests[-1].messages] == [
         "system", "user", "assistant", "tool", "assistant", "user"
     ]  # fmt: skip
@@ -54,8 +54,7 @@ async def test_a_reply_of_a_call_alone_is_no_empty_reply(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "gold"}))
     assert end_of(await events_of(tooled, "What is it?")).error is None
     assert tooled.asked() == [("user", "What is it?"), ("assistant", ""), ("tool", "gold")]
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: World) -> None:
@@ -67,8 +66,7 @@ async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: W
     ]  # fmt: skip
     assert results(tooled) == ["a", "bb"]
     assert [role for role, _ in tooled.asked()] == ["user", "assistant", "tool", "tool"]
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_each_round_tells_how_the_model_thought_with_its_first_call(tooled: World) -> None:
@@ -111,28 +109,17 @@ async def test_damaged_arguments_are_repaired(tooled: World, arguments: str, und
     note, _, text = result.partition("\n\n")
     assert note.startswith("(The arguments were not valid JSON; they were understood as {")
     assert text == understood
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "told", "outcome"),
     [
-        (
-            "echo",
-            "gold, please",
-            "The arguments could not be read: they must be one JSON object",
-            "The arguments could",
-        ),
+        ("echo", "gold, please", "could not be read: they must be one JSON object", "The arguments could"),
         ("echo", '["gold"]', 'for example {"text": "…"}.', "The arguments could"),
         ("echo", "", "The argument 'text' is missing: Any text.", "The argument 'text' is missing"),
         ("echo", {"text": ["gold"]}, "The argument 'text' must be a text", "The argument 'text' must"),
-        (
-            "echo",
-            {"text": "a", "times": "often"},
-            "The argument 'times' must be a whole number",
-            "The argument 'times'",
-        ),
+        ("echo", {"text": "a", "times": "often"}, "The argument 'times' must be a whole number", "'times'"),
         ("forget_all", {"sure": True}, "There is no tool 'forget_all'. The tools are: search_history", "no such tool"),
         ("rm -rf /\n", "", "There is no tool 'rm_-rf__'.", "no such tool"),
         ("", '{"a": 1}', "There is no tool 'unnamed'.", "no such tool"),
@@ -150,8 +137,7 @@ async def test_what_a_tool_cannot_do_is_told_to_the_model(
     assert told in results(tooled)[0]
     assert outcome in lines(events)[0]
     assert (await rows(tooled))[-1][1] == "So be it."
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_a_tool_that_raises_is_reported_with_its_traceback(tooled: World, tools: Tools) -> None:
@@ -179,8 +165,7 @@ async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -
     assert results(tooled)[-1].startswith("This was not carried out: tools may be used 10 times for one message.")
     assert lines(events)[-1] == 'echo("again"): not carried out, 10 rounds are the most'
     assert len({request.tools for request in tooled.model.requests}) == 1
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_are_one_row(tooled: World) -> None:
@@ -195,8 +180,7 @@ async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_ar
     assert lines(events)[-1] == "984 more calls: not carried out, 16 are the most"
     stored = await tooled.log()
     assert [len(json.loads(row.tool_calls)) for row in stored if row.tool_calls] == [1] * MOST_CALLS + [984]
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 @pytest.mark.parametrize(("words", "status"), [("", Status.FAILED), ("Hm.", Status.TRUNCATED)])
@@ -206,8 +190,7 @@ async def test_a_model_that_calls_even_then_is_stopped(tooled: World, words: str
     done = end_of(await events_of(tooled, "Loop!"))
     assert done.status is status
     assert str(done.error).startswith("The model went on calling tools instead of answering.")
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 @pytest.mark.parametrize("reason", [None, "length", "content_filter"])

@@ -106,6 +106,12 @@ def assert_each_request_begins_with_the_one_before(world: World) -> None:
         assert_pairs_are_whole(messages)
 
 
+async def assert_repeated_later(world: World) -> None:
+    """Whatever a turn sent is in the next request too, where it was."""
+    await world.say("Thanks")
+    assert_each_request_begins_with_the_one_before(world)
+
+
 def assert_pairs_are_whole(messages: tuple[PromptMessage, ...]) -> None:
     open_ids: list[str] = []
     for message in messages:
