@@ -16,7 +16,7 @@ from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.turns.service.folding import Folding, Summarizer, can_summarize
+from chorus_cli.turns.service.folding import Summarizer, can_summarize
 from tests.sessions.service.saved_sessions import count, sql
 from tests.world import MODEL, World
 
@@ -159,12 +159,8 @@ async def rows(world: World) -> list[tuple[object, ...]]:
     return await world.store.read(lambda connection: connection.execute(statement).fetchall())
 
 
-def folding_of(world: World) -> Folding:
-    return world.services.folding
-
-
 async def fold(world: World) -> None:
-    await folding_of(world).fold_all(world.current.target(), "")
+    await world.services.folding.fold_all(world.current.target(), "")
 
 
 async def save(world: World) -> None:
@@ -193,26 +189,26 @@ async def spoken(world: World) -> World:
 
 
 @pytest.mark.parametrize(
-    ("act", "events", "summaries", "sessions"),
+    ("act", "events", "spent", "summaries", "sessions"),
     [
-        (fold, WRITTEN, 1, 0),
-        (fold, (TextDelta("In sh"), ReplyEnd("length", USAGE)), 0, 0),
-        (fold, (ReplyEnd("stop", USAGE),), 0, 0),
-        (fold, (TextDelta("In short."), ReplyEnd("stop", USAGE), ModelError("The line broke.")), 0, 0),
-        (save, WRITTEN, 0, 1),
-        (save_idle_again, WRITTEN, 0, 1),
+        (fold, WRITTEN, 1, 1, 0),
+        (fold, (TextDelta("In sh"), ReplyEnd("length", USAGE)), 1, 0, 0),
+        (fold, (ReplyEnd("stop", USAGE),), 1, 0, 0),
+        (fold, (TextDelta("In short."), ReplyEnd("stop", USAGE), ModelError("The line broke.")), 1, 0, 0),
+        (fold, (ModelError("No."),), 0, 0, 0),
+        (fold, (TextDelta("In short."), ReplyEnd("stop")), 0, 1, 0),
+        (save, WRITTEN, 1, 0, 1),
+        (save_idle_again, WRITTEN, 1, 0, 1),
     ],
-    ids=["fold", "cut at the limit", "empty answer", "failure after the usage", "session", "session of the idle timer"],
 )
 async def test_a_summary_is_counted_however_it_ends(
-    spoken: World, act: Act, events: Script, summaries: int, sessions: int
+    spoken: World, act: Act, events: Script, spent: int, summaries: int, sessions: int
 ) -> None:
     spoken.model.enqueue(*events)
     with suppress(ChorusError):
         await act(spoken)
-    assert await rows(spoken) == [("chorus", 1, "summary", MODEL, 100)]
-    assert await count(spoken, "summaries") == summaries
-    assert await count(spoken, "sessions") == sessions
+    assert await rows(spoken) == [("chorus", 1, "summary", MODEL, 100)] * spent
+    assert (await count(spoken, "summaries"), await count(spoken, "sessions")) == (summaries, sessions)
 
 
 @pytest.mark.parametrize("act", [fold, save_idle_again], ids=["fold", "session of the idle timer"])
@@ -221,27 +217,6 @@ async def test_a_summary_that_is_stopped_after_the_answer_is_counted(spoken: Wor
         await stopped(spoken, act)
     assert [row[-1] for row in await rows(spoken)] == [100]
     assert await count(spoken, "summaries") == await count(spoken, "sessions") == 0
-
-
-async def test_a_summary_of_a_context_that_was_changed_meanwhile_is_counted(spoken: World) -> None:
-    pause = Pause()
-    spoken.model.enqueue(pause, *WRITTEN)
-    task = asyncio.create_task(folding_of(spoken).fold_all(spoken.current.target(), ""))
-    await pause.is_reached.wait()
-    await spoken.told("/new")
-    pause.set()
-    assert (await task).summary is None
-    assert [row[-1] for row in await rows(spoken)] == [100]
-
-
-@pytest.mark.parametrize(
-    "events", [(ModelError("No."),), (TextDelta("In short."), ReplyEnd("stop"))], ids=["refused", "without a report"]
-)
-async def test_a_request_without_usage_is_not_counted(spoken: World, events: Script) -> None:
-    spoken.model.enqueue(*events)
-    with suppress(ModelError):
-        await fold(spoken)
-    assert await rows(spoken) == []
 
 
 async def test_each_slice_is_counted_also_if_a_later_one_fails(world: World) -> None:
@@ -274,21 +249,18 @@ async def test_a_question_a_retry_and_a_summary_say_the_same(world: World, setti
     world.configure(settings)
     await world.say("Hello")
     _ = [event async for event in world.conversation.retry(world.current.target())]
-    summarizer = Summarizer(world.model, world.context, world.clock)
-    await summarizer.extended(world.current.target(), "Sum it up.", "", ["Human: Hello"])
+    await summarizer_of(world).extended(world.current.target(), "Sum it up.", "", ["Human: Hello"])
     assert [request.context_tokens for request in world.model.requests] == [tokens] * 3
 
 
 async def test_a_summary_model_is_planned_for_by_its_own_limit(world: World) -> None:
     world.configure('{"context_token_limit": 4000, "summary_model": "openai/small"}')
-    summarizer = Summarizer(world.model, world.context, world.clock)
-    await summarizer.extended(world.current.target(), "Sum it up.", "", ["Human: Hello"])
+    await summarizer_of(world).extended(world.current.target(), "Sum it up.", "", ["Human: Hello"])
     assert [request.context_tokens for request in world.model.requests] == [10_000]
 
 
 async def test_a_summary_says_how_much_of_that_its_request_takes(world: World) -> None:
-    summarizer = Summarizer(world.model, world.context, world.clock)
-    await summarizer.extended(world.current.target(), "Sum it up.", "", ["Human: " + "word " * 500])
+    await summarizer_of(world).extended(world.current.target(), "Sum it up.", "", ["Human: " + "word " * 500])
     (request,) = world.model.requests
     words = sum(len(message.content.split()) for message in request.messages)
     assert request.prompt_tokens is not None
