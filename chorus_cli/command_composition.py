@@ -39,7 +39,6 @@ from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import Threads
-from chorus_cli.turns.service.folding import Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,9 +76,8 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
     store, personas = storage.store, storage.personas
     persona_admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
     journal = Journal(context, clock, personas, turns.memory)
-    summarizer = Summarizer(turns.providers.client, context, clock)
     install = partial(_install, paths.personas)
-    sessions = Sessions(clock, personas, current, context, summarizer, paths.personas, install)
+    sessions = Sessions(clock, personas, current, context, turns.folding.summarizer, paths.personas, install)
     timer = _idle_timer(turns, sessions, journal)
     replies = _replies(turns, timer)
     return Services(

@@ -7,8 +7,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from chorus_cli.context.rules.memory import CORRECTED
-from chorus_cli.context.service.report import context_report, request_report
+from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
+from chorus_cli.context.service.report import ContextReport, Preview, context_report, request_report
+from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
@@ -16,19 +17,16 @@ from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
 from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text, data_of
+from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
-from chorus_cli.models.rules.budget import tokens_of
+from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
 from chorus_cli.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.context.rules.memory import MemoryUse
     from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.report import ContextReport, Preview
-    from chorus_cli.log.rules.messages import Message as LogMessage
-    from chorus_cli.models.rules.budget import Budget, Calibration
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
 _DAYS_OF_A_WEEK = 7
@@ -310,7 +308,8 @@ async def thoughts(services: Services) -> Aside | Text:
     Examples:
         /thoughts
     """
-    found = await services.current.newest_thoughts()
+    current = services.current
+    found = await newest_thoughts(services.context.store, current.slug, current.thread_id)
     if not found:
         return Text("No reply in this thread has thoughts.")
     if not any(text.strip() for _, text in found):

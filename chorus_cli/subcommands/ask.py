@@ -15,7 +15,7 @@ from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.screen.output import standard_error, standard_output
-from chorus_cli.turns.service.notices import refuse_unreadable_settings
+from chorus_cli.turns.rules import refuse_unreadable_settings
 
 if TYPE_CHECKING:
     import argparse

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
@@ -117,7 +116,8 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
     """
     target = services.current.target()
     if message is None:
-        return await _pinned(services)
+        pins = drawn_pins((await services.context.snapshot(target, services.clock.now())).view, target.persona.name)
+        return pins or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
     pinned = await pin(services.journal, target, message)
     return Text(f'Pinned: #{message} "{shortened(pinned.content)}". /unpin {message} ends that.')
 
@@ -131,12 +131,6 @@ async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) ->
     """
     unpinned = await unpin(services.journal, services.current.target(), message)
     return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
-
-
-async def _pinned(services: Services) -> Text | Table:
-    now, target = services.clock.now(), services.current.target()
-    rows = drawn_pins((await services.context.snapshot(target, now)).view, target.persona.name)
-    return rows or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
 
 
 @GROUP.command("at")
@@ -172,10 +166,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else.
-
-    In a thread that an undo has closed, a reply in progress is broken off, and messages that wait stay drafts.
-    """
+    """Switch to the thread that an undo or a redo of a fork leads to, and say so; a closed one stops replying."""
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.current.turn_to_last_thread()
@@ -241,12 +232,9 @@ def _edit_word(text: str, _now: datetime) -> str:
     return _EDIT
 
 
-def _offer_edit(_services: object, _text: str) -> Sequence[Candidate]:
-    return (Candidate(_EDIT, "open it in your editor"),)
-
-
 FOCUS = replace(TEXT, name="focus", help="what the summary should focus on")
-EDIT_WORD = Parameter(_EDIT, _edit_word, "open it in your editor", _offer_edit)
+_MEANING = "open it in your editor"
+EDIT_WORD = Parameter(_EDIT, _edit_word, _MEANING, lambda _services, _text: [Candidate(_EDIT, _MEANING)])
 
 
 @SUMMARY.command("compact", aliases=("compact",), stoppable=True)

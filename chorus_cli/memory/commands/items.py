@@ -20,15 +20,7 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.items import (
-    ACTIVE,
-    Item,
-    ItemType,
-    Tier,
-    checked_tier,
-    checked_type,
-    importance,
-)
+from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Tier, checked_tier, checked_type, importance
 from chorus_cli.memory.service.memory import Remembered
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
@@ -394,10 +386,7 @@ async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
-    """List items, each with its score, the parts of that for type, age and use, accesses, age and source.
-
-    ``origins`` are the changes that brought in those without a source message.
-    """
+    """List items with score and parts, accesses, age and source; a change is the origin where there is no message."""
     heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
     return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
 

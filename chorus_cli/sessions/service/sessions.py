@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.sessions.rows import Restored, SessionRow
     from chorus_cli.storage.store import Connection
-    from chorus_cli.turns.service.folding import Spent, Summarizer
+    from chorus_cli.turns.service.folding import Summarizer
 
 _MOST_NAMED = 6
 
@@ -176,16 +176,15 @@ class Sessions:
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
-        async with self.summarizer.spending() as spent:
-            try:
-                summary = await self._summary(target, "", copy.messages, copy.messages, spent)
-            except asyncio.CancelledError:
-                summary = _STOPPED
-            session = _session(target, description, copy, summary)
-            await asyncio.to_thread(self.install)
-            through = copy.through_message_id
-            # A cancellation while it is written comes too late.
-            row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id), spent)
+        try:
+            summary = await self._summary(target, "", copy.messages, copy.messages)
+        except asyncio.CancelledError:
+            summary = _STOPPED
+        session = _session(target, description, copy, summary)
+        await asyncio.to_thread(self.install)
+        through = copy.through_message_id
+        # A cancellation while it is written comes too late.
+        row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id))
         if row is None:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
@@ -215,23 +214,22 @@ class Sessions:
                 old = await asyncio.to_thread(
                     session_files.read, self.saved_in, target.persona.slug, known[0].session_id
                 )
-        async with self.summarizer.spending() as spent:
-            aged = None if old is None else _aged(copy, old)
-            if known is None or old is None or aged is None:
-                is_new, summarized = True, 0
-                summary = await self._summary(target, "", copy.messages, copy.messages, spent)
-                session = _session(target, description, copy, summary)
-            else:
-                is_new, summarized = False, known[1]
-                so_far = old.summary if session_format.can_be_extended(old.summary) else ""
-                whole = _in_threads(copy, aged)
-                said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
-                summary = await self._summary(target, so_far, said, whole, spent)
-                tokens = await asyncio.to_thread(self._tokens, aged)
-                session = _extended(_session(target, "", copy, summary), old, copy, aged, tokens)
-            reached = summarized if summary.problem else copy.through_message_id
-            saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
-            row, is_stopped = await self._stored(saving, spent)
+        aged = None if old is None else _aged(copy, old)
+        if known is None or old is None or aged is None:
+            is_new, summarized = True, 0
+            summary = await self._summary(target, "", copy.messages, copy.messages)
+            session = _session(target, description, copy, summary)
+        else:
+            is_new, summarized = False, known[1]
+            so_far = old.summary if session_format.can_be_extended(old.summary) else ""
+            whole = _in_threads(copy, aged)
+            said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
+            summary = await self._summary(target, so_far, said, whole)
+            tokens = await asyncio.to_thread(self._tokens, aged)
+            session = _extended(_session(target, "", copy, summary), old, copy, aged, tokens)
+        reached = summarized if summary.problem else copy.through_message_id
+        saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
+        row, is_stopped = await self._stored(saving)
         if is_stopped:
             raise asyncio.CancelledError
         return Saved(row, copy.running, summary.problem, session.spoken_threads) if row else None
@@ -281,24 +279,17 @@ class Sessions:
         with suppress(StorageError, RuntimeError):
             self._offers = await self.context.store.read(session_rows.of, persona)
 
-    async def _stored(self, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
+    async def _stored(self, saving: Saving) -> tuple[SessionRow | None, bool]:
         """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
         try:
-            return await run_to_completion(
-                spent.stored_with(lambda connection: session_rows.save(connection, self.saved_in, saving))
-            )
+            return await run_to_completion(self.context.store.write(session_rows.save, self.saved_in, saving))
         except StorageError as error:
             raise SessionError(
                 f"{error} The session is not recorded in the log; if its file was written, /context history finds it."
             ) from error
 
     async def _summary(
-        self,
-        target: Target,
-        so_far: str,
-        said: Sequence[MessageContent],
-        whole: Sequence[MessageContent],
-        spent: Spent,
+        self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not can_summarize(target):
@@ -306,7 +297,7 @@ class Sessions:
         # A fork has messages of its origin too.
         entries = entries_of(dict.fromkeys(each._replace(thread_id=0) for each in said), target.persona.name)
         try:
-            written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
+            written = await self.summarizer.extended(target, session_format.TASK, so_far, entries)
         except ModelError as error:
             return _Summary(so_far or session_format.FAILED, str(error))
         return _Summary(shortened(written, session_format.LONGEST_SUMMARY))

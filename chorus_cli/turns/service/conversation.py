@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError, ThreadBusyError
 from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
-from chorus_cli.log.rules.messages import Status, is_filled
+from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rules.capture import capture_notice
 from chorus_cli.models.rules.events import Notice, TextDelta, ThreadOpened, ToolStarted, TurnDone, WaitBegun, WaitOver
@@ -26,6 +26,11 @@ from chorus_cli.models.rules.request import Span
 from chorus_cli.tools.service import Caller
 from chorus_cli.turns.service.notices import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ToolsRefused
+from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone, TurnEvent, WaitBegun, WaitOver
+from chorus_cli.models.rules.request import PromptMessage, Span
+from chorus_cli.tools.service import Caller, ToolOffers
+from chorus_cli.turns.rules import flash_notice, shortfalls
+from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ReplyRunner, ToolsRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -35,15 +40,10 @@ if TYPE_CHECKING:
     from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.tools.service import ToolOffers
-    from chorus_cli.turns.service.folding import FoldSchedule
+    from chorus_cli.turns.service.folding import Folding
     from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
-    from chorus_cli.turns.service.reply import ReplyRunner
 
     _Files = tuple[Attachment, ...]
     _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
@@ -169,10 +169,10 @@ _FOLDING = "The conversation no longer fits its model; the older part is being s
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn that is being answered: the context and the row in progress of its present round.
+    """A turn that is being answered: the context and the row in progress of its round, ``None`` when it is over.
 
-    ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
-    ``asked`` are the messages of the last request. ``row`` is ``None`` when the turn is over.
+    ``rounds`` counts the replies with calls; ``called`` is the last of them, until its calls are answered. ``asked``
+    are the messages of the last request.
     """
 
     plan: RequestPlan
@@ -208,7 +208,7 @@ class ToolLoop:
 
     context: Context
     runner: ReplyRunner
-    folds: FoldSchedule
+    folds: Folding
     offers: ToolOffers
     memory: Memory
     unsent_files: UnsentFiles

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.turns.folding.long_talk import facts
-
-if TYPE_CHECKING:
-    from tests.fakes import FakeClock
-    from tests.turns.folding.long_talk import Talk
-    from tests.world import World
+from tests.fakes import FakeClock
+from tests.turns.folding.long_talk import Talk, facts
+from tests.world import World
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]
 
@@ -41,6 +40,12 @@ async def test_a_request_begins_where_the_last_one_did(world_at_the_edge: World)
 @pytest.mark.parametrize("line", ["/new", "/context 4h", "/undo"])
 async def test_whatever_is_done_to_the_context_lets_the_window_slide(world_at_the_edge: World, line: str) -> None:
     assert "early" not in await _asked_after(world_at_the_edge, line)
+
+
+async def test_each_thread_has_a_window_of_its_own(world_at_the_edge: World) -> None:
+    await world_at_the_edge.told("/thread new")
+    await world_at_the_edge.say("elsewhere")
+    assert (await _asked_after(world_at_the_edge, "/thread 1"))[:4] == [*_EARLY, *_LATE]
 
 
 async def test_five_minutes_of_silence_let_the_window_slide(world_at_the_edge: World) -> None:
@@ -101,9 +106,7 @@ async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_thr
     assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
 
 
-async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_that_follow(
-    talk: Talk, clock: FakeClock
-) -> None:
+async def test_a_summary_serves_its_request_and_those_that_follow(talk: Talk, clock: FakeClock) -> None:
     await talk.say(*facts(6))
     clock.advance(timedelta(hours=7, minutes=58))
     for fact in facts(3, 6):
@@ -117,7 +120,7 @@ async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_th
     ("back", "is_kept"),
     [(timedelta(seconds=20), True), (timedelta(hours=1), True), (timedelta(hours=1, seconds=1), False)],
 )
-async def test_a_clock_set_back_a_little_leaves_the_window_and_its_summary(
+async def test_a_clock_set_back_a_little_leaves_window_and_summary(
     talk: Talk, clock: FakeClock, back: timedelta, *, is_kept: bool
 ) -> None:
     await talk.say("old!")
@@ -140,3 +143,53 @@ async def test_a_clock_set_back_again_and_again_does_not_shorten_the_window(worl
         world.clock.advance(timedelta(minutes=-55))
         await world.say("and now?")
     assert (await world.seen())[:2] == ["early", "ok"]
+
+
+_listeners: list[list[str]] = []
+
+
+def _listen(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open":
+        for opened in _listeners:
+            opened.append(str(arguments[0]))
+
+
+# A hook cannot be removed; with no listener it does nothing.
+sys.addaudithook(_listen)
+
+
+@contextmanager
+def opened_files() -> Iterator[list[str]]:
+    """The paths that are opened meanwhile."""
+    opened: list[str] = []
+    _listeners.append(opened)
+    try:
+        yield opened
+    finally:
+        _listeners.remove(opened)
+
+
+@pytest.mark.parametrize("line", ["/context", "/context why", "/context ops", "/context at 1h", "/context 24h?"])
+async def test_a_command_that_shows_the_context_reads_it_in_one_transaction(talked: World, line: str) -> None:
+    statements: list[str] = []
+    await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    await talked.told(line)
+    assert [statement for statement in statements if statement.startswith("BEGIN")] == ["BEGIN"]
+
+
+@pytest.mark.parametrize(("line", "counts"), [("/context", 0), ("/context why", 1)])
+async def test_only_why_counts_the_messages_outside(talked: World, line: str, counts: int) -> None:
+    statements: list[str] = []
+    await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    await talked.told(line)
+    assert sum("AS is_written" in statement for statement in statements) == counts
+
+
+@pytest.mark.parametrize("line", ["/context", "/context why"])
+async def test_a_command_that_shows_the_context_reads_the_settings_once(talked: World, line: str) -> None:
+    # A file that has just been written is never taken from the memory of an earlier reading.
+    talked.configure('{"context_hours": 24}')
+    with opened_files() as opened:
+        await talked.told(line)
+    assert opened.count(str(talked.personas.settings_path("chorus"))) == 1
