@@ -22,6 +22,7 @@ from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept, only_read
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.files import UNSENT_DRAFTS
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
@@ -261,6 +262,13 @@ def _read_only_notice(app: App) -> str:
     return told if app.storage.obstacle else ""
 
 
+def _has_unsent_drafts(folder: Path) -> bool:
+    # A folder that cannot be read must not prevent the chat.
+    with suppress(OSError):
+        return any(folder.glob(UNSENT_DRAFTS))
+    return False
+
+
 def _startup() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
     from chorus_cli import startup  # noqa: PLC0415 - a usual start does not need it
@@ -294,6 +302,9 @@ async def opened(
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
                     await _startup().mark_interrupted(app.store, storage.is_alive, app.clock.now())
+            if not (storage.is_private or storage.obstacle) and _has_unsent_drafts(places.drafts):
+                with suppress(DatabaseFullError):
+                    await _startup().take_over_drafts(app.store, places, storage.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import BackupError, ChorusError
+from chorus_cli.core.errors import BackupError, ChorusError, EditorError
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
@@ -70,6 +73,15 @@ async def mark_interrupted(store: Store, is_alive: Callable[[str], bool], now: d
 async def take_broken_off(store: Store, now: datetime) -> tuple[BrokenOff, ...]:
     """Return the replies that ended with a process that is gone, each only once."""
     return await store.write(interrupted_replies.take_broken_off, cutoff(now, MAXIMUM_CONTEXT_HOURS))
+
+
+async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:
+    """Store the unsent messages that an older Chorus has left in files, and delete those; unreadable ones stay."""
+    for path, changed_at in drafts.unsent(paths.drafts, is_alive):
+        with suppress(EditorError):
+            text = Unsaid(drafts.persona_of(path), drafts.read(path))
+            await store.write(outbox_rows.take_over, [Left(text, changed_at, NO_RUN + path.stem)])
+            drafts.delete(path)
 
 
 async def finish_purge(services: Services) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.stores.rules.purging import NO_CRITERIA
+from chorus_cli.stores.rules.purging import WantedPurge
 from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
 from tests.stores.service.canary_talk import CANARY, holding
@@ -69,6 +69,15 @@ def test_a_script_purges_and_reads_json(home: Home) -> None:
     assert_purged(home)
     again = json.loads(home.run("purge", "search", CANARY, "--yes", "--json").output)
     assert (again["purged"], again["messages"]) == (False, 0)
+
+
+def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home: Home) -> None:
+    draft = home.path / "state" / "drafts" / "draft-1-ab-cdefgh12-unsent-chorus.md"
+    draft.parent.mkdir(exist_ok=True)
+    draft.write_text("A line that was never sent")
+    told = json.loads(home.run("purge", "persona", "chorus", "--yes", "--json").output)
+    assert (told["unsent"], told["drafts"]) == (1, [])
+    assert (draft.exists(), home.unsent()) == (False, [])
 
 
 @pytest.mark.parametrize(
@@ -135,12 +144,16 @@ def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
 
 @pytest.mark.parametrize("answer", ["n", "y"])
 def test_the_doctor_offers_to_carry_a_purge_on(home: Home, answer: str) -> None:
-    left = {"stage": "files", "wanted": NO_CRITERIA.as_json(), "with_backups": False, "files": [], "attachments": []}
-    home.sql("INSERT INTO meta(key, value) VALUES ('purge', ?)", json.dumps(left))
+    wanted = WantedPurge(messages=frozenset({3}), words=CANARY).as_json()
+    home.sql("INSERT INTO meta(key, value) VALUES ('purge', ?)", json.dumps({"stage": "rows", "wanted": wanted}))
     told, code = answered(home, [answer])
     assert "A purge is not complete. The next start of Chorus carries it on." in told
-    assert (code, "The purge is complete." in told) == ((1, False) if answer == "n" else (0, True))
-    assert (home.sql("SELECT 1 FROM meta WHERE key = 'purge'") == []) is (answer == "y")
+    if answer == "n":
+        assert (code, home.said()) == (1, [OTHERS[0], SECRET, OTHERS[1]])
+        return
+    assert (code, "The purge is complete." in told) == (0, True)
+    assert home.sql("SELECT 1 FROM meta WHERE key = 'purge'") == []
+    assert_purged(home)
 
 
 @pytest.mark.slow

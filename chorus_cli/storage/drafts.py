@@ -11,6 +11,7 @@ import re
 import stat
 import tempfile
 from contextlib import suppress
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,11 +19,10 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import PREFIX, SUFFIX, copy_aside, make_folder, opened_file, sweep_stale, sync_folder
+from chorus_cli.storage.files import PREFIX, SUFFIX, UNSENT_DRAFTS, copy_aside, make_folder, opened_file, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
@@ -93,6 +93,12 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     return kept
 
 
+def persona_of(path: Path) -> str:
+    """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
+    _, _, persona = path.name.removesuffix(_BACKUP_SUFFIX).partition("unsent-")
+    return persona.removesuffix(".md")
+
+
 def delete(path: Path) -> None:
     """Delete a draft and the backup that some editors make beside it; what cannot be deleted is left to `sweep`."""
     for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
@@ -106,12 +112,15 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
     oldest_kept = (now - UNSENT_KEPT).timestamp()
-    # A folder that cannot be read must not prevent the chat.
-    with suppress(OSError):
-        paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
-        found = sorted((_changed_at(path), path) for path in paths if not is_owned(path, is_alive))
-        return tuple(path for changed_at, path in found if changed_at >= oldest_kept and not _is_unedited(path))
-    return ()
+    paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
+    found = sorted((_changed_at(path), path) for path in paths)
+    return tuple(path for changed_at, path in found if changed_at >= oldest_kept and not _is_unedited(path))
+
+
+def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
+    """Return the files of an older Chorus with unsent messages of processes that ended, and when they changed."""
+    paths = _of_ended(folder, UNSENT_DRAFTS, is_alive)
+    return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
 
 
 def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
@@ -134,6 +143,13 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()
+
+
+def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> list[Path]:
+    # A folder that cannot be read must not prevent the chat.
+    with suppress(OSError):
+        return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
+    return []
 
 
 def _hash(data: bytes) -> str:

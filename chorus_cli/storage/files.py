@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 PREFIX, SUFFIX = ".chorus-", ".tmp"
 """Beginning and end of the names of files that are to replace others."""
 
+UNSENT_DRAFTS = "draft-*unsent-*.md"
+"""The names of the drafts in which an older Chorus kept unsent messages."""
+
 RANDOM = "[a-z0-9_]{8}"
 """The part of a name that `tempfile` makes, as a regular expression."""
 

@@ -233,3 +233,10 @@ def test_an_old_draft_of_a_living_process_is_not_swept(tmp_path: Path) -> None:
     assert len(names(tmp_path)) == 2
     drafts.sweep(tmp_path, NOW, lambda _run: False)
     assert names(tmp_path) == set()
+
+
+def test_messages_in_files_of_an_older_chorus_are_found_unless_it_lives(tmp_path: Path) -> None:
+    for name in ("1-ab-x-unsent-frodo.md", "2-ab-y-unsent-sam.md", "1-ab-z-context.md"):
+        aged(tmp_path / f"draft-{name}", timedelta())
+    [(path, _)] = drafts.unsent(tmp_path, lambda run: run == "2-ab")
+    assert drafts.persona_of(path) == "frodo"

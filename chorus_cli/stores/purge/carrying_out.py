@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.stores.purge.files import Home
 
-_FILES, _SPACE, _BACKUPS = "files", "space", "backups"
+_ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 
 
 class Changes(NamedTuple):
@@ -190,6 +190,14 @@ def decide(
 def is_pending(connection: sqlite3.Connection) -> bool:
     """Return whether a purge that was decided is not complete."""
     return meta_rows.value(connection, meta_rows.PURGE) is not None
+
+
+def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
+    """Decide a purge again that an older Chorus has decided and not begun."""
+    stored = _stored(connection)
+    if stored.get("stage") == _ROWS:
+        wanted = WantedPurge.from_json(stored["wanted"])
+        decide(connection, home, wanted, now, with_backups=bool(stored.get("with_backups")))
 
 
 def change_files(connection: sqlite3.Connection, home: Home) -> None:

@@ -210,7 +210,7 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
 def _changed_drafts(home: Home, found: Concerned) -> Iterator[FileChange]:
     """Yield the changes of drafts; one that a running Chorus has open is left to it."""
     for path in sorted(home.paths.drafts.glob("*")):
-        if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), _UNKNOWN):
+        if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
             yield FileChange(path, path)
 
 

@@ -187,6 +187,7 @@ class Purging:
         """Carry the purge of the log on; return criteria for backups."""
         try:
             if not await self.store.read(carrying_out.is_compact):
+                await self.store.write(carrying_out.take_up, self.home, self.clock.now())
                 await self.store.write(carrying_out.change_files, self.home)
                 await self.store.compact()
                 await asyncio.to_thread(files.delete_remains, self.home.paths)

@@ -40,6 +40,16 @@ def test_the_line_at_the_prompt_outlives_a_kill(home: Home) -> None:
     assert home.unsent() == []
 
 
+def test_a_line_that_an_older_chorus_left_in_a_file_is_taken_over(home: Home) -> None:
+    folder = home.path / "state" / "drafts"
+    folder.mkdir(parents=True)
+    for name in ("draft-1-ab-cdefgh12-unsent-chorus.md", "draft-2-ab-cdefgh12-unsent-another.md"):
+        (folder / name).write_text(DRAFT)
+    with home.chat(f"{PROMPT} {DRAFT}") as chat:
+        chat.await_text("1 text not sent or not stored is kept; /rescue shows it.")
+        assert ([*folder.iterdir()], home.unsent()) == ([], [DRAFT, DRAFT])
+
+
 @pytest.mark.parametrize("kept", [pytest.param([DRAFT], marks=pytest.mark.slow), []], ids=["kept", "not yet kept"])
 def test_a_line_that_ctrl_c_clears_is_no_draft(home: Home, kept: list[str]) -> None:
     with home.chat() as chat:
