@@ -110,11 +110,7 @@ def kept(paths: Paths) -> Iterator[RunStorage]:
 
 @contextmanager
 def only_read(paths: Paths) -> Iterator[RunStorage]:
-    """Yield places in the user's folders that nothing can be written to, so that no other process is kept out.
-
-    Raises:
-        BackupError: the personas are being replaced by a restore that was interrupted.
-    """
+    """Yield places in the user's folders that nothing can be written to, so that no other process is kept out."""
     if is_restoring(paths):
         raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
     persona_files.install(shipped_personas(), paths.personas)
@@ -123,11 +119,7 @@ def only_read(paths: Paths) -> Iterator[RunStorage]:
 
 @contextmanager
 def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStorage]:
-    """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders.
-
-    Raises:
-        BackupError: the personas are being replaced by a restore that was interrupted.
-    """
+    """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders."""
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
     from chorus_cli.machine.tmpfs import MemoryFolder  # noqa: PLC0415 - only a private chat needs it

@@ -51,11 +51,7 @@ def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) 
 
 
 def finish_restore(paths: Paths) -> None:
-    """Carry out a restore that was decided and then interrupted.
-
-    Raises:
-        BackupError: a file cannot be moved.
-    """
+    """Carry out a restore that was decided and then interrupted."""
     try:
         restoring.finish(paths)
     except OSError as error:

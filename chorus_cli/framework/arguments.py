@@ -101,11 +101,7 @@ class Argument:
 
 
 def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-    """Read the arguments that follow the context in a handler's signature, and the options behind those.
-
-    Raises:
-        TypeError: the handler takes no context, or an argument is not declared as ``Annotated[type, Parameter]``.
-    """
+    """Read the arguments that follow the context in a handler's signature, and the options behind those."""
     try:
         signature = inspect.signature(handler, eval_str=True)
     except NameError as error:
@@ -258,11 +254,7 @@ class Documentation:
 
 
 def documentation_of(handler: Callable[..., object]) -> Documentation:
-    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section.
-
-    Raises:
-        TypeError: there is no docstring or no example, or an example does not begin with a slash.
-    """
+    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section."""
     text = inspect.getdoc(handler) or ""
     summary, _, rest = text.partition("\n")
     details, *sections = _SECTION.split(rest)

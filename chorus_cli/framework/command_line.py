@@ -110,11 +110,7 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
 
 
 def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
-    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none.
-
-    Raises:
-        CommandError: the word is a prefix of several names.
-    """
+    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none."""
     typed = word.casefold()
     if typed in words:
         return words[typed]
@@ -237,11 +233,7 @@ def found(folders: Iterable[Path]) -> tuple[TemplateFile, ...]:
 
 
 def read(file: TemplateFile) -> str:
-    """Return the text of a template.
-
-    Raises:
-        ValueError: it cannot be read, is too large, or is not UTF-8; the text completes "is not used: …".
-    """
+    """Return the text of a template."""
     if file.size_bytes > limits.TEMPLATE.most:
         raise ValueError(f"it has over {limits.TEMPLATE.size}")
     try:
@@ -310,11 +302,7 @@ class OwnCommands(Generic[C]):
         self._flaws = tuple(flaws)
 
     def _template(self, file: TemplateFile) -> Template:
-        """Read a template.
-
-        Raises:
-            ValueError: it cannot be a command; the text says why.
-        """
+        """Read a template."""
         if not is_template_name(file.name):
             raise ValueError("its name may have letters from a to z, digits, hyphens and underscores")
         if file.name in self._plain.words:

@@ -93,9 +93,6 @@ class Command(Generic[C]):
         """Parse the text after the name into arguments, with defaults for omitted ones.
 
         A refusal calls the command by the ``word`` that was typed after ``lead``, or else by its full name.
-
-        Raises:
-            CommandError: the command takes no argument, or a required one is missing.
         """
         rest, given = without_options(self.options, text)
         names = self.aliases if lead == "/" else self.names
@@ -109,11 +106,7 @@ class Command(Generic[C]):
         return self._bound(words, given, now, called)
 
     def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
-        """Parse the words that a shell gives, and the values of options by their keywords.
-
-        Raises:
-            CommandError: a required argument is missing.
-        """
+        """Parse the words that a shell gives, and the values of options by their keywords."""
         *single, last = self.arguments or (None,)
         given_words = list(words[: len(single)])
         if last is not None and (rest := words[len(single) :]):
@@ -217,11 +210,7 @@ class CommandGroup(Generic[C]):
         return declare
 
     def add(self, command: Command[C]) -> None:
-        """Add a command.
-
-        Raises:
-            TypeError: a name is missing, cannot be typed or is taken, or it cannot be the group's default.
-        """
+        """Add a command."""
         if command.path == "/" or not all(map(_typeable, (*command.names, *command.aliases))):
             raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
         _no_word_twice(command.path, (*self.words, *command.names))

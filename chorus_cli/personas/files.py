@@ -45,7 +45,7 @@ Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
     """Return the sorted names of personas' folders, in use or archived; one that cannot be looked into is in use."""
-    with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
+    with _sentence(f"The folder {personas} cannot be read", to_open=personas):
         entries = [*personas.iterdir()] if personas.is_dir() else []
         folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
     return tuple(sorted(folder.name for folder in folders if is_there(folder / _ARCHIVED) is archived))
@@ -214,8 +214,9 @@ def _document_paths(folder: Path) -> Sequence[Path]:
 
 
 @contextmanager
-def _sentence(failure: str, advice: str = "") -> Iterator[None]:
+def _sentence(failure: str, to_open: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        advice = access_advice(to_open) if to_open else ""
         raise PersonaError(f"{failure}: {error.strerror or error}. {advice}".rstrip()) from error

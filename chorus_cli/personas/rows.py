@@ -169,6 +169,13 @@ class NewPersona(NamedTuple):
     files: Mapping[str, bytes] = MappingProxyType({})
 
 
+_IS_KNOWN = (
+    "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) "
+    "OR EXISTS(SELECT 1 FROM operations WHERE persona = :slug) "
+    "OR EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)"
+)
+
+
 def create(
     connection: Connection,
     personas: Path,
@@ -184,7 +191,10 @@ def create(
     """
 
     def work(connection: Connection) -> bool:
-        has_namesake = _part(connection, boundary, leave_behind)
+        has_namesake = bool(connection.execute(_IS_KNOWN, {"slug": new.slug}).fetchone()[0])
+        if has_namesake:
+            leave_behind(connection, new.slug, operation_rows.introduce(connection, boundary))
+        thread_rows.leave_behind(connection, new.slug, boundary.created_at)
         if fill is not None:
             fill(connection)
         _know(connection, new.slug, _window_in(new.settings))
@@ -192,18 +202,3 @@ def create(
 
     with persona_files.sole_maker(personas):
         return persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
-
-
-def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> bool:
-    """Part a persona from an earlier one of its slug, and return whether there was one."""
-    slug = boundary.persona
-    known = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
-        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug) OR "
-        "EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)",
-        {"slug": slug},
-    ).fetchone()
-    if known[0]:
-        leave_behind(connection, slug, operation_rows.introduce(connection, boundary))
-    thread_rows.leave_behind(connection, slug, boundary.created_at)
-    return bool(known[0])

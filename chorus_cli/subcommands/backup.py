@@ -68,11 +68,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 
 @contextmanager
 def alone(home: Paths) -> Iterator[None]:
-    """Keep the data to this process.
-
-    Raises:
-        CommandError: another Chorus runs.
-    """
+    """Keep the data to this process."""
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     with file_lock.hold(home.run / run):
         try:

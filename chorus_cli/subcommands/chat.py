@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Talk at a prompt until the user leaves.
-
-    Raises:
-        CommandError: standard input is no terminal.
-    """
+    """Talk at a prompt until the user leaves."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
     refuse_closed_output()

@@ -186,9 +186,6 @@ def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedE
 
     The lines ``---`` and ``--- end of messages ---`` are required, so that half a file is never taken for the whole.
     With ``header_like_is_text`` a line that only looks like a header is part of the message above it.
-
-    Raises:
-        EditFormatError: a line belongs to no message, or a header is not valid.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))

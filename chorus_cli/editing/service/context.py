@@ -52,11 +52,7 @@ class ContextEditing:
     run: str
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
-        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given.
-
-        Raises:
-            JournalError: a retry is in progress, so it is open which reply will be in context.
-        """
+        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given."""
         now = self.clock.now()
         await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
         request_settings = await self.context.request_settings(target)

@@ -97,7 +97,14 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     Examples:
         /persona new Ada
     """
-    return await _created(services, name)
+    slug, has_namesake = await services.persona_admin.make(name)
+    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    if has_namesake:
+        done += " The log has messages of an earlier persona of that folder; this one does not see them."
+    # The earlier one may have been deleted by another Chorus.
+    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
+    arrived = await turn_to(services, slug, is_new=True)
+    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 @GROUP.command("edit")
@@ -195,7 +202,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
         raise PersonaError(f"{unknown} Create one with: chorus persona new {shlex.quote(checked)}") from unknown
 
     async def confirmed() -> Report:
-        return await _created(services, checked)
+        return await new(services, checked)
 
     text = f"There is no persona called {checked!r}.{_meant(services, checked)} Create it?"
     return Question(text, confirmed, Text("No persona was created."))
@@ -208,17 +215,6 @@ def _meant(services: Services, name: str) -> str:
     first_word, *_ = name.casefold().split()
     near = get_close_matches(name.casefold(), words, 1) or get_close_matches(first_word, commands, 1)
     return f" Did you mean {(words | commands)[near[0]]}?" if near else ""
-
-
-async def _created(services: Services, name: str) -> Report:
-    slug, has_namesake = await services.persona_admin.make(name)
-    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
-    if has_namesake:
-        done += " The log has messages of an earlier persona of that folder; this one does not see them."
-    # The earlier one may have been deleted by another Chorus.
-    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
-    arrived = await turn_to(services, slug, is_new=True)
-    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:

@@ -167,10 +167,12 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
         /settings unset temperature
     """
     slug = services.current.slug
-    change = await services.persona_admin.unset(slug, key.key)
+    change = await services.persona_admin.set(slug, key.key, None)
     path = services.personas.settings_path(slug)
     done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
-    held = _held(state(services.current.target().persona, key))
+    shown = state(services.current.target().persona, key)
+    source = " (default)" if shown.source == DEFAULT_SOURCE else f", from {shown.source}"
+    held = f"{_short(_text(key, shown.value))}{source}"
     return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
 
 
@@ -205,22 +207,22 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
     lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
-    lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
+    for change in changes:
+        before, after = _short(_written(change.before)), _short(_written(change.after))
+        difference = f"{before} → {after}" if before != after else f"changed further on: {after}"
+        lines.append(f"{change.setting.key}: {difference}")
     lines += services.personas.load(opened.slug).warnings
-    named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
-    lines += [await _doubt(services, name) for name in named]
+    for change in changes:
+        if change.setting.key in _MODELS and isinstance(change.after, str):
+            try:
+                lines.append(await services.models.doubt(change.after))
+            except ModelNameError as error:
+                lines.append(str(error))
     return _lines(*lines, *await _consequences(services, opened.slug, changes))
 
 
 def _lines(*lines: str | None) -> Text:
     return Text("\n".join(filter(None, lines)))
-
-
-async def _doubt(services: Services, name: str) -> str | None:
-    try:
-        return await services.models.doubt(name)
-    except ModelNameError as error:
-        return str(error)
 
 
 async def _consequences(services: Services, slug: str, changes: Sequence[Change]) -> list[str]:
@@ -254,22 +256,12 @@ def _default(shown: SettingState) -> str:
     return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({PurePath(shown.default_source).name})"
 
 
-def _held(shown: SettingState) -> str:
-    text = _short(_text(shown.setting, shown.value))
-    return f"{text} (default)" if shown.source == DEFAULT_SOURCE else f"{text}, from {shown.source}"
-
-
 def _formerly(change: Change) -> str:
     return "it was not set" if change.before is None else f"it was {_short(_written(change.before))}"
 
 
 def _written(value: JsonValue) -> str:
     return "not set" if value is None else as_typed(value) or '""'
-
-
-def _difference(change: Change) -> str:
-    before, after = _short(_written(change.before)), _short(_written(change.after))
-    return f"{before} → {after}" if before != after else f"changed further on: {after}"
 
 
 _OTHERWISE = {
@@ -305,9 +297,7 @@ async def set_for_this_run(
     is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
-    doubt = None
-    if key.key == "summary_model" and not is_default:
-        doubt = await services.models.doubt(value)
+    doubt = await services.models.doubt(value) if key.key == "summary_model" and not is_default else None
     files.set_for_this_run(slug, key.key, None if is_default else read_value(key, value))
     if key.key == "model":
         services.current.use_model(slug, None)
@@ -336,14 +326,11 @@ async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: 
     name = in_full(model)
     if once:
         return await for_this_run(services, name)
-    if name.casefold() in _DEFAULT:
-        await services.persona_admin.unset(services.current.slug, "model")
-        services.current.use_model(services.current.slug, None)
-        await services.current.settle()
-        return Text(await chosen_model(services))
-    doubt = await services.models.doubt(name)
-    await services.persona_admin.set(services.current.slug, "model", name)
-    services.current.use_model(services.current.slug, name)
+    chosen = None if name.casefold() in _DEFAULT else name
+    doubt = await services.models.doubt(name) if chosen else None
+    await services.persona_admin.set(services.current.slug, "model", chosen)
+    services.current.use_model(services.current.slug, chosen)
+    await services.current.settle()
     return _lines(await chosen_model(services), doubt)
 
 

@@ -136,7 +136,7 @@ class Personas:
         """Read a persona's files; return also whether each of them could be read."""
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
-        resolved = resolve([Layer(THIS_RUN, self.set_in_this_run(slug)), own, defaults])
+        resolved = resolve([Layer(THIS_RUN, self._for_this_run.get(slug, {})), own, defaults])
         without_own = resolve([defaults])
         documents, document_warnings = persona_files.documents(self.folder, slug)
         unreadable = tuple(layer.name for layer in (own, defaults) if not layer.readable)

@@ -84,9 +84,9 @@ async def test_what_is_set_holds_from_then_on_until_it_is_unset(
     assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
     assert state(world.current.target().persona, setting).value == value
     assert await persona_settings.set(ME, key, value) == Change(setting, value, value)
-    assert await persona_settings.unset(ME, key) == Change(setting, value, None)
+    assert await persona_settings.set(ME, key, None) == Change(setting, value, None)
     assert state(world.current.target().persona, setting).source == "default"
-    assert await persona_settings.unset(ME, key) == Change(setting, None, None)
+    assert await persona_settings.set(ME, key, None) == Change(setting, None, None)
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
 
@@ -133,8 +133,8 @@ async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_bac
     world.configure(TEXT)
     await persona_settings.set(ME, "context_hours", 24)
     await persona_settings.set(ME, "context_hours", 24)
-    await persona_settings.unset(ME, "context_hours")
-    await persona_settings.unset(ME, "context_hours")
+    await persona_settings.set(ME, "context_hours", None)
+    await persona_settings.set(ME, "context_hours", None)
     assert await window_changes(world) == [Window(None, 24), Window(24, None)]
     await world.journal.undo(world.current.target(), None)
     assert (await world.window.state()).hours == 24
@@ -148,7 +148,7 @@ async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, perso
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: expected a value: .* /settings edit opens"):
             await persona_settings.set(ME, key, 1)
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: "):
-            await persona_settings.unset(ME, key)
+            await persona_settings.set(ME, key, None)
     assert world.settings_text() == '{ "temperature": }'
 
 
