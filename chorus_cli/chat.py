@@ -47,7 +47,7 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
 
     @cache
     def progress() -> Progress:
-        from chorus_cli.terminal.screen.painted_rows import Progress  # noqa: PLC0415 - the prompt does not need it
+        from chorus_cli.terminal.screen.painted_rows import Progress
 
         return Progress(screen)
 

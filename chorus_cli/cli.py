@@ -54,7 +54,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     chosen = argparse.Namespace(command=None)
     try:
         if arguments:
-            from chorus_cli.subcommands.command_line import parsed  # noqa: PLC0415 - the chat alone has none
+            from chorus_cli.subcommands.command_line import parsed
 
             chosen = parsed(arguments)
         with bug_report.noted(partial(_log_file, chosen, environment), environment):
@@ -140,7 +140,7 @@ def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Pat
 
 
 def _bug_sentence(error: BaseException, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    from chorus_cli.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
+    from chorus_cli.machine.bug_report import report_bug
 
     try:
         log_file = _log_file(chosen, environment)

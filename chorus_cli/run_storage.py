@@ -122,7 +122,7 @@ def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStora
     """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders."""
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
-    from chorus_cli.machine.tmpfs import MemoryFolder  # noqa: PLC0415 - only a private chat needs it
+    from chorus_cli.machine.tmpfs import MemoryFolder
 
     folder = MemoryFolder(environment)
     try:

@@ -7,11 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
-from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
-from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
@@ -21,9 +18,7 @@ from chorus_cli.stores.backup import restoring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
-    from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.machine.paths import Paths
     from chorus_cli.services import Services
     from chorus_cli.storage.store import Store
@@ -59,16 +54,6 @@ def finish_restore(paths: Paths) -> None:
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
             "Mend that and start again; nothing is lost."
         ) from error
-
-
-async def mark_interrupted(store: Store, is_alive: Callable[[str], bool], now: datetime) -> None:
-    """Mark the replies whose process is gone as interrupted."""
-    await store.write(interrupted_replies.mark_interrupted, is_alive, now)
-
-
-async def take_broken_off(store: Store, now: datetime) -> tuple[BrokenOff, ...]:
-    """Return the replies that ended with a process that is gone, each only once."""
-    return await store.write(interrupted_replies.take_broken_off, cutoff(now, MAXIMUM_CONTEXT_HOURS))
 
 
 async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:

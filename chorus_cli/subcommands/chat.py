@@ -23,7 +23,7 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     refuse_closed_output()
     with typing_ahead():
         early = typed_early()
-        from chorus_cli.chat import run_chat  # noqa: PLC0415 - keys are kept from here on, and this import is slow
+        from chorus_cli.chat import run_chat
 
         await run_chat(options(chosen, environment), environment, early)
     return DONE

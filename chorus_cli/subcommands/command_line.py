@@ -69,7 +69,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])
     else:
-        from chorus_cli.subcommands import declared  # noqa: PLC0415 - it loads every command of the chat
+        from chorus_cli.subcommands import declared
 
         known, chosen, unknown = declared.parsed(_top(), [*SUBCOMMANDS], name, before, after)
     if unknown:
@@ -88,7 +88,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parser() -> Parser:
     """Return the parser of the whole command line, which the help, the scripts and the manual page are made of."""
-    from chorus_cli.subcommands import declared  # noqa: PLC0415 - it loads every command of the chat
+    from chorus_cli.subcommands import declared
 
     known = _add_top(Parser(prog="chorus", description="A chat in the terminal in which the memory is yours."))
     commands = known.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
