@@ -53,10 +53,6 @@ if TYPE_CHECKING:
     from chorus_cli.run_storage import RunStorage
 
 
-async def _nothing_to_close() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Opened:
     """The user's data, opened by this process, and the machine that it runs on.
@@ -76,8 +72,8 @@ class Opened:
     attachments: AttachmentStore
 
 
-async def _nothing(_model: str) -> None:
-    """Connect to no server."""
+async def _nothing(_model: str = "") -> None:
+    """Connect to no server, or close nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ class Providers:
     echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
-    aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+    aclose: Callable[[], Awaitable[None]] = _nothing
     prices: Callable[[str], Prices | None] = lambda _model: None
 
 

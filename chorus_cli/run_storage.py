@@ -95,17 +95,24 @@ def is_restoring(paths: Paths) -> bool:
 
 
 @contextmanager
-def kept(paths: Paths) -> Iterator[RunStorage]:
-    """Hold the lock of this run and yield its places in the user's folders, which exist."""
-    persona_files.install(shipped_personas(), paths.personas)
+def running(paths: Paths) -> Iterator[str]:
+    """Name this run, and hold its lock, by which other processes see that it lives."""
     run = _run_name()
     with file_lock.hold(paths.run / run):
         try:
-            yield on_disk(paths, run)
+            yield run
         finally:
             # A name that stays is swept later: the lock is free.
             with suppress(OSError):
                 (paths.run / run).unlink()
+
+
+@contextmanager
+def kept(paths: Paths) -> Iterator[RunStorage]:
+    """Yield places in the user's folders, which exist, for as long as this run lives."""
+    persona_files.install(shipped_personas(), paths.personas)
+    with running(paths) as run:
+        yield on_disk(paths, run)
 
 
 @contextmanager

@@ -244,7 +244,8 @@ class CommandRegistry(Generic[C]):
 
     def menu(self) -> Report:
         """Return a table for each group with a line for each command."""
-        return Report(tuple(Table(each.summary, ("Command", "Description"), _menu_rows(each)) for each in self.groups))
+        heads = ("Command", "Description")
+        return Report(tuple(Table(each.summary, heads, tuple(map(_menu_row, each.commands))) for each in self.groups))
 
 
 def _typeable(word: str) -> bool:
@@ -289,10 +290,6 @@ def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | Co
     return dict(named)
 
 
-def _menu_rows(group: CommandGroup[C]) -> tuple[tuple[str, str], ...]:
-    return tuple((command.usage, _description(command)) for command in group.commands)
-
-
-def _description(command: Command[C]) -> str:
+def _menu_row(command: Command[C]) -> tuple[str, str]:
     also = ", ".join(command.other_names)
-    return command.documentation.summary + (f" Also {also}." if also else "")
+    return command.usage, command.documentation.summary + (f" Also {also}." if also else "")

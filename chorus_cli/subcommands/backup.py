@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, CommandError
@@ -11,6 +10,7 @@ from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import paths
+from chorus_cli.run_storage import running
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import restoring
@@ -69,18 +69,12 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 @contextmanager
 def alone(home: Paths) -> Iterator[None]:
     """Keep the data to this process."""
-    run = f"{os.getpid()}-{os.urandom(4).hex()}"
-    with file_lock.hold(home.run / run):
-        try:
-            others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
-            if others:
-                processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
-                raise CommandError(f"Another Chorus runs ({processes}). Leave it and try again; nothing was changed.")
-            yield
-        finally:
-            # A name that stays is swept later: the lock is free.
-            with suppress(OSError):
-                (home.run / run).unlink()
+    with running(home) as run:
+        others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
+        if others:
+            processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
+            raise CommandError(f"Another Chorus runs ({processes}). Leave it and try again; nothing was changed.")
+        yield
 
 
 def _held_in(folder: Path) -> tuple[str, ...]:

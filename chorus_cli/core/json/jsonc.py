@@ -151,22 +151,16 @@ class _Reader:
     def members(self, depth: int) -> tuple[Member, ...]:
         found: list[Member] = []
         self.offset += 1
-        while self.peek() != "}":
-            found.append(self.member(depth))
-            if found[-1].comma is None:
+        while (mark := self.peek()) != "}":
+            if mark != '"':
+                raise self.error("a key in double quotes or '}'")
+            start, key, key_end = self.offset, self.string(), self.offset
+            colon, node, comma = self.take(":", "':'"), self.node(depth), self.comma()
+            found.append(Member(key, start, key_end, colon, node, comma))
+            if comma is None:
                 break
         self.take("}", "',' or '}'")
         return tuple(found)
-
-    def member(self, depth: int) -> Member:
-        if self.peek() != '"':
-            raise self.error("a key in double quotes or '}'")
-        start = self.offset
-        key = self.string()
-        key_end = self.offset
-        colon = self.take(":", "':'")
-        node = self.node(depth)
-        return Member(key, start, key_end, colon, node, self.comma())
 
     def items(self, depth: int) -> list[JsonValue]:
         found: list[JsonValue] = []

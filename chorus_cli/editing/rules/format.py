@@ -156,7 +156,6 @@ class ParsedEdit:
 
     blocks: tuple[Block, ...]
     context_start: int
-    context_line: int | None
 
 
 def shown_name(name: str) -> str:
@@ -205,8 +204,7 @@ def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedE
         else:
             problem = f'"{CONTEXT_LINE}" stands in line {context[1]} already; delete one of them.'
             raise EditFormatError(index + 1, problem)
-    start, line = context or (0, None)
-    return ParsedEdit(tuple(blocks), start, line)
+    return ParsedEdit(tuple(blocks), context[0] if context else 0)
 
 
 def _speakers(name: str) -> dict[Role, str]:

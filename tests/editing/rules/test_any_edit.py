@@ -120,7 +120,7 @@ def after(text: str, sheet: Sheet, fates: list[Fate]) -> str:
     lines = text.split("\n")
     parsed = parse(text, sheet.name)
     end = lines.index(END_LINE)
-    cuts = sorted([*(block.line - 1 for block in parsed.blocks), (parsed.context_line or 0) - 1, end])
+    cuts = sorted([*(block.line - 1 for block in parsed.blocks), lines.index(CONTEXT_LINE), end])
     pieces = {start: lines[start:stop] for start, stop in pairwise(cuts)}
     chosen: list[tuple[int, list[str]]] = []
     for fate, block in zip(fates, parsed.blocks, strict=True):

@@ -127,8 +127,6 @@ def test_lines_are_counted_as_an_editor_counts_them(before: list[Block], context
     parsed = parse(text, NAME)
     lines = text.split("\n")
     assert all(lines[block.line - 1].startswith(f"[{block.time}]") for block in parsed.blocks)
-    assert parsed.context_line is not None
-    assert lines[parsed.context_line - 1] == CONTEXT_LINE
 
 
 @pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
@@ -188,7 +186,7 @@ def test_a_message_can_be_written_by_hand(line: str, block: Block) -> None:
 
 def test_without_the_line_all_of_it_is_the_context() -> None:
     parsed = messages(f"[{NOON}] Human: a\n\n[{NOON}] Frodo: b")
-    assert (len(parsed.blocks), parsed.context_start, parsed.context_line) == (2, 0, None)
+    assert (len(parsed.blocks), parsed.context_start) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +194,7 @@ def test_without_the_line_all_of_it_is_the_context() -> None:
 )
 def test_the_line_may_be_touched_in_passing(line: str) -> None:
     parsed = messages(f"[{NOON}] Human: a\n{line}\n[{NOON}] Frodo: b")
-    assert (len(parsed.blocks), parsed.context_start, parsed.context_line) == (2, 1, 3)
+    assert (len(parsed.blocks), parsed.context_start) == (2, 1)
 
 
 def test_the_comments_may_be_deleted_and_others_written() -> None:
