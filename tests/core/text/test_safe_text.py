@@ -1,4 +1,4 @@
-"""Untrusted text: control characters are shown, invisible ones are removed and counted."""
+"""Untrusted text: controls are shown, hidden characters removed, counted or revealed, surrogates joined or replaced."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.code_points import PLAIN
+from chorus_cli.core.text.code_points import PLAIN, cleaned_input, join_surrogates
 from chorus_cli.core.text.safe_text import (
     DECODED_LENGTH,
     MARKS_PER_BASE,
     SafeTextStream,
     hidden_warning,
+    may_hide,
+    revealed,
     safe_line,
     safe_text,
 )
@@ -29,6 +31,7 @@ from tests.core.text.hostile_text import (
     FLAG,
     ZWJ,
     ZWNJ,
+    any_character,
     fed,
     hidden_in,
     hostile_texts,
@@ -254,3 +257,100 @@ def test_the_warning_counts_and_decodes(raw: str, warning: str | None) -> None:
 
 def test_the_warning_names_another_place() -> None:
     assert hidden_warning(fed(["\u200b"])[1], "your message") == "1 hidden character in your message"
+
+
+def surrogate_halves(text: str) -> list[str]:
+    encoded = text.encode("utf-16-le")
+    return [encoded[start : start + 2].decode("utf-16-le", "surrogatepass") for start in range(0, len(encoded), 2)]
+
+
+def test_tags_sent_as_surrogate_halves_are_decoded() -> None:
+    shown, stream = fed(surrogate_halves(tags("ls")))
+    assert (shown, stream.hidden_count, stream.decoded_tags) == ("", 2, "ls")
+
+
+def test_the_longest_flag_sent_as_surrogate_halves_is_kept() -> None:
+    flag = FLAG + tags("gbengl") + CANCEL
+    shown, stream = fed(surrogate_halves(flag + flag))
+    assert (shown, stream.hidden_count) == (flag + flag, 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "joined"),
+    [
+        ("plain \U0001f600", "plain \U0001f600"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("\ud83d \ude00", "\ufffd \ufffd"),
+        ("\ud83d\ud83d\ude00\ude00", "\ufffd\U0001f600\ufffd"),
+        ("bad byte \udcff", "bad byte \ufffd"),
+    ],
+)
+def test_surrogate_pairs_are_joined_and_lone_ones_replaced(raw: str, joined: str) -> None:
+    assert join_surrogates(raw) == joined
+
+
+@examples(200)
+@given(st.text(any_character))
+def test_joined_text_can_be_encoded_and_keeps_what_could_be_already(text: str) -> None:
+    joined = join_surrogates(text)
+    joined.encode()
+    assert re.sub("\ufffd|[^\0-\uffff]", "", joined) == re.sub("[\ud800-\udfff\ufffd]|[^\0-\uffff]", "", text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "cleaned"),
+    [
+        ("as it is\n\x1b[31m\u202e\u200b", ("as it is\n\x1b[31m\u202e\u200b", False)),
+        ("a\r\nb\rc\n", ("a\nb\nc\n", False)),
+        ("\ud83d\ude00", ("\U0001f600", False)),
+        ("\udcff", ("\ufffd", True)),
+        ("already \ufffd", ("already \ufffd", False)),
+        ("nul\0here", ("nul\u2400here", True)),
+        ("", ("", False)),
+    ],
+)
+def test_input_is_cleaned_only_where_it_could_not_be_stored(raw: str, cleaned: tuple[str, bool]) -> None:
+    assert cleaned_input(raw) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("line", "signs"),
+    [
+        ("a\u202eb", ["a", "<U+202E>", "b"]),
+        ("\u2066x\u2069", ["<U+2066>", "x", "<U+2069>"]),
+        ("a\u200bb\u00adc", ["a", "<U+200B>", "b", "<U+00AD>", "c"]),
+        (f"x{tags('hi')}", ["x", "<U+E0068>", "<U+E0069>"]),
+        (ENGLAND, list(ENGLAND)),
+        (f"{FLAG}{tags('g')}x", [FLAG, "<U+E0067>", "x"]),
+        (f"a{ZWJ}b", ["a", "<U+200D>", "b"]),
+        (f"\U0001f468{ZWJ}\u2764\ufe0f{ZWJ}\U0001f525", [*f"\U0001f468{ZWJ}\u2764\ufe0f{ZWJ}\U0001f525"]),
+        (f"\U0001f468{ZWJ}x", ["\U0001f468", "<U+200D>", "x"]),
+        (f"\U0001f468{ZWJ}{ZWJ}\U0001f525", ["\U0001f468", ZWJ, "<U+200D>", "\U0001f525"]),
+        (f"\u0645\u06cc{ZWNJ}\u062e a{ZWNJ}", [*f"\u0645\u06cc{ZWNJ}\u062e a", "<U+200C>"]),
+        ("\u2764\ufe0f\ufe0f", ["\u2764", "\ufe0f", "<U+FE0F>"]),
+        ("a\u2028b", ["a", "<U+2028>", "b"]),
+        ("\uffff\u200b", ["<U+FFFF>", "<U+200B>"]),
+        ("\x1b[2J\x9b\x85\t\udcff\u202e", [*"\x1b[2J\x9b\x85\t\udcff", "<U+202E>"]),
+        ("<U+202E>\u202e<U+202E>", [*"<U+202E>", "<U+202E>", *"<U+202E>"]),
+        (f"a{ACUTE * 31}\u202eb", ["a", *ACUTE * 30, "<U+0301>", "<U+202E>", "b"]),
+    ],
+)
+def test_what_hides_or_misleads_in_a_line_is_revealed(line: str, signs: list[str]) -> None:
+    assert revealed(line) == signs
+    assert may_hide(line)
+
+
+@given(hostile_texts.map(join_surrogates))
+def test_what_is_revealed_is_what_is_not_shown_as_it_is(text: str) -> None:
+    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", "", text)
+
+    def shown(character: str, sign: str) -> str:
+        if sign == character:
+            return character
+        assert sign == f"<U+{ord(character):04X}>"
+        return "" if unicodedata.category(character).startswith("M") else safe_text(character)
+
+    signs = revealed(line)
+    assert "".join(map(shown, line, signs)) == safe_text(line)
+    assert len(signs) == len(line)
+    assert may_hide(line) or signs == list(line) or ACUTE in line
