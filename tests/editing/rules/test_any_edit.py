@@ -23,7 +23,6 @@ from tests.editing.rules.edit_sheets import (
     ContextEdit,
     Kept,
     Reworded,
-    edited,
     kept,
     matched,
     said,
@@ -80,11 +79,6 @@ def test_what_was_not_changed_is_unchanged_through_any_editor(
     expected = ContextEdit(kept(*(row.id for row in context)), dropped=(), changed=False)
     for editor in EDITORS.values():
         assert matched(parse(editor(sheet.text), sheet.name), sheet) == expected
-
-
-def test_a_message_of_a_megabyte_is_unchanged() -> None:
-    sheet = sheet_of([], [said(1, f"{END_LINE}\r\n" * 40_000)])
-    assert edited(sheet) == ContextEdit(kept(1), dropped=(), changed=False)
 
 
 @dataclass(frozen=True)

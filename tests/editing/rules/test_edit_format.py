@@ -70,11 +70,6 @@ def test_the_text_has_the_messages_around_the_line() -> None:
     assert lines[-1] == ""
 
 
-def test_both_parts_may_be_empty() -> None:
-    parsed = parse(render(NAME, [], []), NAME)
-    assert (parsed.blocks, parsed.context_start) == ((), 0)
-
-
 @pytest.mark.parametrize(
     ("body", "shown"),
     [
@@ -338,12 +333,6 @@ def test_such_a_line_is_refused_by_its_number_unless_it_is_said_to_be_text(line:
     with pytest.raises(HeaderLikeError, match=r"^Line 4: this looks like the beginning of a message, but is none; "):
         parse(text, "Frodo")
     assert parse(text, "Frodo", header_like_is_text=True).blocks == (Block(Role.USER, NOON, f"a\n\n{line}", 2),)
-
-
-@pytest.mark.parametrize("line", LIKE)
-def test_in_a_message_that_was_laid_out_such_a_line_is_known_as_text(line: str) -> None:
-    body = f"a\n{line}\n\\{line}"
-    assert parse(render("Frodo", [], [Block(Role.USER, NOON, body)]), "Frodo").blocks[0].body == body
 
 
 @pytest.mark.parametrize(

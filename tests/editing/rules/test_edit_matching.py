@@ -20,8 +20,6 @@ from tests.editing.rules.edit_sheets import (
     CALL,
     MOMENTS,
     NOON,
-    OLD,
-    OLD_ANSWER,
     QUESTION,
     TALK,
     THANKS,
@@ -43,22 +41,12 @@ from tests.editing.rules.edit_sheets import (
 # Case by case
 
 AT_20, AT_11 = datetime(2026, 2, 12, 12, 0, 20, tzinfo=UTC), datetime(2026, 2, 12, 12, 0, 11, tzinfo=UTC)
-NO_LINE = (f"{CONTEXT_LINE}\n", "")
-LINE_BELOW = [(f"{CONTEXT_LINE}\n\n", ""), ("Thanks!\n", f"Thanks!\n\n{CONTEXT_LINE}\n")]
 OLD_BELOW = ("Thanks!\n", "Thanks!\n\n[2026-02-12 11:58:20] Human: Long ago\n")
 COPY = ("Thanks!\n", "Thanks!\n\n[2026-02-12 12:00:20] Human: Thanks!\n")
 
 CASES: dict[str, tuple[list[tuple[str, str]], tuple[Member, ...], tuple[int, ...]]] = {
-    "the line deleted brings all in": ([NO_LINE], kept(1, 2, 3, 4, 5), ()),
-    "the line moved down leaves messages out": (LINE_BELOW, (), (3, 4, 5)),
     "a message copied down stays above too": ([OLD_BELOW], kept(3, 4, 5, 1), ()),
     "one copied within the context is new": ([COPY], (*kept(3, 4, 5), Added(Role.USER, AT_20, "Thanks!")), ()),
-    "an older one brought in and reworded": (
-        [NO_LINE, ("far away", "near by")],
-        (Kept(1), Reworded(2, "and near by"), *kept(3, 4, 5)),
-        (),
-    ),
-    "a new text": ([("There.", "Here.\nOr there.")], (Kept(3), Reworded(4, "Here.\nOr there."), Kept(5)), ()),
     "another speaker": (
         [("Frodo: There.", "Human: There.")],
         (Kept(3), Added(Role.USER, AT_11, "There."), Kept(5)),
@@ -77,32 +65,6 @@ def test_an_edited_text_is_matched_with_the_messages(
     changes: list[tuple[str, str]], members: tuple[Member, ...], dropped: tuple[int, ...]
 ) -> None:
     assert edited(TALK, *changes) == ContextEdit(members, dropped, changed=True)
-
-
-def test_nothing_at_all_is_unchanged() -> None:
-    assert edited(sheet_of([], [])) == ContextEdit((), dropped=(), changed=False)
-
-
-def test_the_line_moved_up_brings_older_messages_in() -> None:
-    text = TALK.text.replace(f"{CONTEXT_LINE}\n\n", "")
-    text = text.replace("[2026-02-12 11:58:21] Frodo", f"{CONTEXT_LINE}\n\n[2026-02-12 11:58:21] Frodo")
-    assert matched(parse(text, "Frodo"), TALK) == ContextEdit(kept(2, 3, 4, 5), dropped=(), changed=True)
-
-
-def test_order_alone_is_a_change() -> None:
-    edit = edited(sheet_of([], [THANKS, ANSWER]))
-    assert not edit.changed
-    swapped = sheet_of([], [ANSWER, THANKS])
-    assert matched(parse(swapped.text, "Frodo"), sheet_of([], [THANKS, ANSWER])) == ContextEdit(
-        kept(4, 5), dropped=(), changed=True
-    )
-
-
-def test_deleting_and_moving_above_the_line_change_nothing() -> None:
-    without = sheet_of([OLD_ANSWER], [QUESTION, ANSWER, THANKS])
-    turned_round = sheet_of([OLD_ANSWER, OLD], [QUESTION, ANSWER, THANKS])
-    for text in (without.text, turned_round.text):
-        assert matched(parse(text, "Frodo"), TALK) == ContextEdit(kept(3, 4, 5), dropped=(), changed=False)
 
 
 def test_carriage_returns_stay_in_a_message_that_is_left_alone_and_become_lines_in_one_that_is_not() -> None:
