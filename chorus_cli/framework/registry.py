@@ -97,7 +97,7 @@ class Command(Generic[C]):
         rest, given = without_options(self.options, text)
         names = self.aliases if lead == "/" else self.names
         # The word may be the beginning of a name.
-        called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
+        called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), "") or self.path
         if rest and not self.arguments:
             only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
             raise CommandError(f"{called} takes {only if self.options else 'no argument'}.")

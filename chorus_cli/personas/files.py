@@ -138,12 +138,6 @@ def was_moved_away(slug: str, deleted: Path) -> bool:
     return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
 
 
-def has_card(personas: Path, slug: str) -> bool:
-    """Return whether a persona was made of a character card."""
-    path = personas / slug / CARD_FILE
-    return is_there(path) and path.is_file()
-
-
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     """Return a persona's documents, sorted by name, and a warning for each that is left out."""
     found: list[Document] = []

@@ -68,7 +68,12 @@ def _described(setting: Setting) -> JsonValue:
 
 def template(name: str) -> str:
     """Return the text of a new persona's settings: its name, a prompt to write over, and the rest as comments."""
-    prompt = f"You are {name}."
+    optional = []
+    for setting in SETTINGS:
+        if setting.key not in _WRITTEN:
+            value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
+            example = f'"{setting.key}": {_value(value)},'
+            optional.append(f"  // {example:<38} // {setting.help} Default: {setting.default_text}.")
     lines = [
         f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
         "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
@@ -78,17 +83,11 @@ def template(name: str) -> str:
         f'  "name": {_value(name)},',
         "",
         "  // What the model is told before anything else.",
-        f'  "system_prompt": {_value(prompt)},',
+        f'  "system_prompt": {_value(f"You are {name}.")},',
         "",
         "  // Optional settings: take away the two slashes to set one.",
         "",
-        *(_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN),
+        *optional,
         "}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _offered(setting: Setting) -> str:
-    value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
-    example = f'"{setting.key}": {_value(value)},'
-    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
