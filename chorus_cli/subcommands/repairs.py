@@ -91,19 +91,17 @@ async def _bring_texts(home: Paths) -> bool:
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
         if not remaining:
             return True
-        question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
-        texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
+        number = len(remaining)
+        question = f"No backup has the text of {counted(number, 'message')}. Take the present text for true?"
+        is_agreed = await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
             examination.accept(connection, remaining)
             connection.execute("COMMIT")
+        texts = "text of 1 message is" if number == 1 else f"texts of {number:,} messages are"
         left = "as before; chorus doctor will tell of the difference again"
-        standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
+        standard_output().paragraph(f"The present {texts} {'taken for true now' if is_agreed else left}.")
     return is_agreed
-
-
-def _present_texts(number: int) -> str:
-    return "The present text of 1 message is" if number == 1 else f"The present texts of {number:,} messages are"
 
 
 async def _salvage(home: Paths) -> bool:
@@ -175,19 +173,19 @@ async def _finish_purge(home: Paths) -> bool:
         persona_admin = PersonaAdmin(
             store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind
         )
-        purged = Home(home, lambda run: file_lock.may_be_locked(home.run / run))
+        purged = Home(home, partial(_is_alive, home))
         await Purging(store, clock, Search(store, clock), persona_admin, purged).finish(told.append)
         is_over = not await store.read(carrying_out.is_pending)
     finally:
         await store.close()
-    over = (
-        "The purge is complete."
-        if is_over
-        else "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
-    )
-    for sentence in (over, *told):
+    elsewhere = "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
+    for sentence in ("The purge is complete." if is_over else elsewhere, *told):
         standard_output().paragraph(sentence)
     return is_over
+
+
+def _is_alive(home: Paths, run: str) -> bool:
+    return file_lock.may_be_locked(home.run / run)
 
 
 async def _settle(home: Paths) -> bool:
@@ -195,11 +193,8 @@ async def _settle(home: Paths) -> bool:
     store = Store(home.database, home.backups)
     await store.open()
     try:
-        mended = await store.write(
-            interrupted_replies.mark_interrupted,
-            lambda run: file_lock.may_be_locked(home.run / run),
-            SystemClock().now(),
-        )
+        is_alive = partial(_is_alive, home)
+        mended = await store.write(interrupted_replies.mark_interrupted, is_alive, SystemClock().now())
     finally:
         await store.close()
     interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
