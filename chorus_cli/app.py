@@ -1,8 +1,7 @@
 """Opens the user's data and closes it again, however the run ends.
 
-The parts that the prompt needs are built at the start. The services are composed when they are first asked for: by the
-thread that warms up once the prompt is drawn, or by the first command or message if that is faster. A message alone
-needs no more than its turns.
+The prompt's parts are built at the start; the services when they are first asked for: by the thread that warms up
+once the prompt is drawn, or by the first command or message. A message alone needs no more than its turns.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ _SETTLING_SECONDS = 2.0
 
 
 class Options(NamedTuple):
-    """Options of the command line; each takes precedence over the environment and the files.
-
-    Of a run that ``is_private`` nothing is kept.
-    """
+    """Options of the command line, which precede the environment and the files; of a private run nothing is kept."""
 
     persona: str | None = None
     model: str | None = None
@@ -54,10 +50,7 @@ class Options(NamedTuple):
 
 
 class Frontend(NamedTuple):
-    """How the user is met: ``alone`` is entered while an editor has the terminal.
-
-    A run that ``is_chat`` lasts long enough to fold conversations before they have to be.
-    """
+    """How the user is met: ``alone`` is entered while an editor has the terminal; a chat folds conversations early."""
 
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
     is_chat: bool = False

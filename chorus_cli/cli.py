@@ -81,10 +81,7 @@ async def _reported(
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
-    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT cancels it, so that the part of a reply that has arrived is kept.
-
-    A second SIGTERM or SIGQUIT ends the process at once.
-    """
+    """Do ``work`` until a signal cancels it, which keeps what has arrived of a reply; a second one ends the process."""
     task = asyncio.ensure_future(work)
     received: list[int] = []
 

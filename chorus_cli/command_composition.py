@@ -1,7 +1,4 @@
-"""The composition of all services: those that commands need are added to those that answer messages.
-
-Tests build their world by `compose` too, with an outside world of their own.
-"""
+"""The composition of all services around those that answer messages; tests build their world by it too."""
 
 from __future__ import annotations
 
@@ -52,11 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UserTools:
-    """The user's own tools.
-
-    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``picture`` returns the picture in the clipboard; it blocks and raises an ``AttachmentError``.
-    """
+    """The user's editor and clipboard; ``copy`` returns the ways by which a text went there."""
 
     editor: UserEditor
     copy: Callable[[str], str]

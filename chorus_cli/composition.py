@@ -1,8 +1,4 @@
-"""The composition of all that answers a message, from the user's data and the outside world.
-
-It is enough for `chorus ask`; `command_composition` adds the services that only commands need. Its imports take a
-while, so that it is itself imported late: by the app, when a message is first to be answered.
-"""
+"""The composition of all that answers a message: enough for `chorus ask`; imported late, because that takes a while."""
 
 from __future__ import annotations
 
@@ -57,8 +53,7 @@ if TYPE_CHECKING:
 class Opened:
     """The user's data, opened by this process, and the machine that it runs on.
 
-    ``rescue`` keeps a record that the database refused and returns its file, ``None`` if that failed too.
-    ``report_bug`` keeps a traceback and returns the sentence that says where.
+    ``rescue`` keeps a record that the database refused and returns its file; ``report_bug`` says where a traceback is.
     """
 
     paths: Paths
@@ -80,11 +75,9 @@ async def _nothing(_model: str = "") -> None:
 class Providers:
     """The models that can be asked, and the facts about them.
 
-    ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
-    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are;
-    ``accepted_by`` returns the kinds of attachments that a model takes, ``echo_of`` which of its thoughts it is sent
-    again. ``warm`` imports all that asking a model needs, which may take seconds; ``connect`` connects to its server
-    beforehand. ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
+    ``input_cost`` returns the price of a token in USD, if it is known; ``accepted_by`` the kinds of attachments that a
+    model takes, ``echo_of`` which of its thoughts it is sent again. ``warm`` imports all that asking a model needs,
+    which may take seconds; ``connect`` connects to its server beforehand.
     """
 
     client: ModelClient
@@ -103,10 +96,7 @@ class Providers:
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
-    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches.
-
-    ``load`` returns the bytes of attachments.
-    """
+    """Return ELIZA, the models in files, and all that the wire or litellm reaches; ``load`` reads attachments."""
     known, files = ModelMap(), LocalFiles()
     names = KnownModels(
         known.names,

@@ -1,8 +1,8 @@
 """Where a run keeps what it stores: in the user's folders, or for a private chat in memory only.
 
-Everything that is stored without being asked for goes through one `RunStorage`. A private one reads the personas' files
-and writes none: its log, history and attachments are in memory, drafts and tracebacks are not written, and texts for
-the editor and changed settings are in a folder in memory that is deleted in the end, also by a SIGKILL.
+A private chat reads the personas' files and writes none: log, history and attachments are in memory, drafts and
+tracebacks are not written, and texts for the editor and changed settings are in a folder in memory, also gone after a
+SIGKILL.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ _RESTORING = ".restoring"
 
 
 class RunStorage(NamedTuple):
-    """The places of one run.
+    """The places of one run, which ``run`` names in the rows that it is writing.
 
-    ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
-    still runs. ``attachments`` is the folder of their bytes, ``None`` if they are kept in memory. ``edited`` returns
-    the folder for texts in the editor. ``rescue`` keeps a record that the database
-    refused and returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are
-    not kept. ``obstacle`` says why nothing can be stored; it is empty if all can.
+    ``attachments`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk. ``edited``
+    returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and returns its
+    file. ``obstacle`` says why nothing can be stored; it is empty if all can.
     """
 
     run: str

@@ -44,10 +44,8 @@ if TYPE_CHECKING:
 class Services:
     """All services, and the commands, those of the user among them; ``is_chat`` unless a shell asks for one command.
 
-    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
-    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
-    ``AttachmentError``.
+    ``copy`` returns the ways by which a text went to the clipboard. It blocks, as do ``picture`` (of the clipboard) and
+    ``warm``, which imports all that asking a model needs.
     """
 
     own_commands: OwnCommands[Services]

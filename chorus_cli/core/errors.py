@@ -1,6 +1,5 @@
-"""All errors that are shown to the user.
+"""All errors that are shown to the user: each is a sentence that says what happened, where, and what to do.
 
-Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
 Each class is caught by its type somewhere, or names the subject that failed.
 """
 

@@ -49,12 +49,10 @@ def nothing_to_offer(_services: object, _text: str) -> Sequence[Candidate]:
 class Parameter(Generic[T_co]):
     """A kind of argument, declared once and used in any number of signatures.
 
-    ``name`` is shown in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
-    time and raises a ``ChorusError``. ``complete`` takes the command context and the text so far; it is called at
-    every key and must be cheap. Candidates that do not begin with the text so far are dropped. ``complete_after``, if
-    given, is called instead and also receives the preceding arguments as typed. ``typed`` writes several words of a
-    shell as they are typed in the chat. If there are ``choices``, an option refuses every other word. Make variants
-    with ``dataclasses.replace``.
+    ``parse`` takes the text and the aware local time and raises a ``ChorusError``. ``complete`` takes the services and
+    the text so far; it is called at every key and must be cheap. ``complete_after``, if given, is called instead, also
+    with the preceding arguments. ``typed`` writes several words of a shell as they are typed in the chat. If there are
+    ``choices``, an option refuses every other word. Make variants with ``dataclasses.replace``.
     """
 
     name: str
@@ -72,10 +70,7 @@ class Parameter(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter in a signature; ``default`` is used only if it is not ``required``.
-
-    An ``option`` has the name of its keyword; if its parameter has no name, it is a flag.
-    """
+    """A parameter in a signature; an ``option``, a flag if the parameter has no name, has that of its keyword."""
 
     parameter: Parameter[object]
     required: bool
@@ -115,10 +110,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, 
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
-    """Return a text without its options, and their values by keywords; within double quotes there is no option.
-
-    The value of an option reaches to the next option, or to the end.
-    """
+    """Return a text without its options, and their values, each up to the next option; in quotes there is none."""
     spelled = {option.spelling: option for option in options}
     found = [match for match in _OPTION.finditer(text) if match[1] in spelled]
     if not found:

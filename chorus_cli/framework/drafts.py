@@ -29,8 +29,8 @@ _ENDED = "The editor was ended along with the chat."
 class Edited(NamedTuple):
     """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
 
-    ``doubt`` is a sentence if the user must be asked whether the text is final. ``may_be_open`` says that the editor
-    returned so soon that its window may still be open, or was ended with changes that it had not saved.
+    ``doubt`` is a sentence if the user must be asked whether the text is final. An editor that returned at once, or was
+    ended with unsaved changes, ``may_be_open``.
     """
 
     path: Path
@@ -46,10 +46,7 @@ class Edited(NamedTuple):
 
 
 class Editing:
-    """Opens texts in the editor as drafts in a folder, owned by the process ``run`` while it lives.
-
-    ``folder`` returns the folder; it is called for each draft.
-    """
+    """Opens texts in the editor as drafts in the folder that ``folder`` returns, owned by the process ``run``."""
 
     def __init__(self, editor: UserEditor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
         self._editor = editor
@@ -59,11 +56,7 @@ class Editing:
         self._is_ended = False
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
-        """Open ``text`` in the editor, as a draft whose name ends in ``name``, and return the edited text.
-
-        The editor opens it at ``line``, counted from 1, if that is given. If the caller is cancelled, the editor is
-        ended and waited for, and the draft is kept.
-        """
+        """Open ``text`` at a line, as a draft whose name ends in ``name``; a caller that is cancelled leaves it."""
         path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
@@ -123,10 +116,9 @@ Store = Callable[[str], Awaitable[Reply | Refused]]
 
 
 async def answered(editing: Editing, edited: Edited, store: Store, name: str, as_text: Store | None = None) -> Reply:
-    """Store the edited text and return the reply, which names the thing edited if it stays unchanged.
+    """Store the edited text and return the reply; the draft is deleted once the text is stored, or if there is none.
 
-    The draft is deleted once the text is stored, or if it has nothing to store. ``as_text`` stores a text with a line
-    that only looks like a header.
+    ``name`` is the thing edited. ``as_text`` stores a text with a line that only looks like a header.
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.

@@ -51,11 +51,7 @@ def template_of(name: str, text: str) -> Template:
 
 
 class OwnCommands(Generic[C]):
-    """The registry with the user's commands, read again when a file has changed.
-
-    ``folders_of`` returns the folders of a persona by its slug, the one with precedence first; ``command_of`` makes a
-    command of a template.
-    """
+    """The registry with the user's commands, read again when a file has changed; the first of the folders wins."""
 
     def __init__(
         self,

@@ -1,10 +1,7 @@
 """Commands, each declared once by a decorator with its name, its handler's signature and docstring.
 
-A group is a value that a module fills; a registry is built from an explicit list of groups, so that no module is
-imported for its side effect and a test can have a registry of its own. Usage lines and ``/help`` are computed
-from the declarations. A wrong declaration raises ``TypeError`` on import.
-
-``C`` is the type of a handler's first argument: the application's own class, unknown here.
+A group is a value that a module fills, and a registry is built of groups, so that no module is imported for its side
+effect. A wrong declaration raises ``TypeError`` on import. ``C`` is the type of a handler's first argument.
 """
 
 from __future__ import annotations
@@ -90,10 +87,7 @@ class Command(Generic[C]):
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def bound(self, text: str, now: datetime, word: str = "", lead: str = "/") -> Bound[C]:
-        """Parse the text after the name into arguments, with defaults for omitted ones.
-
-        A refusal calls the command by the ``word`` that was typed after ``lead``, or else by its full name.
-        """
+        """Parse the text after the name; a refusal calls the command by the ``word`` that was typed, or by its path."""
         rest, given = without_options(self.options, text)
         names = self.aliases if lead == "/" else self.names
         # The word may be the beginning of a name.
@@ -157,10 +151,7 @@ def _value_of(option: Argument, text: str, now: datetime) -> object:
 
 
 class CommandGroup(Generic[C]):
-    """Commands that share their first word; the group named ``""`` holds commands of one word, such as ``/help``.
-
-    Those declared ``only_in_chat`` make no sense from a shell.
-    """
+    """Commands that share their first word; the group named ``""`` has commands of one word, such as ``/help``."""
 
     def __init__(
         self, name: str, summary: str = "", *, aliases: tuple[str, ...] = (), only_in_chat: bool = False
@@ -224,10 +215,7 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands: groups merged by name, and ``words``, the commands and groups by the first word of a line.
-
-    ``guesses`` maps first words that users of other programs expect to the commands to suggest.
-    """
+    """All commands: groups merged by name, ``words`` by the first word of a line, and ``guesses`` that lead to some."""
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
         """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses."""

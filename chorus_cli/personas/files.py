@@ -1,8 +1,4 @@
-"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json`` and, later, ``sessions/``.
-
-An archived persona keeps its folder and all files in it, beside a marker file. So a conversation with it that is open
-in another Chorus can go on.
-"""
+"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json``, and a marker file in an archived one."""
 
 from __future__ import annotations
 

@@ -42,10 +42,7 @@ def hours_in(value: JsonValue) -> int | None:
 def change_window(
     connection: Connection, path: Path, choose: Callable[[int | None], int | None], persona: str, now: datetime
 ) -> JsonValue:
-    """Write the window that ``choose`` makes of the one in the file, which no other process can change meanwhile.
-
-    ``None`` removes the persona's own window. The operation is stored unless nothing changes. Return the old value.
-    """
+    """Write the window that ``choose`` makes of the file's, ``None`` for none of its own; return the old value."""
     with settings_file.held(path) as file:
         before = file.values().get(KEY)
         after = choose(hours_in(before))

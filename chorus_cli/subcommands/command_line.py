@@ -1,8 +1,4 @@
-"""The arguments of the outer command line.
-
-What only a shell needs is declared here. The commands of the chat bring their own declarations (`declared`), which are
-loaded only if one of them is asked for, or the help.
-"""
+"""The arguments of what only a shell needs; `declared` has those of the chat's commands, which take long to load."""
 
 from __future__ import annotations
 

@@ -31,10 +31,7 @@ _WORD, _OPTION = "word ", "option "
 def parsed(
     top: Parser, others: Sequence[str], name: str, before: Sequence[str], after: Sequence[str]
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
-    """Parse the arguments of a command or of a group of them; return its parser, the result, and unknown arguments.
-
-    ``top`` refuses an unknown name and suggests the nearest known one, which may be one of ``others``.
-    """
+    """Parse the arguments of a command or group; ``top`` refuses an unknown name, and may suggest one of ``others``."""
     entry = registry().words.get(name.casefold())
     commands = _offered(entry) if entry else ()
     if entry is not None and not commands:

@@ -68,10 +68,7 @@ async def show_transcript(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Callable[[Message], Awaitable[str]] | None = None,
 ) -> None:
-    """Print each entry after its local time.
-
-    ``numbers`` are those of the persona's threads. ``thoughts`` reads the ones before a message, to be shown with it.
-    """
+    """Print each entry after its local time, with the thoughts before it that ``thoughts`` reads."""
     async for entry in entries:
         if not isinstance(entry, Message):
             screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")

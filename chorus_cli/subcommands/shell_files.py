@@ -1,7 +1,6 @@
 """What Chorus is made of: its folders, the schema of its settings, its completion scripts and its manual page.
 
-The scripts and the page are computed from the arguments of the outer command line when a wheel is built
-(``hatch_build.py``), by libraries that an installed Chorus does not need.
+Scripts and page are computed when a wheel is built, by libraries that an installed Chorus does not need.
 """
 
 from __future__ import annotations

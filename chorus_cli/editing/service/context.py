@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 
 class OpenContext(NamedTuple):
-    """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
-
-    ``line``, counted from 1, marks the start of the context in the text.
-    """
+    """A context that is being edited: its text, the line where the context starts, its rows and its newest change."""
 
     target: Target
     sheet: Sheet

@@ -120,10 +120,7 @@ class UnrecordedChanges:
 
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """Makes and changes personas; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory.
-
-    The journal records a change of a window as an operation; ``unrecorded`` keeps the changes of other settings.
-    """
+    """Makes and changes personas; ``unrecorded`` has the changes of settings that are no operations of the journal."""
 
     store: Store
     clock: Clock

@@ -1,7 +1,6 @@
 """The table of settings: their types, ranges and meanings, and their values as files and the user write them.
 
-``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
-fields of ``Settings`` hold the defaults.
+``SETTINGS`` is the single source for all that knows a setting; the fields of ``Settings`` hold the defaults.
 """
 
 from __future__ import annotations
