@@ -61,11 +61,7 @@ def names_taken(personas: Path) -> frozenset[str]:
 
 
 def create(
-    personas: Path,
-    slug: str,
-    settings: str,
-    files: Mapping[str, bytes] = _NO_FILES,
-    record: Callable[[], bool] = bool,
+    personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES, record: Callable[[], bool] = bool
 ) -> bool:
     """Make the folder of a new persona with its ``files``, whole or not at all; ``record`` precedes its name."""
     folder = personas / slug

@@ -65,10 +65,7 @@ class Target(NamedTuple):
 
 LONGEST_NAME = limits.PERSONA_NAME.most
 COMMAND_WORDS = frozenset(
-    {
-        *("list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"),
-        *("import", "export", "greeting"),
-    }
+    {*("list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"), *("import", "export", "greeting")}
 )
 """Commands after ``/persona``, which cannot be names of personas."""
 

@@ -98,13 +98,7 @@ def test_secrets_are_known_by_the_names_of_their_variables() -> None:
         "HOME": "/home/somebody",
         "MAX_TOKENS": "100000000",
     }
-    assert secrets_in(environment) == (
-        "sk-0123456789",
-        "hf_abcdefgh",
-        "s3cr3t-value",
-        "aws/abcdef",
-        "bare-name-counts",
-    )
+    assert secrets_in(environment) == ("sk-0123456789", "hf_abcdefgh", "s3cr3t-value", "aws/abcdef", "bare-name-counts")
 
 
 @pytest.mark.parametrize("spelling", ["pa/ss+w\u00f6rd-1", "pa%2Fss%2Bw%C3%B6rd-1", r"pa/ss+w\u00f6rd-1"])

@@ -68,7 +68,7 @@ def test_what_a_terminal_would_obey_becomes_visible_and_nothing_counts_as_hidden
     "character",
     list(
         "\u200b\u200e\u200f\u061c\u2060\ufeff\u00ad\u034f\u115f\u1160\u3164\uffa0\u2061\u2064\u2065\u206a\u206f\u17b4"
-        "\u180b\u180e\ufff0\ufff8\ufe00\ufe0d\U0001bca0\U0001d173\U000e0001\U000e0100\U000e01ef\U000e0fff",
+        "\u180b\u180e\ufff0\ufff8\ufe00\ufe0d\U0001bca0\U0001d173\U000e0001\U000e0100\U000e01ef\U000e0fff"
     ),
 )
 def test_what_is_never_seen_is_hidden_and_counted(character: str) -> None:
