@@ -87,7 +87,11 @@ class App:
         """Return the services, composed at the first call, whichever thread makes it."""
         with self._composing:
             if self._services is None:
-                self._services = self._compose()
+                from chorus_cli.command_composition import compose, tools_of_machine
+
+                is_private, is_chat = self.storage.is_private, self._frontend.is_chat
+                user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=is_private)
+                self._services = compose(self.turns(), user_tools, is_chat=is_chat)
             return self._services
 
     def turns(self) -> Turns:
@@ -162,12 +166,6 @@ class App:
             return refused(error)
         return report_bug(self.storage.bugs, error, self._environment)
 
-    def _compose(self) -> Services:
-        from chorus_cli.command_composition import compose, tools_of_machine
-
-        user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=self.storage.is_private)
-        return compose(self.turns(), user_tools, is_chat=self._frontend.is_chat)
-
     def _compose_turns(self) -> Turns:
         from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
         from chorus_cli.composition import Opened, all_providers, compose_turns
@@ -198,7 +196,9 @@ class App:
             # Neither the first keys nor the first message are kept waiting.
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
-            await asyncio.to_thread(self._load_the_rest, services)
+            # The same failure is told when something needs it.
+            with suppress(ChorusError):
+                await asyncio.to_thread(lambda: _startup().load_the_rest(services))
             if self.storage.obstacle:
                 await services.idle_timer.close()
             elif not self.storage.is_private:
@@ -227,11 +227,6 @@ class App:
         # The same failure is told when the model is asked.
         with self._unawaited(), suppress(ChorusError):
             await providers.connect(self.current.target().choice.model)
-
-    def _load_the_rest(self, services: Services) -> None:
-        # The same failure is told when something needs it.
-        with suppress(ChorusError):
-            _startup().load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         # The same failure is told when something needs it.

@@ -13,6 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from chorus_cli.core.errors import CommandError
@@ -175,10 +176,6 @@ def _number(text: str, _now: datetime, example: str = "3 or #3") -> int:
     return number
 
 
-def _count(text: str, now: datetime) -> int:
-    return _number(text, now, "3")
-
-
 def _asked_time(text: str, now: datetime) -> AskedTime:
     """Parse a time; a question mark after it asks for a preview."""
     time = text.rstrip("? \t")
@@ -189,10 +186,6 @@ def _common_times(_services: object, _text: str) -> Sequence[Candidate]:
     return _TIMES
 
 
-def _always(_text: str, _now: datetime) -> bool:
-    return True
-
-
 def moment(text: str, now: datetime) -> datetime:
     """Return the moment that a time such as 3 days or monday names."""
     return timespan.parse(text, now, after_since=True).before(now)
@@ -200,16 +193,12 @@ def moment(text: str, now: datetime) -> datetime:
 
 def flag(meaning: str) -> Parameter[bool]:
     """Return the parameter of an option that takes no value."""
-    return Parameter("", _always, meaning)
+    return Parameter("", lambda _text, _now: True, meaning)
 
 
 def phrases(words: Sequence[str]) -> str:
     """Write words of a shell as terms of a search: one with blanks is a phrase."""
     return " ".join(f'"{word}"' if len(word.split()) > 1 and '"' not in word else word for word in words)
-
-
-def _as_typed(text: str, _now: datetime) -> str:
-    return text
 
 
 def _command_words(text: str, _now: datetime) -> str:
@@ -224,8 +213,8 @@ TIME = Parameter(
 )
 ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
 NUMBER = Parameter("number", _number, "a number such as 3 or #3")
-COUNT = Parameter("number", _count, "a number such as 3")
-TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
+COUNT = Parameter("number", partial(_number, example="3"), "a number such as 3")
+TEXT: Parameter[str] = Parameter("text", lambda text, _now: text, "the rest of the line, as typed")
 SINCE = Parameter("T", moment, "only from that time on, such as 24h, 3 days or monday", _common_times)
 PERSONA = replace(TEXT, name="P", help="only of this persona")
 DRY_RUN = flag("only show what would happen; nothing is changed")

@@ -155,11 +155,7 @@ def _word_at(line: str, start: int) -> tuple[str, int | None]:
 
 def _names(words: Mapping[str, Command[C] | CommandGroup[C]], typed: str, lead: str = "") -> tuple[Candidate, ...]:
     found = _beginning_with(words, typed.casefold())
-    return tuple(Candidate(lead + name, _summary(words[name])) for name in found)
-
-
-def _summary(entry: Command[C] | CommandGroup[C]) -> str:
-    return entry.documentation.summary if isinstance(entry, Command) else entry.summary
+    return tuple(Candidate(lead + name, words[name].summary) for name in found)
 
 
 def _group_completions(group: CommandGroup[C], context: C, line: str, start: int) -> Completions:

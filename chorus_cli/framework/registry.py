@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import CommandError
@@ -53,6 +54,11 @@ class Command(Generic[C]):
     stoppable: bool = False
     guesses: tuple[str, ...] = ()
     only_in_chat: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The line for menus."""
+        return self.documentation.summary
 
     @property
     def path(self) -> str:
@@ -251,19 +257,16 @@ def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
     same_name: dict[str, list[CommandGroup[C]]] = {}
     for group in groups:
         same_name.setdefault(group.name, []).append(group)
-    return tuple(_joined(name, parts) for name, parts in same_name.items())
-
-
-def _joined(name: str, parts: Sequence[CommandGroup[C]]) -> CommandGroup[C]:
-    summaries = {part.summary for part in parts} - {""}
-    if len(summaries) != 1:
-        raise TypeError(f"/{name}: a group needs one summary, these are {sorted(summaries)}")
-    aliases = tuple(alias for part in parts for alias in part.aliases)
-    joined: CommandGroup[C] = CommandGroup(name, summaries.pop(), aliases=aliases)
-    for part in parts:
-        for command in part.commands:
-            joined.add(command)
-    return joined
+    merged: list[CommandGroup[C]] = []
+    for name, parts in same_name.items():
+        summaries = {part.summary for part in parts} - {""}
+        if len(summaries) != 1:
+            raise TypeError(f"/{name}: a group needs one summary, these are {sorted(summaries)}")
+        aliases = tuple(alias for part in parts for alias in part.aliases)
+        merged.append(CommandGroup(name, summaries.pop(), aliases=aliases))
+        for command in chain.from_iterable(part.commands for part in parts):
+            merged[-1].add(command)
+    return tuple(merged)
 
 
 def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | CommandGroup[C]]:

@@ -54,10 +54,11 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     with alone(home):
         finish_restore(home)
         with restoring.staged(places, chosen.file, clock.now()) as found:
-            for line in (*_described(found, home), *_purged(found, home)):
+            for line in _described(found, home):
                 standard_error().error(line)
             if not chosen.yes and not await agreed("Restore it?", standard_error()):
-                standard_error().notice(_declined())
+                way = "." if can_ask() else ": confirm at a terminal, or add --yes."
+                standard_error().notice(f"Nothing was changed{way}")
                 return FAILED
             kept = keep_present(places, clock.now())
             restoring.put_in_place(places, found.folder)
@@ -85,10 +86,6 @@ def _held_in(folder: Path) -> tuple[str, ...]:
         raise CommandError(f"Chorus cannot see whether another one runs: {reason}. Nothing was changed.") from error
 
 
-def _declined() -> str:
-    return "Nothing was changed." if can_ask() else "Nothing was changed: confirm at a terminal, or add --yes."
-
-
 def _contents(found: Staged) -> str:
     if found.is_log_alone:
         return f"a log with {counted(found.manifest.messages, 'message')}"
@@ -113,12 +110,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     if found.missing:
         are = "is" if len(found.missing) == 1 else "are"
         yield f"{counted(len(found.missing), 'attachment')} {are} neither in it nor here."
-
-
-def _purged(found: Staged, home: Paths) -> Iterator[str]:
-    """Yield a sentence about messages in a backup that were purged since."""
-    number = purged_since(home.database, home_in(found.folder).database)
-    if number:
+    if number := purged_since(home.database, home_in(found.folder).database):
         was = "was" if number == 1 else "were"
         yield f"{counted(number, 'message')} in it {was} purged since, and would come back."
 

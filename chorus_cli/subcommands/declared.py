@@ -17,7 +17,7 @@ from chorus_cli.terminal.one_command import Manner, carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.framework.arguments import Argument
     from chorus_cli.framework.registry import CommandGroup
@@ -37,7 +37,8 @@ def parsed(
     if entry is not None and not commands:
         top.error(f"{name!r} is a command of the chat: run chorus, then /{name}.")
     if entry is None:
-        near = get_close_matches(name, (*_names(), *others), 1)
+        names = (name for name, entry in registry().words.items() if _offered(entry))
+        near = get_close_matches(name, (*names, *others), 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         top.error(f"argument COMMAND: there is no command {name!r}{meant}")
     if isinstance(entry, Command):
@@ -99,10 +100,6 @@ def _offered(entry: Command[Services] | CommandGroup[Services]) -> tuple[Command
     """Return the commands that make sense from a shell."""
     commands = (entry,) if isinstance(entry, Command) else entry.commands
     return tuple(command for command in commands if not command.only_in_chat)
-
-
-def _names() -> Iterator[str]:
-    return (name for name, entry in registry().words.items() if _offered(entry))
 
 
 def _parsed(

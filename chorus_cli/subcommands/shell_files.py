@@ -63,7 +63,8 @@ async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, st
 
 async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
     """Print the completion script of a shell."""
-    standard_output().write(_kept_script(chosen.shell) or _made_script(chosen.shell))
+    kept = files("chorus_cli") / FOLDER / chosen.shell
+    standard_output().write(kept.read_text(encoding="utf-8") if kept.is_file() else _made_script(chosen.shell))
     return DONE
 
 
@@ -104,11 +105,6 @@ def manual_page() -> str:
         "manual_section": "1",
     }
     return str(manpage.Manpage(arguments, _data=told, format="single-commands-section"))
-
-
-def _kept_script(shell: str) -> str:
-    kept = files("chorus_cli") / FOLDER / shell
-    return kept.read_text(encoding="utf-8") if kept.is_file() else ""
 
 
 def _made_script(shell: str) -> str:

@@ -282,13 +282,9 @@ def in_digits(words: str) -> str:
     words = _HALF_PAST.sub(lambda found: f"at {_VALUES.get(found[1], found[1])}:30", words)
     words = _QUOTIENT.sub(lambda found: f"{int(found[1] or 0) + int(found[2]) / int(found[3]):g} ", words)
     words = _FRACTION.sub(lambda found: f"{found[1] or 0}{_DECIMALS[found[2]]}", words)
-    words = _NUMBER_WORD.sub(_value, words)
+    words = _NUMBER_WORD.sub(lambda found: str(sum(_VALUES[word] for word in found.groups() if word)), words)
     words = _AND_A_HALF.sub(r"\1.5", words)
     return _UNIT_AND_A_HALF.sub(_unit_and_a_half, words)
-
-
-def _value(found: re.Match[str]) -> str:
-    return str(sum(_VALUES[word] for word in found.groups() if word))
 
 
 def _unit_and_a_half(found: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
 from typing import Annotated
 
@@ -23,16 +24,8 @@ from chorus_cli.services import Services
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
 
 
-def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, services.personas.slugs())
-
-
-def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, [slug for slug in services.personas.slugs() if slug != DEFAULT_PERSONA])
-
-
-def _archived(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, services.personas.archived())
+def _in_use(services: Services, _text: str, but: str = "") -> Sequence[Candidate]:
+    return _candidates(services, [slug for slug in services.personas.slugs() if slug != but])
 
 
 def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]:
@@ -42,8 +35,12 @@ def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]
 
 NAME = replace(TEXT, name="name", help="the new persona's name, at most 40 characters")
 PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or the beginning of one", complete=_in_use)
-TO_ARCHIVE = replace(PERSONA, complete=_archivable)
-ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
+TO_ARCHIVE = replace(PERSONA, complete=partial(_in_use, but=DEFAULT_PERSONA))
+ARCHIVED = replace(
+    PERSONA,
+    help="an archived persona",
+    complete=lambda services, _text: _candidates(services, services.personas.archived()),
+)
 
 
 @GROUP.command("", "list", aliases=("personas",))

@@ -57,10 +57,6 @@ MODEL = replace(
 ONCE = flag("for this run only; no file is changed")
 
 
-def _keys(_services: object, _text: str) -> Sequence[Candidate]:
-    return [Candidate(setting.key, setting.help) for setting in SETTINGS]
-
-
 def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
     """Complete a value for the setting before it: its choices or models, its default and its present value."""
     # A line that is still being typed may not name a setting yet.
@@ -76,7 +72,12 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     return ()
 
 
-KEY = Parameter("key", lambda text, _: setting_of(text.strip().casefold()), "a setting, such as temperature", _keys)
+KEY = Parameter(
+    "key",
+    lambda text, _: setting_of(text.strip().casefold()),
+    "a setting, such as temperature",
+    lambda _services, _text: [Candidate(setting.key, setting.help) for setting in SETTINGS],
+)
 VALUE = replace(
     TEXT,
     name="value",
