@@ -55,11 +55,6 @@ def exists(personas: Path, slug: str) -> bool:
         return False
 
 
-def names_taken(personas: Path) -> frozenset[str]:
-    """Return the names of all folders and files beside the personas: a new folder cannot have them."""
-    return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
-
-
 def create(
     personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES, record: Callable[[], bool] = bool
 ) -> bool:

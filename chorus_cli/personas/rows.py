@@ -68,7 +68,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
     with settings_file.held(path) as file:
         if file.text != expected:
             return False
-        change = Window(_window_in(expected), _window_in(text))
+        change = Window(values_in(expected).get(KEY), values_in(text).get(KEY))
         _write(connection, file, text, change, NewOperation(persona, change, now))
     return True
 
@@ -119,11 +119,12 @@ def _know(connection: Connection, persona: str, window: JsonValue) -> None:
         meta_rows.store(connection, meta_rows.WINDOW + persona, json.dumps(window))
 
 
-def _window_in(text: str) -> JsonValue:
+def values_in(text: str) -> Mapping[str, JsonValue]:
+    """Return the settings in a text, none if it cannot be read."""
     try:
-        return jsonc.parse_object(text).values.get(KEY)
+        return jsonc.parse_object(text).values
     except JsoncError:
-        return None
+        return {}
 
 
 class PersonaActivity(NamedTuple):
@@ -194,7 +195,7 @@ def create(
         thread_rows.leave_behind(connection, new.slug, boundary.created_at)
         if fill is not None:
             fill(connection)
-        _know(connection, new.slug, _window_in(new.settings))
+        _know(connection, new.slug, values_in(new.settings).get(KEY))
         return has_namesake
 
     with persona_files.sole_maker(personas):

@@ -155,7 +155,8 @@ class _Reader:
             if mark != '"':
                 raise self.error("a key in double quotes or '}'")
             start, key, key_end = self.offset, self.string(), self.offset
-            colon, node, comma = self.take(":", "':'"), self.node(depth), self.comma()
+            colon, node = self.take(":", "':'"), self.node(depth)
+            comma = self.take(",", "','") if self.peek() == "," else None
             found.append(Member(key, start, key_end, colon, node, comma))
             if comma is None:
                 break
@@ -167,13 +168,11 @@ class _Reader:
         self.offset += 1
         while self.peek() != "]":
             found.append(self.node(depth).value)
-            if self.comma() is None:
+            if self.peek() != ",":
                 break
+            self.take(",", "','")
         self.take("]", "',' or ']'")
         return found
-
-    def comma(self) -> int | None:
-        return self.take(",", "','") if self.peek() == "," else None
 
     def take(self, mark: str, expected: str) -> int:
         if self.peek() != mark:

@@ -15,7 +15,7 @@ from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.rows import NewPersona, PersonaActivity, hours_in
+from chorus_cli.personas.rows import NewPersona, PersonaActivity, hours_in, values_in
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, slug_of
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
@@ -244,7 +244,7 @@ class PersonaAdmin:
             SettingsError: it holds a value that its setting does not take, or the file cannot be written.
             PersonaError: the persona cannot have its new name or one of its new aliases.
         """
-        before, after = _values(opened.text), _checked_values(opened.path.name, draft)
+        before, after = values_in(opened.text), _checked_values(opened.path.name, draft)
         made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
         changes = [change for change in made if change.changed]
         for change in changes:
@@ -309,10 +309,3 @@ def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
     if refused:
         raise SettingsError("\n".join(f"{misfit}." for misfit in refused))
     return document.values
-
-
-def _values(text: str) -> Mapping[str, JsonValue]:
-    try:
-        return jsonc.parse_object(text).values
-    except JsoncError:
-        return {}

@@ -98,7 +98,8 @@ class Personas:
     def names_taken(self) -> frozenset[str]:
         """Return the names that a new folder cannot have: those of folders, and all names and aliases of personas."""
         called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
-        return persona_files.names_taken(self.folder).union(*called)
+        beside = [entry.name for entry in self.folder.iterdir()] if self.folder.is_dir() else []
+        return frozenset(beside).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
         """Return ``name``, normalised, if it is valid and no persona but ``slug`` has it."""

@@ -122,19 +122,20 @@ class Setting(NamedTuple):
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
         match self.kind:
             case Kind.TEXT:
-                is_chosen = isinstance(value, str) and (not self.choices or value in self.choices)
-                return is_chosen and _length(value) <= self.longest
+                fits = isinstance(value, str) and (not self.choices or value in self.choices)
+                return fits and _length(value) <= self.longest
             case Kind.TEXTS:
-                are_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
-                return are_texts and _length(value) <= self.longest
+                fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                return fits and _length(value) <= self.longest
             case Kind.FLAG:
                 return isinstance(value, bool)
             case Kind.WHOLE_NUMBER | Kind.NUMBER:
-                is_number = isinstance(value, int) or (self.kind is Kind.NUMBER and isinstance(value, float))
-                if not is_number or isinstance(value, bool) or not isinstance(value, int | float):
+                kinds = int if self.kind is Kind.WHOLE_NUMBER else (int, float)
+                if not isinstance(value, kinds) or isinstance(value, bool):
                     return False
-                low, high = self.minimum, self.maximum
-                return (low is None or value >= low) and (high is None or value <= high)
+                return (self.minimum is None or value >= self.minimum) and (
+                    self.maximum is None or value <= self.maximum
+                )
 
 
 def _without_keys(value: JsonValue) -> str:
