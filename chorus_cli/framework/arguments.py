@@ -13,17 +13,14 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time import timespan
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from chorus_cli.core.time.timespan import Span
+from chorus_cli.core.time.timespan import Span
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -6,21 +6,16 @@ argument is tried between the two, because ``/context 24h`` names no command at 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.text.phrases import quoted
-from chorus_cli.framework.arguments import Candidate
-from chorus_cli.framework.registry import C, Command, CommandGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.framework.arguments import Argument
-    from chorus_cli.framework.registry import Bound, CommandRegistry
+from chorus_cli.framework.arguments import Argument, Candidate
+from chorus_cli.framework.registry import Bound, C, Command, CommandGroup, CommandRegistry
 
 Entry = TypeVar("Entry")
 

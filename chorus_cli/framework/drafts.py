@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, EditorError, HeaderLikeError, JsoncError
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
 from chorus_cli.framework.replies import Question, Reply, Text
+from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import drafts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.machine.editor import UserEditor
-    from chorus_cli.machine.ports import Clock
 
 _AT_ONCE_SECONDS = 2.0
 _RETURNED_AT_ONCE = (

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.registry import C, Command, CommandGroup, CommandRegistry
 from chorus_cli.storage.files import read_within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 ARGUMENTS = "$ARGUMENTS"
 """The place in a template for the text typed after its name."""

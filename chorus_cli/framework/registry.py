@@ -7,10 +7,11 @@ effect. A wrong declaration raises ``TypeError`` on import. ``C`` is the type of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import enumerated, quoted
@@ -22,10 +23,6 @@ from chorus_cli.framework.arguments import (
     without_options,
 )
 from chorus_cli.framework.replies import Answer, Report, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
 C = TypeVar("C")
 P = ParamSpec("P")

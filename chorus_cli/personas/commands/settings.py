@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from chorus_cli.core.errors import ChorusError, CommandError, ModelNameError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
@@ -20,9 +21,6 @@ from chorus_cli.personas.service.persona_admin import Change, OpenSettings, Sett
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, as_typed, read_value, setting_of
 from chorus_cli.storage import typed_paths
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
 TOP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
