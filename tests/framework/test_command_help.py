@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import CommandError
@@ -12,9 +10,7 @@ from chorus_cli.framework.registry import Command
 from chorus_cli.framework.replies import Exit, Report, Table, Text, plain
 from tests.documents import commands_table
 from tests.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.own_commands import template_of
 from chorus_cli.threads.service.running_turn import RunningTurn
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.fixture

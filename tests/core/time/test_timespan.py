@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,9 +17,6 @@ from chorus_cli.core.time.moments import in_digits, with_iso_dates
 from chorus_cli.core.time.timespan import Span, format_span, parse, window_hours
 from tests.amount import examples
 from tests.core.time.reading_time import BERLIN, DAY, HOUR, NOW, moment_of, printed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 T = TypeVar("T")
 

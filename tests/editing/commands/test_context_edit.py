@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +15,7 @@ from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.editing.commands.edited_texts import LINE, changing, replacing, without
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 
 async def test_the_history_and_the_context_are_laid_out_with_a_line_between(turns: World) -> None:

@@ -7,9 +7,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,9 +17,6 @@ import pytest
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.storage.files import home_mark, rescue
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NOW = datetime(2026, 2, 12, 14, 30, 5, tzinfo=UTC)
 NAME = "rescue-20260212T143005Z.jsonl"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta, timezone
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +22,7 @@ from tests.editing.rules.edit_sheets import (
     ZONES,
     ContextEdit,
     Kept,
+    Member,
     Reworded,
     kept,
     matched,
@@ -29,11 +30,6 @@ from tests.editing.rules.edit_sheets import (
     sheet_of,
 )
 from tests.editing.rules.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.editing.rules.edit_sheets import Member
 
 EDITORS: dict[str, Callable[[str], str]] = {
     **LOSSLESS_EDITORS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
@@ -23,9 +23,6 @@ from chorus_cli.editing.rules.format import (
 from chorus_cli.log.rules.messages import Role
 from tests.amount import examples
 from tests.editing.rules.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAME = "Frodo"
 NOON = "2025-01-18 12:00:00"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.framework.replies import Question, plain
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 UNCHANGED = "Your latest action left the context window as it was, so there is nothing to undo in it."
 WARMER = "/settings set temperature 0.7"

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, PersonaError, UnknownPersonaError
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.storage.store import Store
-from tests.world import built
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.fakes import FakeClock, ScriptedModel
-    from tests.world import World
+from tests.fakes import FakeClock, ScriptedModel
+from tests.world import World, built
 
 
 @pytest.fixture

@@ -9,20 +9,16 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.json.jsonc import parse_object, same
+from chorus_cli.core.json.jsonc import JsonValue, parse_object, same
 from chorus_cli.settings.files import change_key, held, read_defaults, read_layer, read_text
 from chorus_cli.settings.rules.table import Layer, resolve
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import sweep_stale
 from tests.settings.files.frodos_settings import DATA
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
 
 
 def test_a_file_is_read_with_the_lines_of_its_keys(file: Path) -> None:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import SettingsError
-from chorus_cli.core.json.jsonc import parse_object
+from chorus_cli.core.json.jsonc import JsonValue, parse_object
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 from chorus_cli.settings.rules.table import (
     DEFAULT_CONTEXT_HOURS,
     SETTINGS,
     Layer,
+    Setting,
     Settings,
     misfits,
     resolve,
     setting_of,
 )
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.settings.rules.table import Setting
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}
 
