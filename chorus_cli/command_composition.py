@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.attachments.files.document_files import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
+from chorus_cli.composition import Turns
 from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
@@ -38,13 +40,6 @@ from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import Threads
 from chorus_cli.turns.service.folding import Summarizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from chorus_cli.composition import Turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.attachments.service.attachments import Attachments
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
+from chorus_cli.context.service.current import Current
 from chorus_cli.jobs.service import Jobs
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.machine.notifier import Notifier
+from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
+from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers import servers
-from chorus_cli.models.providers.chat_messages import accepted_kinds, not_stored, takes_tools
+from chorus_cli.models.providers.chat_messages import Load, accepted_kinds, not_stored, takes_tools
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.providers.servers import ModelLimits
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.router import ElizaClient, ModelRouter
+from chorus_cli.models.rules.budget import Limit
+from chorus_cli.models.rules.costs import Prices
+from chorus_cli.models.rules.events import ModelClient
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service import Search
+from chorus_cli.run_storage import RunStorage
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
 from chorus_cli.turns.service.conversation import Conversation, ToolLoop
 from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.log.rules.attachments import Kind
-    from chorus_cli.machine.notifier import Notifier
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
-    from chorus_cli.machine.shell import UserShell
-    from chorus_cli.models.providers.chat_messages import Load
-    from chorus_cli.models.rules.budget import Limit
-    from chorus_cli.models.rules.costs import Prices
-    from chorus_cli.models.rules.events import ModelClient
-    from chorus_cli.run_storage import RunStorage
 
 
 @dataclass(frozen=True, slots=True)

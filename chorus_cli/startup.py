@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
+from chorus_cli.machine.paths import Paths
+from chorus_cli.services import Services
 from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock
 from chorus_cli.storage.files import sweep_stale
+from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import restoring
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.services import Services
-    from chorus_cli.storage.store import Store
 
 # Python's own; a start has a higher one.
 _USUAL_THRESHOLDS = (700, 10, 10)

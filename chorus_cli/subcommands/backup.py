@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import paths
+from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.run_storage import running
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import restoring
+from chorus_cli.stores.backup.restoring import Staged
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge.backups import purged_since
 from chorus_cli.stores.service.backups import Backups, contents_in_words, keep_present
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.backup.restoring import Staged
 
 _MOST_NAMED = 3
 

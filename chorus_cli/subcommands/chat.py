@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.subcommands.conventions import options
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.prompt.keyboard import typed_early, typing_ahead
 from chorus_cli.terminal.screen.output import refuse_closed_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
 
 
 async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli import __version__
 from chorus_cli.core.text.phrases import enumerated
@@ -22,9 +23,6 @@ from chorus_cli.subcommands.argument_parser import (
     path,
     thread_number,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from chorus_cli.app import Options
 from chorus_cli.core.errors import CommandError
 from chorus_cli.terminal.screen.output import standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping, Sequence
 
 
 def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import argparse
 import inspect
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from chorus_cli.app import opened
 from chorus_cli.catalogue import registry
-from chorus_cli.framework.registry import Command
+from chorus_cli.framework.arguments import Argument
+from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Question
+from chorus_cli.services import Services
 from chorus_cli.subcommands.argument_parser import VALUED, Parser, add_common, add_json, add_thread, first_word, path
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal.one_command import Manner, carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from chorus_cli.framework.arguments import Argument
-    from chorus_cli.framework.registry import CommandGroup
-    from chorus_cli.services import Services
 
 _PATHS = frozenset({"FILE", "DIR"})
 _WORD, _OPTION = "word ", "option "

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import platform
 import sqlite3
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import metadata
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import paths
+from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.models.providers import providers, servers
 from chorus_cli.models.providers.model_map import package_folder
 from chorus_cli.models.providers.servers import is_ollama, request_problem
@@ -29,12 +30,6 @@ from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.subcommands.repairs import MENDS
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-
-    from chorus_cli.machine.paths import Paths
 
 _SIGNS = {State.FINE: "ok  ", State.NOTE: "note", State.WRONG: "BAD "}
 _LIBRARIES = ("litellm", "httpx", "prompt_toolkit", "rich")

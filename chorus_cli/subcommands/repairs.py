@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import exposed, made_private
+from chorus_cli.machine.paths import Paths, exposed, made_private
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
@@ -23,24 +23,19 @@ from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.backup.salvaging import Counts, Lost
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage.copying import OpenDatabase
 from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.purging import Purging
+from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.backup.salvaging import Counts, Lost
-    from chorus_cli.stores.salvage.copying import OpenDatabase
-    from chorus_cli.stores.service.stored_files import LostFile
 
 _EMPTY = (
     "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "

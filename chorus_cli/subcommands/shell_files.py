@@ -5,10 +5,12 @@ Scripts and page are computed when a wheel is built, by libraries that an instal
 
 from __future__ import annotations
 
+import argparse
 from argparse import PARSER
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import CommandError
@@ -17,10 +19,6 @@ from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.subcommands.command_line import SHELLS, parser
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
 
 FOLDER = "completion_scripts"
 """The folder of the package that has the scripts, each in a file named after its shell."""
