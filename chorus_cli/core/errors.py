@@ -5,10 +5,7 @@ Each class is caught by its type somewhere, or names the subject that failed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 
 class ChorusError(Exception):

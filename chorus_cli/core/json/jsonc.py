@@ -10,14 +10,12 @@ import json
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.text.code_points import has_surrogates
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _LONGEST_LINE = 60
 _UNITS = ("kB", "MB", "GB", "TB")

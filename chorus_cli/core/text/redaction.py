@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _GITLEAKS = "rules of gitleaks: "
 _TRUFFLEHOG = "detectors of trufflehog: "
