@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments
 from chorus_cli.context.rules.preamble import spoken
@@ -21,7 +22,7 @@ from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers import servers
-from chorus_cli.models.providers.chat_messages import Load, accepted_kinds, not_stored, takes_tools
+from chorus_cli.models.providers.chat_messages import accepted_kinds, not_stored, takes_tools
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.providers.servers import ModelLimits
 from chorus_cli.models.providers.token_counter import VocabularyCounter
@@ -59,6 +60,10 @@ class Opened:
     report_bug: Callable[[Exception], str]
     shell: UserShell
     attachments: AttachmentStore
+
+
+if TYPE_CHECKING:
+    from chorus_cli.models.providers.chat_messages import Load
 
 
 async def _nothing(_model: str = "") -> None:
