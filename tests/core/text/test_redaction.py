@@ -170,11 +170,11 @@ def test_words_that_only_begin_like_a_key_stay(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "-eyJ", "sk-1 ", "a://", "x@x", "-----BEGIN RSA PRIVATE KEY-----\n"])
-def test_half_a_million_characters_of_a_hostile_piece_take_no_time(piece: str) -> None:
-    text = piece * (500_000 // len(piece))
+def test_a_hundred_thousand_characters_of_a_hostile_piece_take_no_time(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
     began = time.perf_counter()
     redact(text, ("a-secret-of-the-environment", "Zaaaa0"))
-    assert time.perf_counter() - began < 3, "the time must grow with the length, not with its square"
+    assert time.perf_counter() - began < 1, "the time must grow with the length, not with its square"
 
 
 @examples(150)
