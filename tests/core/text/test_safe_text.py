@@ -38,6 +38,10 @@ from tests.core.text.hostile_text import (
     tags,
 )
 
+# The planes 4 to 13 are empty but for the noncharacters at their ends: of the rest a sample will do.
+EMPTY, FILLED = range(0x40000, 0xE0000), (*range(0x40000), *range(0xE0000, sys.maxunicode + 1))
+CODE_POINTS = (*FILLED, *(point for point in EMPTY if point % 251 == 0 or point & 0xFFFE == 0xFFFE))
+
 
 @pytest.mark.parametrize(
     ("raw", "shown"),
@@ -135,7 +139,7 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
 
 
 def test_no_single_code_point_leaves_anything_that_a_terminal_obeys_or_that_cannot_be_encoded() -> None:
-    shown = safe_text(" ".join(map(chr, range(sys.maxunicode + 1))))
+    shown = safe_text(" ".join(map(chr, CODE_POINTS)))
     shown.encode()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]", shown)
 
@@ -143,7 +147,7 @@ def test_no_single_code_point_leaves_anything_that_a_terminal_obeys_or_that_cann
 def test_every_format_character_that_is_kept_can_be_seen() -> None:
     kept = {
         character
-        for character in map(chr, range(sys.maxunicode + 1))
+        for character in map(chr, CODE_POINTS)
         if unicodedata.category(character) == "Cf" and safe_text(character) == character
     }
     assert {unicodedata.name(character).split()[0] for character in kept} <= {
@@ -155,7 +159,7 @@ def test_every_format_character_that_is_kept_can_be_seen() -> None:
 
 
 def test_plain_characters_are_neither_marks_nor_controls() -> None:
-    plain = re.findall(f"[{PLAIN}]", "".join(map(chr, range(sys.maxunicode + 1))))
+    plain = re.findall(f"[{PLAIN}]", "".join(map(chr, CODE_POINTS)))
     categories = {unicodedata.category(character) for character in plain if character not in "\n\t"}
     assert not categories & {"Mn", "Mc", "Me", "Cc", "Cf", "Cs", "Zl", "Zp"}
 
