@@ -66,14 +66,17 @@ def _described(setting: Setting) -> JsonValue:
     return described
 
 
+def _offered(setting: Setting) -> str:
+    value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
+    example = f'"{setting.key}": {_value(value)},'
+    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
+
+
+_OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN)
+
+
 def template(name: str) -> str:
     """Return the text of a new persona's settings: its name, a prompt to write over, and the rest as comments."""
-    optional = []
-    for setting in SETTINGS:
-        if setting.key not in _WRITTEN:
-            value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
-            example = f'"{setting.key}": {_value(value)},'
-            optional.append(f"  // {example:<38} // {setting.help} Default: {setting.default_text}.")
     lines = [
         f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
         "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
@@ -87,7 +90,7 @@ def template(name: str) -> str:
         "",
         "  // Optional settings: take away the two slashes to set one.",
         "",
-        *optional,
+        *_OPTIONAL,
         "}",
     ]
     return "\n".join(lines) + "\n"
