@@ -21,7 +21,7 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
-from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept, only_read
+from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.files import UNSENT_DRAFTS
 from chorus_cli.storage.permissions import is_refusal, refused
@@ -255,11 +255,10 @@ def _startup() -> ModuleType:
 
 
 def _kept(places: Paths) -> AbstractContextManager[RunStorage]:
-    if places.obstacle:
-        return only_read(places)
-    places.make()
-    if is_restoring(places):
-        _startup().finish_restore(places)
+    if not places.obstacle:
+        places.make()
+        if is_restoring(places):
+            _startup().finish_restore(places)
     return kept(places)
 
 

@@ -8,7 +8,7 @@ SIGKILL.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,19 +107,12 @@ def running(paths: Paths) -> Iterator[str]:
 
 @contextmanager
 def kept(paths: Paths) -> Iterator[RunStorage]:
-    """Yield places in the user's folders, which exist, for as long as this run lives."""
-    persona_files.install(shipped_personas(), paths.personas)
-    with running(paths) as run:
-        yield on_disk(paths, run)
-
-
-@contextmanager
-def only_read(paths: Paths) -> Iterator[RunStorage]:
-    """Yield places in the user's folders that nothing can be written to, so that no other process is kept out."""
-    if is_restoring(paths):
+    """Yield places in the user's folders for as long as this run lives; if none can be written to, none is locked."""
+    if paths.obstacle and is_restoring(paths):
         raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
     persona_files.install(shipped_personas(), paths.personas)
-    yield on_disk(paths, _run_name())
+    with nullcontext(_run_name()) if paths.obstacle else running(paths) as run:
+        yield on_disk(paths, run)
 
 
 @contextmanager
