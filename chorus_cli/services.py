@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.journal import Journal
     from chorus_cli.context.service.report import ContextWindow
     from chorus_cli.editing.service.context import ContextEditing
-    from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
+    from chorus_cli.framework.own_commands import OwnCommands
     from chorus_cli.framework.registry import CommandRegistry
     from chorus_cli.imports.service import Exports, Imports
     from chorus_cli.jobs.service import Jobs
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
 class Services:
     """All services, and the commands, those of the user among them; ``is_chat`` unless a shell asks for one command.
 
-    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
-    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
-    ``AttachmentError``.
+    ``copy`` returns the ways by which a text went to the clipboard. It blocks, as do ``picture`` (of the clipboard) and
+    ``warm``, which imports all that asking a model needs.
     """
 
     own_commands: OwnCommands[Services]

@@ -1,7 +1,4 @@
-"""The size at which each thing is refused or cut, and the sentence about that: the only declaration of these numbers.
-
-The code that keeps a limit takes its number from here, and the table of ``docs/limits.md`` is computed from `LIMITS`.
-"""
+"""The size at which each thing is refused or cut, and the consequence: the only declaration, also for the documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses a command line into a command and its arguments, and completes one; finds the user's own commands.
+"""Parses a command line into a command and its arguments, and completes one.
 
 Names are matched exactly, then by unique prefix; a near miss gets a suggestion. Within a group, the default command's
 argument is tried between the two, because ``/context 24h`` names no command at all.
@@ -6,27 +6,16 @@ argument is tried between the two, because ``/context 24h`` names no command at 
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
-from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.text.phrases import quoted
-from chorus_cli.core.text.templates import Template, is_template_name, template_of
-from chorus_cli.framework.arguments import Candidate
-from chorus_cli.framework.registry import C, Command, CommandGroup, CommandRegistry
-from chorus_cli.storage.files import read_within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.framework.arguments import Argument
-    from chorus_cli.framework.registry import Bound
+from chorus_cli.framework.arguments import Argument, Candidate
+from chorus_cli.framework.registry import Bound, C, Command, CommandGroup, CommandRegistry
 
 Entry = TypeVar("Entry")
 
@@ -110,11 +99,7 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
 
 
 def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
-    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none.
-
-    Raises:
-        CommandError: the word is a prefix of several names.
-    """
+    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none."""
     typed = word.casefold()
     if typed in words:
         return words[typed]
@@ -165,11 +150,7 @@ def _word_at(line: str, start: int) -> tuple[str, int | None]:
 
 def _names(words: Mapping[str, Command[C] | CommandGroup[C]], typed: str, lead: str = "") -> tuple[Candidate, ...]:
     found = _beginning_with(words, typed.casefold())
-    return tuple(Candidate(lead + name, _summary(words[name])) for name in found)
-
-
-def _summary(entry: Command[C] | CommandGroup[C]) -> str:
-    return entry.documentation.summary if isinstance(entry, Command) else entry.summary
+    return tuple(Candidate(lead + name, words[name].summary) for name in found)
 
 
 def _group_completions(group: CommandGroup[C], context: C, line: str, start: int) -> Completions:
@@ -207,119 +188,3 @@ def _values(argument: Argument, context: C, before: Sequence[str], line: str, st
     offered = argument.parameter.candidates(context, before, typed)
     fitting = (each for each in offered if each.text.casefold().startswith(typed.casefold()))
     return Completions(start, tuple(fitting))
-
-
-_ENDING = ".md"
-
-
-class TemplateFile(NamedTuple):
-    """A file as it is now: its path, time of change in nanoseconds, and size."""
-
-    path: Path
-    changed_ns: int
-    size_bytes: int
-
-    @property
-    def name(self) -> str:
-        """The name of the file without its ending, in small letters."""
-        return self.path.stem.casefold()
-
-
-def found(folders: Iterable[Path]) -> tuple[TemplateFile, ...]:
-    """Return the templates of some folders, by name in each; a folder that cannot be read has none."""
-    files: list[TemplateFile] = []
-    for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:
-            named = [each for each in entries if each.name.endswith(_ENDING) and not each.name.startswith(".")]
-            states = ((Path(each.path), each.stat()) for each in named if each.is_file())
-            files += sorted(TemplateFile(path, state.st_mtime_ns, state.st_size) for path, state in states)
-    return tuple(files)
-
-
-def read(file: TemplateFile) -> str:
-    """Return the text of a template.
-
-    Raises:
-        ValueError: it cannot be read, is too large, or is not UTF-8; the text completes "is not used: …".
-    """
-    if file.size_bytes > limits.TEMPLATE.most:
-        raise ValueError(f"it has over {limits.TEMPLATE.size}")
-    try:
-        return read_within(file.path, limits.TEMPLATE).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("it is not UTF-8") from None
-    except OSError as error:
-        raise ValueError(f"it cannot be read ({error.strerror})") from error
-
-
-class OwnCommands(Generic[C]):
-    """The registry with the user's commands, read again when a file has changed.
-
-    ``folders_of`` returns the folders of a persona by its slug, that with precedence first; ``command_of`` makes a
-    command of a template.
-    """
-
-    def __init__(
-        self,
-        built_in: Sequence[CommandGroup[C]],
-        folders_of: Callable[[str], Sequence[Path]],
-        command_of: Callable[[Template], Command[C]],
-    ) -> None:
-        self._built_in = built_in
-        self._plain = CommandRegistry(built_in)
-        self._folders_of = folders_of
-        self._command_of = command_of
-        self._files: tuple[TemplateFile, ...] = ()
-        self._registry = self._plain
-        self._own: frozenset[str] = frozenset()
-        self._flaws: tuple[str, ...] = ()
-        self._told: set[str] = set()
-
-    def registry(self, slug: str) -> CommandRegistry[C]:
-        """Return all commands in a chat with a persona."""
-        files = found(self._folders_of(slug))
-        if files != self._files:
-            self._files = files
-            self._read(files)
-        return self._registry
-
-    def is_own(self, command: Command[C]) -> bool:
-        """Return whether a command is one of the user's, which asks a model."""
-        return command.path in self._own
-
-    def new_flaws(self, slug: str) -> list[str]:
-        """Return the sentences about files that are not used, each once in a run."""
-        self.registry(slug)
-        new = [flaw for flaw in self._flaws if flaw not in self._told]
-        self._told.update(new)
-        return new
-
-    def _read(self, files: Sequence[TemplateFile]) -> None:
-        templates: dict[str, Template] = {}
-        flaws: list[str] = []
-        for file in files:
-            try:
-                templates.setdefault(file.name, self._template(file))
-            except ValueError as flaw:
-                flaws.append(f"{file.path} is not used as a command: {flaw}.")
-        own: CommandGroup[C] = CommandGroup("")
-        for template in templates.values():
-            own.add(self._command_of(template))
-        self._registry = CommandRegistry(self._built_in, own) if templates else self._plain
-        self._own = frozenset(command.path for command in own.commands)
-        self._flaws = tuple(flaws)
-
-    def _template(self, file: TemplateFile) -> Template:
-        """Read a template.
-
-        Raises:
-            ValueError: it cannot be a command; the text says why.
-        """
-        if not is_template_name(file.name):
-            raise ValueError("its name may have letters from a to z, digits, hyphens and underscores")
-        if file.name in self._plain.words:
-            raise ValueError(f"/{file.name} is a command of Chorus; rename the file")
-        template = template_of(file.name, read(file))
-        if not template.body:
-            raise ValueError("it is empty")
-        return template

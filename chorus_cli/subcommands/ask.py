@@ -51,8 +51,8 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         await _apply_options(app, chosen)
-        from chorus_cli.framework.command_line import resolve  # noqa: PLC0415 - a message needs no commands
-        from chorus_cli.terminal.one_command import Manner, carry_out  # noqa: PLC0415 - nor this
+        from chorus_cli.framework.command_line import resolve
+        from chorus_cli.terminal.one_command import Manner, carry_out
 
         asides, services = standard_error(), app.services()
         await app.current.settle()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import exposed, made_private
+from chorus_cli.machine.paths import Paths, exposed, made_private
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
@@ -22,24 +22,19 @@ from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.backup.salvaging import Counts, Lost
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service import checks, stored_files
+from chorus_cli.stores.salvage.examination import OpenDatabase
 from chorus_cli.stores.service.purging import Purging
+from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.backup.salvaging import Counts, Lost
-    from chorus_cli.stores.salvage.examination import OpenDatabase
-    from chorus_cli.stores.service.stored_files import LostFile
 
 _EMPTY = (
     "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "
@@ -94,19 +89,17 @@ async def _bring_texts(home: Paths) -> bool:
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
         if not remaining:
             return True
-        question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
-        texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
+        number = len(remaining)
+        question = f"No backup has the text of {counted(number, 'message')}. Take the present text for true?"
+        is_agreed = await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
             examination.accept(connection, remaining)
             connection.execute("COMMIT")
+        texts = "text of 1 message is" if number == 1 else f"texts of {number:,} messages are"
         left = "as before; chorus doctor will tell of the difference again"
-        standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
+        standard_output().paragraph(f"The present {texts} {'taken for true now' if is_agreed else left}.")
     return is_agreed
-
-
-def _present_texts(number: int) -> str:
-    return "The present text of 1 message is" if number == 1 else f"The present texts of {number:,} messages are"
 
 
 async def _salvage(home: Paths) -> bool:
@@ -178,17 +171,13 @@ async def _finish_purge(home: Paths) -> bool:
         persona_admin = PersonaAdmin(
             store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind
         )
-        purged = Home(home, lambda run: file_lock.may_be_locked(home.run / run))
+        purged = Home(home, partial(_is_alive, home))
         await Purging(store, clock, Search(store, clock), persona_admin, purged).finish(told.append)
         is_over = not await store.read(carrying_out.is_pending)
     finally:
         await store.close()
-    over = (
-        "The purge is complete."
-        if is_over
-        else "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
-    )
-    for sentence in (over, *told):
+    elsewhere = "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
+    for sentence in ("The purge is complete." if is_over else elsewhere, *told):
         standard_output().paragraph(sentence)
     return is_over
 

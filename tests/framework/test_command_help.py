@@ -1,15 +1,16 @@
-"""The help of commands: single, in the menu and in the documents' table."""
+"""The help of commands: single, in the menu and in the documents' table, and the words that lead to one."""
 
 from __future__ import annotations
 
 import pytest
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.command_line import look_up, resolve
+from chorus_cli.framework.command_line import completions, look_up, resolve
 from chorus_cli.framework.registry import Command
 from chorus_cli.framework.replies import Exit, Report, Table, Text, plain
 from tests.documents import commands_table
 from tests.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk
+from tests.world import World
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
@@ -80,3 +81,36 @@ def test_a_report_is_rendered_as_plain_text_in_columns() -> None:
     )
     assert plain(Table("", ("id",), ())) == "id"
     assert plain(Exit()) == ""
+
+
+@pytest.mark.parametrize(
+    ("guess", "meant"),
+    [
+        *(("/history", "/context history"), ("/sessions", "/context history"), ("/save", "/context save")),
+        *(("/load", "/context restore"), ("/window", "/context"), ("/reset", "/context reset"), ("/log", "/search")),
+        *(("/fork", "/thread fork"), ("/context sessions", "/context history"), ("/context load", "/context restore")),
+    ],
+)
+async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
+    world: World, guess: str, meant: str
+) -> None:
+    sentence = f"There is no command '{guess}'. Did you mean {meant}? /help lists all commands."
+    assert await world.told(guess) == await world.told(f"{guess} 24h") == sentence
+    if " " not in guess:
+        assert await world.told(f"/help {guess}") == sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("/help und", {"undo"}),
+        ("/help context s", {"context set", "context sub", "context save", "context show", "context summary"}),
+        ("/? /context un", {"/context undo"}),
+        ("/help nosuch", set()),
+    ],
+)
+async def test_help_offers_every_command_with_what_it_does(world: World, line: str, offered: set[str]) -> None:
+    here = world.services
+    found = completions(here.registry, here, line).candidates
+    assert {each.text for each in found} == offered
+    assert all(each.description for each in found)

@@ -24,11 +24,7 @@ WAY = replace(TEXT, name="W", choices=("dry", "wet"))
 
 @GROUP.command("find")
 async def find(
-    _desk: None,
-    words: Annotated[str, TEXT],
-    *,
-    most: Annotated[int, COUNT] = 7,
-    dry_run: Annotated[bool, DRY] = False,
+    _desk: None, words: Annotated[str, TEXT], *, most: Annotated[int, COUNT] = 7, dry_run: Annotated[bool, DRY] = False
 ) -> Text:
     """Find words.
 
@@ -81,10 +77,7 @@ async def test_options_are_taken_out_of_a_typed_line(line: str, answer: str) -> 
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (
-            "/find --dry-run",
-            r"/find needs <text>\. Usage: /find <text> \[--most number\] \[--dry-run\]",
-        ),
+        ("/find --dry-run", r"/find needs <text>\. Usage: /find <text> \[--most number\] \[--dry-run\]"),
         ("/find a --most", "--most needs number: a number such as 3."),
         ("/find a --most x", "--most: 'x' is not a number from 1 upwards, such as 3."),
         ("/sweep all", "/sweep takes only --dry-run, not 'all'."),

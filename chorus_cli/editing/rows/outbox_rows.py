@@ -1,7 +1,4 @@
-"""Texts that are not said yet: what a prompt holds, messages that wait, and texts that came from files.
-
-A row belongs to its run as long as the process lives.
-"""
+"""Texts that are not said yet: what a prompt holds, messages that wait, texts of files; a living run owns its rows."""
 
 from __future__ import annotations
 

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 
 class OpenContext(NamedTuple):
-    """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
-
-    ``line``, counted from 1, marks the start of the context in the text.
-    """
+    """A context that is being edited: its text, the line where the context starts, its rows and its newest change."""
 
     target: Target
     sheet: Sheet
@@ -52,11 +49,7 @@ class ContextEditing:
     run: str
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
-        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given.
-
-        Raises:
-            JournalError: a retry is in progress, so it is open which reply will be in context.
-        """
+        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given."""
         now = self.clock.now()
         await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
         request_settings = await self.context.request_settings(target)

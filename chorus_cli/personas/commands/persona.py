@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
 from typing import Annotated
 
@@ -23,16 +24,8 @@ from chorus_cli.services import Services
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
 
 
-def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, services.personas.slugs())
-
-
-def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, [slug for slug in services.personas.slugs() if slug != DEFAULT_PERSONA])
-
-
-def _archived(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, services.personas.archived())
+def _in_use(services: Services, _text: str, but: str = "") -> Sequence[Candidate]:
+    return _candidates(services, [slug for slug in services.personas.slugs() if slug != but])
 
 
 def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]:
@@ -42,8 +35,12 @@ def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]
 
 NAME = replace(TEXT, name="name", help="the new persona's name, at most 40 characters")
 PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or the beginning of one", complete=_in_use)
-TO_ARCHIVE = replace(PERSONA, complete=_archivable)
-ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
+TO_ARCHIVE = replace(PERSONA, complete=partial(_in_use, but=DEFAULT_PERSONA))
+ARCHIVED = replace(
+    PERSONA,
+    help="an archived persona",
+    complete=lambda services, _text: _candidates(services, services.personas.archived()),
+)
 
 
 @GROUP.command("", "list", aliases=("personas",))
@@ -97,7 +94,14 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     Examples:
         /persona new Ada
     """
-    return await _created(services, name)
+    slug, has_namesake = await services.persona_admin.make(name)
+    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    if has_namesake:
+        done += " The log has messages of an earlier persona of that folder; this one does not see them."
+    # The earlier one may have been deleted by another Chorus.
+    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
+    arrived = await turn_to(services, slug, is_new=True)
+    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 @GROUP.command("edit")
@@ -195,7 +199,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
         raise PersonaError(f"{unknown} Create one with: chorus persona new {shlex.quote(checked)}") from unknown
 
     async def confirmed() -> Report:
-        return await _created(services, checked)
+        return await new(services, checked)
 
     text = f"There is no persona called {checked!r}.{_meant(services, checked)} Create it?"
     return Question(text, confirmed, Text("No persona was created."))
@@ -208,17 +212,6 @@ def _meant(services: Services, name: str) -> str:
     first_word, *_ = name.casefold().split()
     near = get_close_matches(name.casefold(), words, 1) or get_close_matches(first_word, commands, 1)
     return f" Did you mean {(words | commands)[near[0]]}?" if near else ""
-
-
-async def _created(services: Services, name: str) -> Report:
-    slug, has_namesake = await services.persona_admin.make(name)
-    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
-    if has_namesake:
-        done += " The log has messages of an earlier persona of that folder; this one does not see them."
-    # The earlier one may have been deleted by another Chorus.
-    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
-    arrived = await turn_to(services, slug, is_new=True)
-    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:

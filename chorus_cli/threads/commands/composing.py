@@ -9,15 +9,15 @@ from chorus_cli.attachments.rules.mentions import escaped
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.text.templates import ARGUMENTS
 from chorus_cli.framework.arguments import TEXT, Documentation, declared_arguments
+from chorus_cli.framework.own_commands import ARGUMENTS
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 
 if TYPE_CHECKING:
-    from chorus_cli.core.text.templates import Template
+    from chorus_cli.framework.own_commands import Template
 
 GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 

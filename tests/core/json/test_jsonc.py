@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.json.jsonc import JsonValue
 
 CORPUS: dict[str, tuple[str, JsonValue]] = {
     "plain": ('{"k": 1}', {"k": 1}),

@@ -69,37 +69,31 @@ def test_a_clock_time_that_comes_twice_is_the_first_and_one_that_is_skipped_is_l
     assert moment_of(parse(text, aware_now, BERLIN), aware_now) == datetime.fromisoformat(moment)
 
 
-@pytest.mark.parametrize("system_zone", ["America/New_York", "EST5EDT,M3.2.0,M11.1.0"])
-def test_without_a_zone_days_are_those_of_the_system(system_zone: str) -> None:
+TEXTS = ("today", "monday", "monday 9am", "yesterday", "3 days ago")
+OF_THE_SYSTEM = [
+    *(
+        (zone, now, text, number)
+        for zone in ("America/New_York", "EST5EDT,M3.2.0,M11.1.0")
+        for now, hours in (
+            ("2026-03-08T16:00+00:00", (11, 155, 146, 24, 72)),
+            ("2026-11-01T17:00+00:00", (13, 157, 148, 24, 72)),
+        )
+        for text, number in zip(TEXTS, hours, strict=True)
+    ),
+    # A time that the system skips counts on the old clock.
+    ("Asia/Beirut", "2026-03-30T12:00+00:00", "sunday", 38),
+    ("Africa/Cairo", "2026-04-25T12:00+00:00", "friday", 38),
+    ("America/Santiago", "2026-09-07T12:00+00:00", "sunday", 32),
+    ("Europe/Berlin", "2026-03-29T12:00+00:00", "today 2:30", 10.5),
+    # A zone that is none is UTC.
+    *((zone, "2026-11-20T15:30+00:00", "today", 15.5) for zone in ("banana", ":/nowhere", "")),
+]
+
+
+def test_without_a_zone_days_are_those_of_the_system() -> None:
     read = (
-        "for now in ('2026-03-08T16:00+00:00', '2026-11-01T17:00+00:00'):\n"
-        "    for text in ('today', 'monday', 'monday 9am', 'yesterday', '3 days ago'):\n"
-        "        print(parse(text, datetime.fromisoformat(now)).seconds / 3600)"
+        f"import os, time\nfor zone, now, text, _ in {OF_THE_SYSTEM!r}:\n"
+        "    os.environ['TZ'] = zone\n    time.tzset()\n"
+        "    print(parse(text, datetime.fromisoformat(now)).seconds / 3600)"
     )
-    hours = [float(number) for number in printed(read, TZ=system_zone)]
-    assert hours == [11, 155, 146, 24, 72, 13, 157, 148, 24, 72]
-
-
-@pytest.mark.parametrize(
-    ("system_zone", "now", "text", "moment"),
-    [
-        ("Asia/Beirut", "2026-03-30T12:00+00:00", "sunday", "2026-03-29T01:00:00+03:00"),
-        ("Africa/Cairo", "2026-04-25T12:00+00:00", "friday", "2026-04-24T01:00:00+03:00"),
-        ("America/Santiago", "2026-09-07T12:00+00:00", "sunday", "2026-09-06T01:00:00-03:00"),
-        ("Europe/Berlin", "2026-03-29T12:00+00:00", "today 2:30", "2026-03-29T03:30:00+02:00"),
-    ],
-)
-def test_a_time_that_the_system_skips_counts_on_the_old_clock(
-    system_zone: str, now: str, text: str, moment: str
-) -> None:
-    read = (
-        f"now = datetime.fromisoformat('{now}')\n"
-        f"print((now - timedelta(seconds=parse('{text}', now).seconds)).astimezone().isoformat())"
-    )
-    assert printed(f"from datetime import timedelta\n{read}", TZ=system_zone) == [moment]
-
-
-@pytest.mark.parametrize("system_zone", ["banana", ":/nowhere", ""])
-def test_a_system_zone_that_is_none_disturbs_nothing(system_zone: str) -> None:
-    read = "print(parse('today', datetime(2026, 11, 20, 15, 30, tzinfo=UTC)).seconds / 3600)"
-    assert printed(read, TZ=system_zone) == ["15.5"]
+    assert [float(hours) for hours in printed(read)] == [row[-1] for row in OF_THE_SYSTEM]

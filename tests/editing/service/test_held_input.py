@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.editing.service.unsent import UnsentInput
-from chorus_cli.storage.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from chorus_cli.storage.store import Connection
-    from tests.fakes import FakeClock
+from chorus_cli.storage.store import Connection, Store
+from tests.fakes import FakeClock
 
 _REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'not today'); END"
 

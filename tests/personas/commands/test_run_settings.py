@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.world import MODEL
-
-if TYPE_CHECKING:
-    from tests.personas.commands.settings_desk import Desk
-    from tests.world import World
+from tests.personas.commands.settings_desk import Desk
+from tests.world import MODEL, World
 
 OTHER = "anthropic/claude-sonnet-5"
 WITHOUT_A_KEY = "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."

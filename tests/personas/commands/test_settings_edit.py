@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import CommandError, EditorError, SettingsError
+from chorus_cli.core.errors import CommandError, EditorError
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rules.acts import Window
-from chorus_cli.settings.rules.schema import template
 from tests.personas.commands.settings_desk import TEXT, Desk
 
 
@@ -104,15 +103,6 @@ async def test_a_mistake_that_is_not_mended_leaves_the_file_and_keeps_the_draft(
     assert desk.kept() == ['{ "temperature": 1']
 
 
-@pytest.mark.parametrize(("key", "value"), [("name", '"Sam"'), ("aliases", '["x", "SAM"]'), ("name", '"Human"')])
-async def test_a_name_that_cannot_be_is_told_like_a_mistake(desk: Desk, key: str, value: str) -> None:
-    (desk.world.folder / "personas" / "frodo").mkdir()
-    desk.world.configure('{ "aliases": ["Sam"] }', "frodo")
-    desk.editor.enqueue(f'{{ "{key}": {value} }}')
-    assert (await desk.ask("/settings edit")).text.endswith("Edit again?")
-    assert desk.world.settings_text() == TEXT
-
-
 async def test_an_editor_that_ended_badly_with_changes_is_asked_about(desk: Desk) -> None:
     for _ in range(2):
         desk.editor.enqueue('{ "tools": false }', complaint="vim was killed.")
@@ -139,24 +129,6 @@ async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft
     )
     assert desk.world.settings_text() == '{ "temperature": 2 }'
     assert desk.kept() == ['{ "temperature": 1 }']
-
-
-async def test_a_broken_file_is_mended_in_the_editor(desk: Desk) -> None:
-    desk.world.configure('{ "context_hours": 24,, }')
-    with pytest.raises(SettingsError, match="/settings edit opens the file to mend it"):
-        await desk.type("/settings set context_hours 24")
-    desk.editor.enqueue('{ "context_hours": 24, }')
-    reply = await desk.text("/settings edit")
-    assert desk.editor.shown == ['{ "context_hours": 24,, }']
-    assert "Context window set to 24h" in reply
-    assert desk.world.settings_text() == '{ "context_hours": 24, }'
-
-
-async def test_where_there_is_no_file_the_commented_template_is_edited(desk: Desk) -> None:
-    desk.path.unlink()
-    assert await desk.text("/settings edit") == "Nothing was changed."
-    assert desk.editor.shown == [template("chorus")]
-    assert not desk.path.exists()
 
 
 async def test_without_an_editor_nothing_is_left_behind(desk: Desk) -> None:

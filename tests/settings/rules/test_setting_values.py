@@ -14,34 +14,24 @@ from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, as_typed, r
 from tests.amount import examples
 from tests.settings.rules.setting_strategies import accepted_values
 
+READ: dict[str, dict[str, JsonValue]] = {
+    "name": {"Frodo Baggins": "Frodo Baggins", '"Frodo"': '"Frodo"'},
+    "system_prompt": {" It's 8, \\n literally ": " It's 8, \\n literally "},
+    "description": {"true": "true"},
+    "aliases": {"Strider,  Ranger , ": ["Strider", "Ranger"], "Strider": ["Strider"], "[]": []},
+    "temperature": {"0.7": 0.7, "0,7": 0.7, ",7": 0.7, ".7": 0.7, "0,125": 0.125, "1": 1, "1e-3": 0.001},
+    "max_output_tokens": {" 4096 ": 4096},
+    "context_hours": {"024": 24},
+    "clock": {"Yes": True, "TRUE": True, "on": True, "no": False, "Off": False},
+    "on_idle": {"SAVE+Clear": "save+clear", "off": "off"},
+}
+
 
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("name", "Frodo Baggins", "Frodo Baggins"),
-        ("name", '"Frodo"', '"Frodo"'),
-        ("system_prompt", " It's 8, \\n literally ", " It's 8, \\n literally "),
-        ("description", "true", "true"),
-        ("aliases", "Strider,  Ranger , ", ["Strider", "Ranger"]),
-        ("aliases", "Strider", ["Strider"]),
         ("aliases", '["a, b", "c",]', ["a, b", "c"]),
-        ("aliases", "[]", []),
-        ("temperature", "0.7", 0.7),
-        ("temperature", "0,7", 0.7),
-        ("temperature", ",7", 0.7),
-        ("temperature", ".7", 0.7),
-        ("temperature", "0,125", 0.125),
-        ("temperature", "1", 1),
-        ("temperature", "1e-3", 0.001),
-        ("max_output_tokens", " 4096 ", 4096),
-        ("context_hours", "024", 24),
-        ("clock", "Yes", True),
-        ("clock", "TRUE", True),
-        ("clock", "on", True),
-        ("clock", "no", False),
-        ("clock", "Off", False),
-        ("on_idle", "SAVE+Clear", "save+clear"),
-        ("on_idle", "off", "off"),
+        *((key, text, value) for key, typed in READ.items() for text, value in typed.items()),
     ],
 )
 def test_what_is_typed_is_read_by_the_kind_of_the_setting(key: str, text: str, value: JsonValue) -> None:
@@ -49,61 +39,44 @@ def test_what_is_typed_is_read_by_the_kind_of_the_setting(key: str, text: str, v
     assert (read, type(read)) == (value, type(value))
 
 
-HOURS = "it must be a whole number from 1 to 168."
-COMMA = "Write the number without a comma, which may separate thousands or decimals."
-PARTS = 'Separate them with commas, or write a JSON list such as ["one", "two"].'
+COMMA = " Write the number without a comma, which may separate thousands or decimals."
+PARTS = ' Separate them with commas, or write a JSON list such as ["one", "two"].'
+WITH_UNIT = " For a time with a unit, use /context {}."
+RANGES = {
+    "context_hours": "a whole number from 1 to 168",
+    "context_token_limit": "a whole number of at least 1000",
+    "budget": "a number from 0.01 to 100000",
+    "temperature": "a number from 0 to 2",
+    "clock": "true or false",
+    "on_idle": '"save", "save+clear" or "off"',
+    "aliases": "a list of texts",
+}
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "sentence"),
+    ("key", "text", "told", "hint"),
     [
-        ("context_hours", "24h", f'context_hours cannot be "24h": {HOURS} For a time with a unit, use /context 24h.'),
-        (
-            "context_hours",
-            "2 days",
-            f'context_hours cannot be "2 days": {HOURS} For a time with a unit, use /context 2 days.',
-        ),
-        (
-            "context_hours",
-            "1.5h",
-            f'context_hours cannot be "1.5h": {HOURS} For a time with a unit, use /context 1.5h.',
-        ),
-        ("context_hours", "8.5", f'context_hours cannot be "8.5": {HOURS}'),
-        ("context_hours", "+8", f'context_hours cannot be "+8": {HOURS}'),
-        ("context_hours", "-8", f"context_hours cannot be -8: {HOURS}"),
-        ("context_hours", "500", f"context_hours cannot be 500: {HOURS}"),
-        ("context_hours", "banana", f'context_hours cannot be "banana": {HOURS}'),
-        ("context_hours", "٨", f'context_hours cannot be "٨": {HOURS}'),
-        (
-            "context_hours",
-            "default",
-            f'context_hours cannot be "default": {HOURS} /settings unset context_hours restores the default.',
-        ),
-        (
-            "context_token_limit",
-            "128,000",
-            f'context_token_limit cannot be "128,000": it must be a whole number of at least 1000. {COMMA}',
-        ),
-        ("budget", "0.0001", "budget cannot be 0.0001: it must be a number from 0.01 to 100000."),
-        ("temperature", "5", "temperature cannot be 5: it must be a number from 0 to 2."),
-        ("temperature", "nan", 'temperature cannot be "nan": it must be a number from 0 to 2.'),
-        ("temperature", "1e999", "temperature cannot be Infinity: it must be a number from 0 to 2."),
-        (
-            "temperature",
-            "1,500",
-            f'temperature cannot be "1,500": it must be a number from 0 to 2. {COMMA}',
-        ),
-        ("clock", "maybe", 'clock cannot be "maybe": it must be true or false.'),
-        ("clock", "1", 'clock cannot be "1": it must be true or false.'),
-        ("on_idle", "never", 'on_idle cannot be "never": it must be "save", "save+clear" or "off".'),
-        ("aliases", '["a"', f'aliases cannot be "[\\"a\\"": it must be a list of texts. {PARTS}'),
-        ("aliases", "[1]", f"aliases cannot be [1]: it must be a list of texts. {PARTS}"),
+        *(("context_hours", time, f'"{time}"', WITH_UNIT.format(time)) for time in ("24h", "2 days", "1.5h")),
+        *(("context_hours", text, f'"{text}"', "") for text in ("8.5", "+8", "banana", "٨")),
+        *(("context_hours", text, text, "") for text in ("-8", "500")),
+        ("context_hours", "default", '"default"', " /settings unset context_hours restores the default."),
+        ("context_token_limit", "128,000", '"128,000"', COMMA),
+        ("budget", "0.0001", "0.0001", ""),
+        ("temperature", "5", "5", ""),
+        ("temperature", "nan", '"nan"', ""),
+        ("temperature", "1e999", "Infinity", ""),
+        ("temperature", "1,500", '"1,500"', COMMA),
+        ("clock", "maybe", '"maybe"', ""),
+        ("clock", "1", '"1"', ""),
+        ("on_idle", "never", '"never"', ""),
+        ("aliases", '["a"', '"[\\"a\\""', PARTS),
+        ("aliases", "[1]", "[1]", PARTS),
     ],
 )
-def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, sentence: str) -> None:
+def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, told: str, hint: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         read_value(setting_of(key), text)
-    assert str(refusal.value) == sentence
+    assert str(refusal.value) == f"{key} cannot be {told}: it must be {RANGES[key]}.{hint}"
 
 
 @given(st.sampled_from(SETTINGS), st.text())
