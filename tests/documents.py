@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
-from chorus_cli.core.text.redaction import KEY_SHAPES, PRIVATE_KEY_SOURCE
+from chorus_cli.core.text.redaction import KEY_SHAPES
 from chorus_cli.imports.files.reading import FORMATS
-from chorus_cli.models.providers.echoes import ECHO_RULES, EchoRule, Filler
+from chorus_cli.models.providers.echoes import ECHO_RULES
 from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.settings.rules.table import SETTINGS
@@ -29,13 +29,12 @@ PACKAGE_PAGE = ROOT / "docs" / "package.md"
 DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
 
 
-def commands_table(commands: Iterable[Command[C]]) -> str:
+def commands_table(commands: Iterable[Command[C]], *, only_in_chat: bool) -> str:
     rows = []
     for command in commands:
-        also = ", ".join(map(_code, command.other_names))
-        summary = command.documentation.summary + (f" Also {also}." if also else "")
-        summary += " In the chat only." if command.only_in_chat else ""
-        rows.append(f"| {_code(command.usage)} | {summary} |")
+        if command.only_in_chat is only_in_chat:
+            names = ", ".join(map(_code, (command.usage, *command.other_names)))
+            rows.append(f"| {names} | {command.documentation.summary} |")
     return "\n".join(["| command | description |", "|---|---|", *rows])
 
 
@@ -65,15 +64,11 @@ def addresses_table() -> str:
 
 
 def thoughts_table() -> str:
-    rows = [
-        f"| {rule.title} | {rule.form} | {rule.echo.span.value} | {_of(rule)} | {rule.source} |" for rule in ECHO_RULES
-    ]
-    return "\n".join(["| models | what goes back | how long | of replies | source |", "|---|---|---|---|---|", *rows])
-
-
-def _of(rule: EchoRule) -> str:
-    replies = "with calls" if rule.echo.calls_only else "all"
-    return f"{replies}; a blank for others" if rule.filler is not Filler.NONE else replies
+    models: dict[str, list[str]] = {}
+    for rule in ECHO_RULES:
+        models.setdefault(f"{rule.form} | {rule.echo.span.value}", []).append(rule.title)
+    rows = [f"| {', '.join(titles)} | {returned} |" for returned, titles in models.items()]
+    return "\n".join(["| models | what goes back | how long |", "|---|---|---|", *rows])
 
 
 def formats_table() -> str:
@@ -87,15 +82,15 @@ def limits_table() -> str:
 
 
 def key_shapes_table() -> str:
-    rows = [f"| {each.owner} | {', '.join(map(_code, each.beginnings))} | {each.source} |" for each in KEY_SHAPES]
-    private = f"| private keys | `-----BEGIN … PRIVATE KEY-----` | {PRIVATE_KEY_SOURCE} |"
-    return "\n".join(["| of | begin with | known from |", "|---|---|---|", *rows, private])
+    rows = [f"| {each.owner} | {', '.join(map(_code, each.beginnings))} |" for each in KEY_SHAPES]
+    return "\n".join(["| of | begin with |", "|---|---|", *rows, "| private keys | `-----BEGIN … PRIVATE KEY-----` |"])
 
 
 def tables() -> dict[str, str]:
     """Return the tables by the names in the marks around them."""
     return {
-        "commands": commands_table(registry()),
+        "commands": commands_table(registry(), only_in_chat=False),
+        "chat commands": commands_table(registry(), only_in_chat=True),
         "settings": settings_table(),
         "models": models_table(),
         "addresses": addresses_table(),

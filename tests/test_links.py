@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
-GUIDES = [README, *(document for document in DOCUMENTS if document.parent.name == "docs")]
+GUIDES = [README, *(document for document in DOCUMENTS if document.parent == ROOT / "docs")]
 LINK = re.compile(r'\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"')
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`(/[^`/][^`]*)`")
