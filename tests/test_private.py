@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -13,7 +12,6 @@ import pytest
 from chorus_cli.app import App, Options, opened
 from chorus_cli.attachments.files.attachments import AttachmentMemory
 from chorus_cli.chat import _Terminal
-from chorus_cli.cli import main
 from chorus_cli.core.errors import AttachmentError, CommandError, HomeError
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.paths import Paths
@@ -27,7 +25,7 @@ from tests.attached_files import FILES
 from tests.recording_server import recording
 from tests.storage.notes import note, notes
 from tests.terminal.driver import Home
-from tests.test_last_catcher import BrokenEnvironment
+from tests.test_bugs import main_with_a_bug
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,15 +108,10 @@ def test_an_interrupted_restore_is_left_to_a_start_that_may_write(home: Home) ->
 
 
 def test_a_bug_in_a_private_run_leaves_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mask = os.umask(0o077)
-    environment = BrokenEnvironment({"CHORUS_HOME": str(tmp_path / "home"), "CHORUS_PERSONA": "frodo"})
-    try:
-        code = main(["--private", "ask", "/status"], environment)
-    finally:
-        os.umask(mask)
+    code = main_with_a_bug(tmp_path / "home", "--private", "ask", "/status")
     told = capsys.readouterr().err
     assert code == BUG
-    assert "ValueError in test_last_catcher.py, line " in told
+    assert "ValueError in test_bugs.py, line " in told
     assert "a bug made for a test" not in told
     assert not (tmp_path / "home").exists()
 
