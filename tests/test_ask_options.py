@@ -54,6 +54,9 @@ def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
         (("ask", "--new", "/context"), 2, "--new goes with a message, and /context is a command."),
         (("ask", "--json", "/help me"), 2, "--json goes with a message, and /help is a command."),
         (("ask", "--nonsense", "hi"), 2, "usage: chorus"),
+        (("log", "--private"), 2, "--private goes with the chat and with ask only"),
+        (("--private", "log"), 2, "--private goes with the chat and with ask only"),
+        (("--private", "ask", "--thread", "2", "hello"), 2, "--private and --thread do not go together"),
         (("--effort", "high", "log"), 2, "--effort belongs to ask"),
         (("--new",), 2, "--new belongs to ask"),
         (("--effort", "high"), 2, "--effort belongs to ask"),
@@ -72,7 +75,8 @@ def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
 
 
 def test_a_question_with_new_has_a_thread_of_its_own_that_is_closed_at_the_end(home: Home) -> None:
-    assert home.run("ask", "--new", UNHAPPY).output == f"{ANSWER}\n"
+    told = json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)
+    assert (told["reply"], told["thread"]) == (ANSWER, 2)
     assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
     assert home.sql("SELECT DISTINCT thread_id FROM messages WHERE content = ?", UNHAPPY) == [2]
     assert UNHAPPY not in home.seen()
@@ -135,21 +139,23 @@ def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequenc
 
 
 @pytest.mark.parametrize(
-    ("options", "advice"),
+    ("arguments", "advice"),
     [
-        ((), "Your message is kept; chorus ask /retry asks again."),
-        (("--json",), "Your message is kept; chorus ask /retry asks again."),
-        (("--new",), "Your message is kept in the log."),
-        (("--private",), ""),
+        (("Hello",), " Your message is kept; chorus ask /retry asks again.\n"),
+        (("--json", "Hello"), " Your message is kept; chorus ask /retry asks again.\n"),
+        (("/retry",), " Your message is kept; chorus ask /retry asks again.\n"),
+        (("--thread", "1", "/retry"), " Your message is kept; chorus ask --thread 1 /retry asks again.\n"),
+        (("--new", "Hello"), " Your message is kept in the log.\n"),
+        (("--private", "Hello"), f"{NO_KEY}\n"),
     ],
 )
 def test_a_question_without_a_reply_says_how_it_is_asked_again_by_the_shell(
-    home: Home, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], advice: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], advice: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    outcome = home.run("--model", "openai/gpt-4o", "ask", *options, "Hello")
+    outcome = home.run("--model", "openai/gpt-4o", "ask", *arguments)
     assert outcome.code == 1
-    assert outcome.errors.endswith(f" {advice}\n" if advice else f"{NO_KEY}\n")
+    assert outcome.errors.endswith(advice)
     assert ("/retry" in outcome.errors) == ("/retry" in advice)
 
 
@@ -164,20 +170,6 @@ def test_the_command_that_asks_again_reaches_the_thread_asked_in(
     assert command == shlex.join(["chorus", "ask", *where, "/retry"])
     assert home.run("ask", "--persona", "chorus", "--thread", "2", "Aside").code == 0
     assert home.shell(command).output == f"{ANSWER}\n"
-
-
-@pytest.mark.parametrize("options", [(), ("--thread", "1")])
-def test_the_retry_of_the_shell_says_how_it_is_asked_again(
-    home: Home, monkeypatch: pytest.MonkeyPatch, options: Sequence[str]
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    outcome = home.run("--model", "openai/gpt-4o", "ask", *options, "/retry")
-    command = shlex.join(["chorus", "ask", *options, "/retry"])
-    assert outcome.errors.endswith(f" Your message is kept; {command} asks again.\n")
-
-
-def test_json_tells_the_thread_of_its_own(home: Home) -> None:
-    assert json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)["thread"] == 2
 
 
 @pytest.mark.usefixtures("_litellm")

@@ -75,22 +75,6 @@ def test_a_private_question_holds_nothing_of_the_log_but_the_personas_prompt(
     assert "Nenya" not in request
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("log", "--private"), "--private goes with the chat and with ask only"),
-        (("--private", "log"), "--private goes with the chat and with ask only"),
-        (("--private", "ask", "--thread", "2", "hello"), "--private and --thread do not go together"),
-    ],
-)
-def test_private_goes_only_where_nothing_is_read_from_the_log(
-    home: Home, arguments: tuple[str, ...], sentence: str
-) -> None:
-    outcome = home.run(*arguments)
-    assert outcome.code == 2
-    assert sentence in outcome.errors
-
-
 def test_in_a_private_question_a_command_is_carried_out_and_another_private_chat_is_not_begun(home: Home) -> None:
     assert "Context window set to 24h" in home.run("ask", "--private", "/context 24h").output
     refused = home.run("ask", "/private")
@@ -140,15 +124,12 @@ def test_the_places_of_a_private_run_are_not_on_the_disk(tmp_path: Path) -> None
     places = Paths(tmp_path / "data", tmp_path / "config", tmp_path / "state")
     with forgotten(places, {}) as storage:
         assert storage.bugs is None
+        assert "That is a bug in Chorus (ValueError in ?" in report_bug(storage.bugs, ValueError(WORD), {})
         assert storage.rescue(datetime.now(UTC), {"content": WORD}) is None
         storage.open_threads.announce("chorus", 1)
         assert not storage.open_threads.is_shared("chorus", 1)
         assert (storage.is_alive(storage.run), storage.is_alive("another")) == (True, False)
     assert tree(tmp_path) == {}
-
-
-def test_a_bug_without_a_place_is_told_too() -> None:
-    assert "That is a bug in Chorus (ValueError in ?" in report_bug(None, ValueError(WORD), {})
 
 
 async def test_a_log_in_memory_has_no_file_and_is_gone_when_it_is_closed(
