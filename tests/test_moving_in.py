@@ -87,10 +87,12 @@ def test_no_title_of_an_export_commands_the_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        *(
-            (each, "")
-            for each in (b"PK\x03\x04 and no archive", b'[{"mapping": {"a": ', b"[[[[[", b"{}", b"", b"\x00\xff")
-        ),
+        (b"PK\x03\x04 and no archive", ""),
+        (b'[{"mapping": {"a": ', ""),
+        (b"[[[[[", ""),
+        (b"{}", ""),
+        (b"", ""),
+        (b"\x00\xff", ""),
         (picture(), ": This picture holds no character card."),
     ],
 )
