@@ -117,17 +117,6 @@ def test_an_effort_holds_for_one_run_and_changes_no_file(
     assert "Value: the provider's\nFrom: default\n" in home.run("ask", "/settings effort").output
 
 
-def test_a_new_thread_is_closed_when_its_reply_is_stopped(home: Home) -> None:
-    with home.running("ask", "--new", LONG_MESSAGE) as asking:
-        assert asking.stdout
-        assert asking.stdout.read(1)
-        asking.send_signal(signal.SIGINT)
-        asking.communicate(timeout=PATIENCE_SECONDS)
-        assert asking.returncode == 128 + signal.SIGINT
-    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
-    assert home.replies()[-1][1] == "interrupted"
-
-
 @pytest.mark.parametrize("where", [("--json", "ask", UNHAPPY), ("ask", "--json", UNHAPPY), ("ask", UNHAPPY, "--json")])
 def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequence[str]) -> None:
     outcome = home.run(*where)
@@ -183,10 +172,9 @@ def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr
     assert model in outcome.errors
 
 
-def test_json_of_a_reply_that_is_stopped_has_the_part_that_came(home: Home) -> None:
-    with home.running("ask", "--json", LONG_MESSAGE) as asking:
-        home_has_words = "SELECT COUNT(*) FROM messages WHERE status = 'streaming' AND content <> ''"
-        while home.sql(home_has_words) != [1]:
+def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part_that_came(home: Home) -> None:
+    with home.running("ask", "--new", "--json", LONG_MESSAGE) as asking:
+        while home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming' AND content <> ''") != [1]:
             assert asking.poll() is None
         asking.send_signal(signal.SIGINT)
         output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
@@ -195,6 +183,7 @@ def test_json_of_a_reply_that_is_stopped_has_the_part_that_came(home: Home) -> N
     assert (told["reply"], told["status"]) == home.replies()[-1] == (told["reply"], "interrupted")
     assert told["reply"]
     assert errors == b""
+    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
 
 
 def test_a_chat_sends_nothing_either_while_settings_cannot_be_read(home: Home) -> None:
