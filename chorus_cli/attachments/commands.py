@@ -48,9 +48,10 @@ async def listing(services: Services) -> Table | Text:
 
 @GROUP.command("add", default=True)
 async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
-    """Attach a file to your next message: a picture (PNG, JPEG, GIF, WebP), a PDF or a text, of at most 20 MB.
+    """Attach a file to your next message: a picture, a PDF or a text.
 
-    A file on the web is fetched now. In a message @FILE does the same; @"my file.png" if the name has blanks.
+    Pictures are PNG, JPEG, GIF or WebP; a file has at most 20 MB. A file on the web is fetched now. In a message @FILE
+    does the same; @"my file.png" if the name has blanks.
 
     Examples:
         /attach photo.png

@@ -170,7 +170,7 @@ WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIM
 
 @GROUP.command("", guesses=("window",))
 async def show(services: Services) -> Report:
-    """Show the context window, its messages over time, and how full the next request is.
+    """Show the context window, its messages, and how full a request is.
 
     Examples:
         /context
@@ -205,7 +205,7 @@ async def show(services: Services) -> Report:
 
 @GROUP.command("why", aliases=("why",))
 async def why(services: Services) -> Report:
-    """Explain the next request: its parts and the messages left out, each with the reason.
+    """Explain the next request: its parts, what is left out, and why.
 
     Examples:
         /context why
@@ -228,7 +228,7 @@ async def why(services: Services) -> Report:
 
 @GROUP.command("set", default=True)
 async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
-    """Set the context window to a length of time, or preview the change with a question mark.
+    """Set the context window, or preview the change with a question mark.
 
     The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). Messages from before /new
     stay out, however wide the window is.
@@ -253,7 +253,7 @@ async def set_window(services: Services, time: Annotated[AskedTime | None, WINDO
 
 @GROUP.command("add")
 async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
-    """Widen the context window by a length of time.
+    """Widen the context window.
 
     Examples:
         /context add 8h
@@ -263,7 +263,7 @@ async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Tex
 
 @GROUP.command("sub")
 async def subtract(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
-    """Narrow the context window by a length of time.
+    """Narrow the context window.
 
     Examples:
         /context sub 4h
@@ -301,7 +301,7 @@ TOP: CommandGroup[Services] = CommandGroup("")
 
 @TOP.command("thoughts", guesses=("thinking", "reasoning"))
 async def thoughts(services: Services) -> Aside | Text:
-    """Print what the model thought before its newest reply, in each round if it used tools.
+    """Print what the model thought before its newest reply.
 
     A provider may keep thoughts to itself, or show a summary of them. Ctrl-T on an empty line prints them too.
 

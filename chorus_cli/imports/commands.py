@@ -79,7 +79,7 @@ CODE = Parameter(
 
 @GROUP.command("copy")
 async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> Text:
-    """Copy the last reply to the clipboard, exactly as the model wrote it, or a code block in it.
+    """Copy the last reply, as the model wrote it, or a code block in it.
 
     It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
 
@@ -202,7 +202,7 @@ async def import_files(
     persona: Annotated[str, INTO] = "",
     timezone: Annotated[tzinfo | None, ZONE] = None,
 ) -> Text | Report:
-    """Take in conversations of other programs: each becomes a closed thread with its own times.
+    """Take in conversations of other programs, each as a closed thread.
 
     Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
     adds only new ones. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or

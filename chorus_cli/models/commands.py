@@ -60,7 +60,7 @@ async def cost(
     by: Annotated[Grouping | None, BY] = None,
     persona: Annotated[str, PERSONA] = "",
 ) -> Report:
-    """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
+    """Show the known cost of replies and summaries, and the share of prompts from a cache.
 
     It is computed from the tokens that providers reported and litellm's prices. Thoughts are part of the completion.
 

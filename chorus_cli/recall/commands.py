@@ -69,7 +69,7 @@ async def search(
     most: Annotated[int | None, MOST] = None,
     thoughts: Annotated[bool, THOUGHTS] = False,
 ) -> Text:
-    """Search all messages of all personas, and the titles of their threads, newest first.
+    """Search messages and titles of all personas, newest first.
 
     Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
     models thought before their replies only with --thoughts.

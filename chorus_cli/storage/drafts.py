@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import PREFIX, SUFFIX, UNSENT_DRAFTS, copy_aside, make_folder, opened_file, sweep_stale, sync_folder
+from chorus_cli.storage.files import (
+    PREFIX,
+    SUFFIX,
+    UNSENT_DRAFTS,
+    copy_aside,
+    make_folder,
+    opened_file,
+    sweep_stale,
+    sync_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

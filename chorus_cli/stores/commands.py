@@ -73,7 +73,7 @@ async def purge_thread(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite everything that was said in a thread.
+    """Overwrite everything said in a thread.
 
     Examples:
         /purge thread 3
@@ -89,7 +89,7 @@ async def purge_persona(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite everything that was said to and by a persona, with its memory and sessions; its files stay.
+    """Overwrite everything said to and by a persona, with its memory and sessions; its files stay.
 
     Examples:
         /purge persona Frodo
@@ -106,7 +106,7 @@ async def purge_span(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite everything that was said in a span of time, to all personas or to one.
+    """Overwrite everything said in a span of time, to all personas or one.
 
     Examples:
         /purge since 1h
@@ -124,7 +124,7 @@ async def purge_matches(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite every message that a search finds, and every other text with these words.
+    """Overwrite every message and every other text with these words.
 
     Examples:
         /purge search "red house" --dry-run
@@ -135,7 +135,7 @@ async def purge_matches(
 
 @PURGE.command("backups", stoppable=True)
 async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS] = False) -> Text | Question:
-    """Rewrite the backups that still hold texts purged before; with --backups without asking.
+    """Rewrite backups that still hold purged texts; with --backups without asking.
 
     Examples:
         /purge backups

@@ -16,7 +16,6 @@ from chorus_cli.run_storage import running
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.backup import restoring
 from chorus_cli.stores.backup.restoring import Staged
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge.backups import purged_since

@@ -19,7 +19,7 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.startup import finish_restore
-from chorus_cli.storage import file_lock, foreign_code
+from chorus_cli.storage import foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.backup.salvaging import Counts, Lost
@@ -28,8 +28,8 @@ from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import examination
-from chorus_cli.stores.service import checks, stored_files
 from chorus_cli.stores.salvage.examination import OpenDatabase
+from chorus_cli.stores.service import checks, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone

@@ -51,7 +51,7 @@ async def clear(services: Services) -> Text:
 
 @GROUP.command("undo")
 async def undo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Undo the latest operation on the context, or the one with the given number.
+    """Undo the latest operation on the context, or one by its number.
 
     Automatic operations, such as a fold into the summary, are undone only by number.
 
@@ -66,7 +66,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
 
 @GROUP.command("redo")
 async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Redo the operation undone last, or the one with the given number.
+    """Redo the operation undone last, or one by its number.
 
     Without a number, this works only until something else is said or done; with a number, it always works. To redo
     a message that was undone, give the number of that undo.
@@ -86,7 +86,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
 
 @GROUP.command("ops")
 async def operations(services: Services) -> Text | Table:
-    """List the operations on the context, with their numbers for undo and redo.
+    """List the operations on the context with their numbers.
 
     Examples:
         /context ops
@@ -106,7 +106,7 @@ async def operations(services: Services) -> Text | Table:
 
 @TOP.command("pin")
 async def pin_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Text | Table:
-    """Keep a message in context word for word, or list the pinned messages.
+    """Keep a message in context, or list the pinned ones.
 
     No window, no summary and no full request leaves it out. /new, an edit and a restored session end that, and /undo.
 
@@ -124,7 +124,7 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
 
 @TOP.command("unpin")
 async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) -> Text:
-    """Let a pinned message leave the context as others do.
+    """Let a pinned message leave the context.
 
     Examples:
         /unpin 12
@@ -239,10 +239,10 @@ EDIT_WORD = Parameter(_EDIT, _edit_word, _MEANING, lambda _services, _text: [Can
 
 @SUMMARY.command("compact", aliases=("compact",), stoppable=True)
 async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text:
-    """Summarise the older part of the conversation now; the last two turns stay word for word.
+    """Summarise the older part of the conversation now.
 
-    Nothing is deleted; /undo brings the messages back. This happens automatically when a conversation nears the limit
-    of its model.
+    The last two turns stay word for word. Nothing is deleted; /undo brings the messages back. This happens
+    automatically when a conversation nears the limit of its model.
 
     Examples:
         /context compact
@@ -264,7 +264,7 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
 
 @SUMMARY.command("summary")
 async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "") -> Reply:
-    """Show the summary of the older part of the conversation, or edit it in your editor.
+    """Show the summary of the older part, or edit it in your editor.
 
     The model is sent your version from then on; /undo restores the previous one.
 

@@ -83,7 +83,7 @@ NEW_TITLE = replace(
 
 @GROUP.command("", "list")
 async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table:
-    """List the persona's open threads, the current one marked; /thread list all also those closed, of many the newest.
+    """List the open threads, the current one marked; with all also the closed ones.
 
     A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
     broke off: /retry there asks again.
@@ -104,9 +104,9 @@ async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table
 
 @GROUP.command("switch", default=True)
 async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report | RunningTurn:
-    """Switch to another thread by its number or title; the next run continues there too. A closed one is opened again.
+    """Switch to another thread by its number or title; a closed one is reopened.
 
-    A reply that is being written there, or that you have not seen yet, is shown.
+    The next run continues there too. A reply that is being written there, or that you have not seen yet, is shown.
 
     Examples:
         /thread 3
@@ -166,7 +166,7 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
 
 @GROUP.command("kill", "close")
 async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Question:
-    """Close a thread, or all of them after asking: a reply is broken off, no message is deleted.
+    """Close a thread, or all: a reply is broken off, no message is deleted.
 
     A closed thread is no longer saved or listed; /thread N opens it again.
 
@@ -192,7 +192,7 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
 async def history(
     services: Services, thread: Annotated[str, THREAD] = "", *, thoughts: Annotated[bool, THOUGHTS] = False
 ) -> Text | Output:
-    """Print everything that was ever said in this thread, or in another one, also a closed one.
+    """Print everything ever said in this thread, or another.
 
     Examples:
         /thread history

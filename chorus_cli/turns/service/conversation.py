@@ -21,15 +21,20 @@ from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rules.capture import capture_notice
-from chorus_cli.models.rules.events import Notice, TextDelta, ThreadOpened, ToolStarted, TurnDone, WaitBegun, WaitOver
-from chorus_cli.models.rules.request import Span
-from chorus_cli.tools.service import Caller
-from chorus_cli.turns.service.notices import flash_notice, shortfalls
-from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ToolsRefused
-from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone, TurnEvent, WaitBegun, WaitOver
+from chorus_cli.models.rules.events import (
+    Notice,
+    TextDelta,
+    ThreadOpened,
+    ToolStarted,
+    TurnDone,
+    TurnEvent,
+    WaitBegun,
+    WaitOver,
+)
 from chorus_cli.models.rules.request import PromptMessage, Span
 from chorus_cli.tools.service import Caller, ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
+from chorus_cli.turns.service.notices import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ReplyRunner, ToolsRefused
 
 if TYPE_CHECKING:

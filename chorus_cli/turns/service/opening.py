@@ -28,10 +28,8 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.jobs.rules import brief_news_text, news_text
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.jobs.rules import RunningJob, brief_news_text, news_text
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, last_question

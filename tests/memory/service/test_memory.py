@@ -13,8 +13,8 @@ from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
-from tests.recall.test_search import damage, integrity
 from tests.memory.service.remembered import FIGURES, Remembering
+from tests.recall.test_search import damage, integrity
 from tests.world import World
 
 PLUMBER = "call the plumber"

@@ -7,12 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from chorus_cli.imports.service.exports import Exports
 
 from chorus_cli.core.errors import JournalError, SessionError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
-from chorus_cli.imports.service.exports import Exports
-from chorus_cli.framework.replies import plain
 from chorus_cli.imports.service import Exports
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Role
