@@ -19,8 +19,6 @@ from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.drafts import Editing
 from chorus_cli.framework.own_commands import OwnCommands
 from chorus_cli.imports.service import Exports, Imports
-from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import Imports
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas

@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.terminal.screen.guard import TerminalGuard
-
 from benchmarks import endurance
 from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
@@ -24,6 +22,7 @@ from chorus_cli.models.providers.echoes import ECHO_RULES
 from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.settings.rules.table import SETTINGS
+from chorus_cli.terminal.screen.output import TerminalGuard
 from chorus_cli.tools.service import BUILT_IN
 
 if TYPE_CHECKING:

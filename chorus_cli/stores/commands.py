@@ -212,9 +212,10 @@ FILE = replace(TEXT, name="file", help="a new file, or a folder", complete=_file
 
 @RESCUE.command("backup", aliases=("backup",), stoppable=True)
 async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
-    """Copy everything to a file: the log, personas, sessions, settings and attachments.
+    """Copy everything to one file.
 
-    Without a file, a new one is made beside the daily backups. chorus restore FILE brings it back.
+    It holds the log, personas, sessions, settings and attachments. Without a file, a new one is made beside the daily
+    backups. chorus restore FILE brings it back.
 
     Examples:
         /backup
@@ -225,7 +226,7 @@ async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
 
 @RESCUE.command("", "list")
 async def rescued(services: Services) -> Text | Report:
-    """List texts that could not be stored, and messages that were not sent.
+    """List texts that were not stored, and messages not sent.
 
     Examples:
         /rescue
@@ -242,7 +243,7 @@ async def rescued(services: Services) -> Text | Report:
 
 @RESCUE.command("keep")
 async def keep(services: Services) -> Text:
-    """Bring the texts into the log, in a closed thread of each persona, outside of every context.
+    """Bring the texts into the log, in a closed thread of each persona.
 
     Examples:
         /rescue keep
@@ -261,7 +262,7 @@ async def keep(services: Services) -> Text:
 
 @RESCUE.command("discard")
 async def discard(services: Services) -> Text | Question:
-    """Delete the texts without bringing them into the log.
+    """Delete the texts.
 
     Examples:
         /rescue discard

@@ -19,7 +19,7 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.startup import finish_restore
-from chorus_cli.storage import foreign_code
+from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.backup.salvaging import Counts, Lost
@@ -159,6 +159,10 @@ async def _finish_restore(home: Paths) -> bool:
         finish_restore(home)
     standard_output().paragraph("The restore is complete.")
     return True
+
+
+def _is_alive(home: Paths, run: str) -> bool:
+    return file_lock.may_be_locked(home.run / run)
 
 
 async def _finish_purge(home: Paths) -> bool:

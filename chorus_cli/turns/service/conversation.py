@@ -34,7 +34,6 @@ from chorus_cli.models.rules.events import (
 from chorus_cli.models.rules.request import PromptMessage, Span
 from chorus_cli.tools.service import Caller, ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
-from chorus_cli.turns.service.notices import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ReplyRunner, ToolsRefused
 
 if TYPE_CHECKING:

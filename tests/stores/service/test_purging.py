@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from chorus_cli.imports.service.exports import Exports
 
 from chorus_cli.core.errors import JournalError, SessionError
 from chorus_cli.editing.rows import outbox_rows
