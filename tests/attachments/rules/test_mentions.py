@@ -128,13 +128,8 @@ def test_few_files_are_looked_for_however_long_a_text_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("before_cursor", "path"),
     [
-        ("look at @pho", "pho"),
-        ("@", ""),
-        ('@"my ph', "my ph"),
-        (r"@my\ ph", "my ph"),
-        ("ada@pho", None),
-        ("@photo and", None),
-        (r"\@pho", None),
+        *(("look at @pho", "pho"), ("@", ""), ('@"my ph', "my ph"), (r"@my\ ph", "my ph")),
+        *(("ada@pho", None), ("@photo and", None), (r"\@pho", None)),
     ],
 )
 def test_a_mention_that_is_being_typed_can_be_completed(before_cursor: str, path: str | None) -> None:
@@ -150,11 +145,7 @@ def test_a_mention_that_is_being_typed_can_be_completed(before_cursor: str, path
         (r"/home/ada/my\ photo.png", "/home/ada/my photo.png"),
         ("file:///home/ada/my%20photo.png", "/home/ada/my photo.png"),
         ("~/photo.png\n", "~/photo.png"),
-        ("/one\n/two", None),
-        ("photo.png", None),
-        ("some words", None),
-        ("", None),
-        ("'", None),
+        *((words, None) for words in ("/one\n/two", "photo.png", "some words", "", "'")),
     ],
 )
 def test_a_pasted_path_is_found_in_each_way_that_terminals_write_it(pasted: str, path: str | None) -> None:

@@ -49,27 +49,21 @@ def lines(path: Path, values: Sequence[Any]) -> Path:
     return path
 
 
+NOTE, ASKED = "note of the program", "user assistant "
+WITH_TOOLS = "user tool_use tool_result assistant user assistant"
+
+
 @pytest.mark.parametrize(
     ("name", "source", "roles", "skipped"),
     [
-        (
-            "codex-0.169-tools",
-            "codex",
-            "user tool_use tool_result assistant user assistant",
-            {"note of the program": 1},
-        ),
+        ("codex-0.169-tools", "codex", WITH_TOOLS, {NOTE: 1}),
         (
             "codex-0.169-compaction",
             "codex",
-            "user assistant user user assistant user assistant user assistant",
-            {"note of the program": 1, "summary of a compaction": 1},
+            f"user assistant user {ASKED * 3}",
+            {NOTE: 1, "summary of a compaction": 1},
         ),
-        (
-            "gemini-cli-0.61",
-            "gemini-cli",
-            "user tool_use tool_result assistant user assistant",
-            {"note of the program": 2},
-        ),
+        ("gemini-cli-0.61", "gemini-cli", WITH_TOOLS, {NOTE: 2}),
     ],
 )
 def test_sessions_that_the_programs_wrote(name: str, source: str, roles: str, skipped: dict[str, int]) -> None:
@@ -85,14 +79,12 @@ def test_a_fork_of_codex_in_which_nothing_was_said_yet_is_no_conversation() -> N
     assert found_in(SAMPLES / "codex-0.169-fork.jsonl") == ([], [Skipped("conversation without messages")])
 
 
-@pytest.mark.parametrize(
-    ("values", "source"),
-    [(CLAUDE, "claude-code"), (CODEX, "codex"), (GEMINI, "gemini-cli"), (QWEN, "qwen-code")],
-)
-def test_a_session_is_recognised_whatever_the_file_is_called(
-    tmp_path: Path, values: list[dict[str, Any]], source: str
-) -> None:
-    ((found,), _) = found_in(lines(tmp_path / "notes.txt", values))
+SESSIONS = {"claude-code": CLAUDE, "codex": CODEX, "gemini-cli": GEMINI, "qwen-code": QWEN}
+
+
+@pytest.mark.parametrize("source", SESSIONS)
+def test_a_session_is_recognised_whatever_the_file_is_called(tmp_path: Path, source: str) -> None:
+    ((found,), _) = found_in(lines(tmp_path / "notes.txt", SESSIONS[source]))
     assert (found.source, said(found)) == (source, TALK)
 
 
@@ -104,12 +96,12 @@ def test_the_older_file_of_gemini_cli_is_one_object(tmp_path: Path, indent: int 
     assert said(found) == TALK
 
 
-@pytest.mark.parametrize(("values", "count"), [(CLAUDE, 2), (CODEX, 2), (GEMINI, 2), (QWEN, 2)])
-def test_a_cut_last_line_costs_only_itself(tmp_path: Path, values: list[dict[str, Any]], count: int) -> None:
+@pytest.mark.parametrize("values", SESSIONS.values(), ids=SESSIONS)
+def test_a_cut_last_line_costs_only_itself(tmp_path: Path, values: list[dict[str, Any]]) -> None:
     path = lines(tmp_path / "running.jsonl", values)
     path.write_bytes(path.read_bytes() + b'{"type":"assistant","uuid":"x","mess\xe2\x82')
     ((found,), _) = found_in(path)
-    assert len(found.messages) == count
+    assert len(found.messages) == 2
     assert dict(found.skipped) == {"line that cannot be read": 1}
 
 
@@ -150,15 +142,8 @@ def test_a_line_over_the_limit_is_passed_over(tmp_path: Path) -> None:
 
 def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
     path = tmp_path / "list.jsonl"
-    objects: tuple[Any, ...] = (
-        {},
-        {"a": 1},
-        [],
-        None,
-        {"type": "message"},
-        {"id": 1, "timestamp": 2},
-        {"type": [], "sessionId": "s1"},
-    )
+    records: tuple[Any, ...] = ({"type": "message"}, {"id": 1, "timestamp": 2}, {"type": [], "sessionId": "s1"})
+    objects = ({}, {"a": 1}, [], None, *records)
     for content in ("x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ImportFormatError, match="no known format"):

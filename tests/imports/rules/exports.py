@@ -65,6 +65,15 @@ def said(conversation: ForeignConversation) -> list[tuple[str, str]]:
     return [(message.role.value, message.content) for message in live(conversation)]
 
 
+def others(conversation: ForeignConversation) -> list[str]:
+    """Return the texts of other branches."""
+    return [message.content for message in conversation.messages if message.key not in conversation.live]
+
+
+def files_of(message: ForeignMessage) -> list[tuple[str, str, bytes | None]]:
+    return [(file.name, file.media_type, file.data) for file in message.files]
+
+
 def chatgpt_node(key: str, parent: str | None, role: str, text: Any, **more: Any) -> dict[str, Any]:
     content = text if isinstance(text, dict) else {"content_type": "text", "parts": [text]}
     message = {

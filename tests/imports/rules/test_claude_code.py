@@ -10,7 +10,7 @@ import pytest
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.claude_code import conversation_of
 from chorus_cli.log.rules.messages import Role, Status
-from tests.imports.rules.exports import check, live, said
+from tests.imports.rules.exports import check, files_of, live, said
 from tests.imports.rules.sessions import boundary, claude_line, text, tool_result, tool_use
 
 QUESTION = claude_line("u1", None, "user", "Start")
@@ -50,12 +50,7 @@ def test_where_no_line_names_a_parent_each_follows_the_one_before() -> None:
 
 def test_a_rewind_leaves_a_branch() -> None:
     found = read(*REWOUND)
-    assert said(found) == [
-        ("user", "Start"),
-        ("assistant", "Ready"),
-        ("user", "Second attempt"),
-        ("assistant", "Second answer"),
-    ]
+    assert said(found) == KEPT_GOING[:4]
     assert {message.key for message in found.messages} - set(found.live) == {"b1", "b2"}
     assert (found.source, found.key, found.title) == ("claude-code", "s1", "Start")
 
@@ -182,9 +177,7 @@ def test_pictures_are_files_and_a_cut_reply_says_so() -> None:
     reply = claude_line("a1", "u1", "assistant", [text("It is")])
     reply["message"]["stop_reason"] = "max_tokens"
     question, answer = live(read(claude_line("u1", None, "user", [text("What is it?"), PICTURE]), reply))
-    assert [(file.name, file.media_type, file.data) for file in question.files] == [
-        ("image.png", "image/png", b"\x89PNG")
-    ]
+    assert files_of(question) == [("image.png", "image/png", b"\x89PNG")]
     assert answer.status is Status.TRUNCATED
 
 

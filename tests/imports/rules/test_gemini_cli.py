@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.gemini_cli import conversation_of
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said
+from tests.imports.rules.exports import check, files_of, live, said
 from tests.imports.rules.sessions import gemini_line, gemini_meta
 
 CONTEXT = gemini_line("c", "user", [{"text": "<session_context>\nLinux</session_context>"}])
@@ -118,17 +118,8 @@ def test_the_words_that_were_typed_stand_for_the_files_put_into_them() -> None:
 def test_pictures_are_files() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
     (question,) = live(read(gemini_line("u", "user", ["What is it?", picture])))
-    assert [(file.name, file.media_type, file.data) for file in question.files] == [
-        ("file.png", "image/png", b"\x89PNG")
-    ]
+    assert files_of(question) == [("file.png", "image/png", b"\x89PNG")]
 
 
-FULL = [
-    gemini_meta(),
-    CONTEXT,
-    QUESTION,
-    {**ANSWER, "toolCalls": [CALL]},
-    {"$rewindTo": "a1"},
-    *MORE,
-    replaced(QUESTION, *MORE),
-]
+CALLED = {**ANSWER, "toolCalls": [CALL]}
+FULL = [gemini_meta(), CONTEXT, QUESTION, CALLED, {"$rewindTo": "a1"}, *MORE, replaced(QUESTION, *MORE)]

@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.imports.rules.open_webui import conversation_of, is_conversation
 from chorus_cli.log.rules.messages import Status
-from tests.imports.rules.exports import check, live, said, web, web_message
+from tests.imports.rules.exports import check, files_of, live, others, said, web, web_message
 
 THOUGHTS = (
     '<details type="reasoning" done="true" duration="5">\n<summary>Thought for 5 seconds</summary>\n'
@@ -57,14 +57,12 @@ def test_a_conversation_is_read_along_its_current_branch() -> None:
     ]
     assert (found.source, found.key, found.title) == ("open-webui", "talk-3", "Mate")
     assert found.created_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-    assert [(each.content, each.model) for each in found.messages if each.key not in found.live] == [
-        ("from the other model", "gpt-4o")
-    ]
+    assert (others(found), found.messages[1].model) == (["from the other model"], "gpt-4o")
 
 
 def test_thoughts_calls_pictures_and_broken_replies_are_kept() -> None:
     question, first, call, result, last = live(conversation_of(FULL))
-    assert [(file.name, file.media_type, file.data) for file in question.files] == [("image 1", "image/png", b"hi")]
+    assert files_of(question) == [("image 1", "image/png", b"hi")]
     assert (first.reasoning, first.model) == ("is 1 < 2?\nyes", "llama3")
     assert call.tool_calls is not None
     assert '{\\"q\\": \\"tea\\"}' in call.tool_calls
