@@ -57,12 +57,7 @@ WITH_TOOLS = "user tool_use tool_result assistant user assistant"
     ("name", "source", "roles", "skipped"),
     [
         ("codex-0.169-tools", "codex", WITH_TOOLS, {NOTE: 1}),
-        (
-            "codex-0.169-compaction",
-            "codex",
-            f"user assistant user {ASKED * 3}",
-            {NOTE: 1, "summary of a compaction": 1},
-        ),
+        ("codex-0.169-compaction", "codex", f"{ASKED}user {ASKED * 3}", {NOTE: 1, "summary of a compaction": 1}),
         ("gemini-cli-0.61", "gemini-cli", WITH_TOOLS, {NOTE: 2}),
     ],
 )
