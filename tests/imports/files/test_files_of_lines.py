@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -11,10 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.files.source import values_in
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from tests.imports.rules.exports import check, live, said
+from tests.imports.rules.exports import found_in, live, said
 from tests.imports.rules.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, qwen_line, text
 
 if TYPE_CHECKING:
@@ -31,16 +29,6 @@ QWEN = [
 ]
 LONG = "iVBO" * 100_000
 TALK = [("user", "Start"), ("assistant", "Ready")]
-
-
-def found_in(path: Path, zone: tzinfo | None = None) -> tuple[list[ForeignConversation], list[Skipped]]:
-    found: list[ForeignConversation | Skipped] = []
-    for source in sources(path, zone):
-        found += [source] if isinstance(source, Skipped) else source.conversations()
-    conversations = [each for each in found if isinstance(each, ForeignConversation)]
-    for each in conversations:
-        check(each)
-    return conversations, [each for each in found if isinstance(each, Skipped)]
 
 
 def lines(path: Path, values: Sequence[Any]) -> Path:
@@ -71,7 +59,7 @@ def test_sessions_that_the_programs_wrote(name: str, source: str, roles: str, sk
 
 
 def test_a_fork_of_codex_in_which_nothing_was_said_yet_is_no_conversation() -> None:
-    assert found_in(SAMPLES / "codex-0.169-fork.jsonl") == ([], [Skipped("conversation without messages")])
+    assert found_in(SAMPLES / "codex-0.169-fork.jsonl") == ([], ["conversation without messages"])
 
 
 SESSIONS = {"claude-code": CLAUDE, "codex": CODEX, "gemini-cli": GEMINI, "qwen-code": QWEN}
@@ -110,7 +98,7 @@ def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "-home-frodo-1" / "memory.md").write_text("# notes", encoding="utf-8")
     conversations, skipped = found_in(tmp_path)
     assert [each.key for each in conversations] == ["s1", "s2"]
-    assert sorted(each.reason for each in skipped) == ["file of no known format", "session of a subagent"]
+    assert sorted(skipped) == ["file of no known format", "session of a subagent"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +162,7 @@ def test_a_folder_holds_many(tmp_path: Path) -> None:
     written(tmp_path / "c.jsonl", HEADER)
     ((first, second), skipped) = found_in(tmp_path)
     assert first.key != second.key
-    assert skipped == [Skipped("conversation without messages")]
+    assert skipped == ["conversation without messages"]
 
 
 @pytest.mark.parametrize("line", [{"user_name": "Ann"}, GREETING, "{", ["chat_metadata"]])

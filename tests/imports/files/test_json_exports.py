@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import FORMATS, sources
-from chorus_cli.imports.files.source import Opening, Source, archive, json_items
+from chorus_cli.imports.files.source import Opening, archive, json_items
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import (
     ANYTHING,
@@ -29,6 +29,7 @@ from tests.imports.rules.exports import (
     claude,
     claude_message,
     said,
+    source_of,
     web,
     web_message,
 )
@@ -46,12 +47,6 @@ def zipped(path: Path, files: dict[str, Any]) -> Path:
         for name, content in files.items():
             into.writestr(name, content if isinstance(content, (bytes, str)) else json.dumps(content))
     return path
-
-
-def source_of(path: Path) -> Source:
-    (found,) = sources(path)
-    assert not isinstance(found, Skipped)
-    return found
 
 
 def read(path: Path) -> list[ForeignConversation | str]:
