@@ -96,7 +96,7 @@ def test_a_killed_import_leaves_whole_conversations_and_the_next_one_goes_on(hom
 
 
 def _many() -> list[object]:
-    said = [{**WHERE, "key": f"m{number}", "content": "word " * 200} for number in range(_MESSAGES)]
+    said = [{**WHERE, "key": f"m{number}", "content": "word " * 20} for number in range(_MESSAGES)]
     return [line for each in range(_TALKS) for line in ({**ROME, "key": f"c{each}"}, *said)]
 
 
