@@ -51,6 +51,9 @@ def test_the_chosen_swipe_is_live_and_the_others_are_branches() -> None:
     assert found.guesses[0].startswith("SillyTavern writes times without a zone: they were read in the zone Europe/B")
 
 
+NO_DATES: tuple[object, ...] = ("Juny 19, 2023 2:20pm", "June 31, 2023 2:20pm", "2024-13-40@99h99m99s", None, [])
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -61,7 +64,7 @@ def test_the_chosen_swipe_is_live_and_the_others_are_branches() -> None:
         ("2024-6-5 @14h 56m 50s 682ms", "2024-06-05T14:56:50.682000"),
         ("2025-01-02T03:04:05.678Z", "2025-01-02T05:04:05.678000"),
         (1720740720123, "2024-07-12T01:32:00.123000"),
-        *((text, None) for text in ("Juny 19, 2023 2:20pm", "June 31, 2023 2:20pm", "2024-13-40@99h99m99s", None, [])),
+        *((each, None) for each in NO_DATES),
     ],
 )
 def test_a_date_is_read_in_each_of_its_forms(written: object, expected: str | None) -> None:
