@@ -64,11 +64,8 @@ def test_the_counts_are_those_that_llm_itself_tells(log: Path) -> None:
 
 def test_a_conversation_of_both_generations_is_one_with_the_times_of_each(log: Path) -> None:
     found = conversations(log)[CONTINUED]
-    assert [message.content for message in live(found)][::2] == [
-        "First question",
-        "And a second one",
-        "New: a third one in the old conversation",
-    ]
+    asked = ["First question", "And a second one", "New: a third one in the old conversation"]
+    assert [message.content for message in live(found)][::2] == asked
     assert len(found.messages) == 6
     times = [message.timestamp for message in live(found) if message.timestamp]
     assert times[0] == datetime(2026, 11, 22, 15, 10, 10, 669375, tzinfo=UTC)
@@ -108,13 +105,7 @@ def test_fragments_stand_before_the_prompt_and_system_prompts_are_counted(log: P
 
 def test_attachments_have_their_bytes(log: Path) -> None:
     opened = source_of(log)
-    files = [
-        file
-        for each in opened.conversations()
-        if isinstance(each, ForeignConversation)
-        for message in each.messages
-        for file in message.files
-    ]
+    files = [file for each in opened.conversations() for file in _files(each)]
     assert [(file.name, file.media_type) for file in files] == [("attachment.png", "image/png")] * 4
     assert all((opened.bytes_of(file) or b"").startswith(b"\x89PNG") for file in files)
     opened.close()
@@ -227,6 +218,6 @@ def test_any_value_in_any_column_harms_at_most_its_conversation(log: Path, data:
     for each in opened.conversations():
         if isinstance(each, ForeignConversation):
             check(each)
-            for file in (file for message in each.messages for file in message.files):
-                opened.bytes_of(file)
+        for file in _files(each):
+            opened.bytes_of(file)
     opened.close()
