@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, written
-from tests.imports.service.test_import_commands import many
+from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, many, written
 
 if TYPE_CHECKING:
     from pathlib import Path
