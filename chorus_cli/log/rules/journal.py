@@ -272,15 +272,13 @@ class LogMarks:
 
     def is_undone(self, message: Message) -> bool:
         """Return whether a message was taken back: its turn, or the operation that put it in."""
-        if message.thread_id in self.by_thread:
-            return self.by_thread[message.thread_id].is_undone(message)
-        return message.turn_id in self.undone_turns or message.introduced_by in self.undone_operations
+        marks = self.by_thread.get(message.thread_id, self)
+        return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
         """Return whether another reply, or another branch of an imported conversation, took its place."""
-        if message.thread_id in self.by_thread:
-            return self.by_thread[message.thread_id].is_replaced(message)
-        return message.id in self.replaced or self.moved_off.get(message.id, message.superseded)
+        marks = self.by_thread.get(message.thread_id, self)
+        return message.id in marks.replaced or marks.moved_off.get(message.id, message.superseded)
 
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""

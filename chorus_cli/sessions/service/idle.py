@@ -1,9 +1,7 @@
 """The idle timer: after ``idle_minutes`` without a message, a persona's conversation is saved as a session.
 
 Each persona has its own idle period and one task that waits for it to end. Its length is the longer of two measures:
-the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps. So a machine that
-wakes after hours finds the period over, at the latest one look later; a clock that is set back delays nothing, and one
-that is set forward costs an early session at most.
+the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps.
 """
 
 from __future__ import annotations
