@@ -129,18 +129,6 @@ def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection:
         assert ids_of(read(connection, "sam", 3)) == [4]
 
 
-def test_reading_stops_at_the_newest_boundary_that_counts(connection: sqlite3.Connection) -> None:
-    for _ in range(3):
-        assert clear(connection).after_message_id == 0
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [3]
-    undo(connection, 3)
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3, 4]
-    undo(connection, 3, Redo)
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [3, 4, 5]
-    undo(connection, 3)
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
-
-
 def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
     clear(connection)
     clear(connection)
