@@ -1,8 +1,8 @@
 """The log: every message of every persona, appended and never deleted; a purge leaves an empty row.
 
-A turn comes in through ``open_turn`` and, where the model calls tools, ``tool_rows``; the messages of an operation
-through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing count is
-filled in.
+A turn comes in through ``open_turn`` and, where the model calls tools, ``begin_call`` and ``end_call``; the messages of
+an operation through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing
+count is filled in.
 """
 
 from __future__ import annotations

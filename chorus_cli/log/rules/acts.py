@@ -1,7 +1,7 @@
 """Acts: what an operation does to a context, one class for each kind.
 
-Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory are
-in ``memory_acts``.
+Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory and
+the log are in ``log_acts``.
 """
 
 from __future__ import annotations
