@@ -292,7 +292,7 @@ def insert_row(
 ) -> int:
     """Store a message and return its id; only the modules of the log and the imports call this.
 
-    ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
+    ``origin`` is the installation that it was made by, and its place there; ``None`` means this one.
     """
     timestamp = timestamps.to_text(content.timestamp)
     values: dict[str, object] = content._asdict()

@@ -34,7 +34,7 @@ class ThreadJournal:
     out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
     them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
     from the model. ``newest_id`` is the newest operation that breaks the prefix of requests, on the context or a
-    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was taken back.
+    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
     """
 
     thread_id: int
@@ -89,7 +89,7 @@ def own(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
-    """Return, for each operation or turn that was ever taken back, the newest undo or redo of it."""
+    """Return, for each operation or turn that was ever undone, the newest undo or redo of it."""
     newest: dict[Subject, Operation] = {}
     for operation in operations:
         if isinstance(operation.act, Reversal):
@@ -105,17 +105,17 @@ def is_undo(operation: Operation) -> bool:
 
 
 def undone(operations: Iterable[Operation]) -> set[Subject]:
-    """Return the operations and turns that are taken back now."""
+    """Return the operations and turns that are undone now."""
     return {subject for subject, newest in latest_reversals(operations).items() if is_undo(newest)}
 
 
 def effective(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations that count, oldest first: those never taken back, or put back since."""
+    """Return the operations that count, oldest first: those never undone, or redone since."""
     return _counting(operations, undone(operations))
 
 
 def _counting(operations: Iterable[Operation], out: Container[Subject]) -> list[Operation]:
-    """Return the operations that count while the subjects ``out`` are taken back, oldest first."""
+    """Return the operations that count while the subjects ``out`` are undone, oldest first."""
     acts = (each for each in operations if not isinstance(each.act, Reversal))
     return sorted((each for each in acts if Subject(operation_id=each.id) not in out), key=lambda each: each.id)
 
@@ -160,7 +160,7 @@ def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> boo
 
 
 def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
-    """Return the act of an operation, or that of the subject of an undo or redo; ``None`` if it is not known."""
+    """Return the act of an operation, of an undo or redo its subject's; ``None`` if it is not known."""
     if operation.subject is None:
         return operation.act
     subject = by_id.get(operation.subject.operation_id or 0)
@@ -168,7 +168,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold, not another wording of it, was taken back: then the user wants the words."""
+    """Return whether the newest fold, not another wording of it, was undone: then the user wants the words."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -259,7 +259,7 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_operations`` were taken back with what they put in. With ``by_thread`` the marks of a thread hold for its
+    ``undone_operations`` are undone with what they put in. With ``by_thread`` the marks of a thread hold for its
     messages.
     """
 
@@ -271,7 +271,7 @@ class LogMarks:
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
-        """Return whether a message was taken back: its turn, or the operation that put it in."""
+        """Return whether a message was undone: its turn, or the operation that put it in."""
         marks = self.by_thread.get(message.thread_id, self)
         return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
