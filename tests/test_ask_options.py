@@ -113,6 +113,18 @@ def test_an_effort_holds_for_one_run_and_changes_no_file(
     assert "Value: the provider's\nFrom: default\n" in home.run("ask", "/settings effort").output
 
 
+def test_a_question_in_a_new_thread_costs_one_commit_and_its_reply_another(home: Home) -> None:
+    def commits() -> int:
+        with (home.path / "chorus.db").open("rb") as file:
+            return int.from_bytes(file.read(28)[24:])
+
+    before = commits()
+    home.run("ask", "--new", UNHAPPY)
+    assert commits() - before == 2
+    assert "too large" in home.run("ask", "--new", stdin=b"five tokens and so on\n" * 40_000).errors
+    assert home.sql("SELECT MAX(number) FROM threads") == [2]
+
+
 def test_a_new_thread_is_closed_when_its_reply_is_stopped(home: Home) -> None:
     with home.running("ask", "--new", LONG_MESSAGE) as asking:
         assert asking.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import opened
@@ -82,9 +81,8 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         ask = one_shot.ask_as_json if chosen.json else one_shot.ask
         with app.notifier.heard_by(standard_error().notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
-        async with app.services().threads.aside() if "new" in chosen else nullcontext(target) as addressed:
-            sent = one_shot.Asked(message, addressed, _again(chosen))
-            return await ask(sent, app.turns().conversation, standard_output(), standard_error())
+        sent = one_shot.Asked(message, target.in_own_thread() if "new" in chosen else target, _again(chosen))
+        return await ask(sent, app.turns().conversation, standard_output(), standard_error())
 
 
 def _again(chosen: argparse.Namespace) -> str:

@@ -75,9 +75,9 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
-    """Return the id of each row in progress in a thread, with the run that writes it."""
+    """Return the id of each row in progress in a thread, or with 0 in any, with the run that writes it."""
     return connection.execute(
-        "SELECT id, run FROM messages WHERE status = 'streaming' AND thread_id = ?", (thread_id,)
+        "SELECT id, run FROM messages WHERE status = 'streaming' AND :thread IN (thread_id, 0)", {"thread": thread_id}
     ).fetchall()
 
 

@@ -40,6 +40,13 @@ class WaitOver:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadOpened:
+    """The message is stored in a thread of its own."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Asking:
     """The message is stored and ``model`` is being asked."""
 
@@ -132,7 +139,18 @@ class TurnDone:
 
 
 ModelEvent = TextDelta | ReasoningDelta | Notice | ReplyEnd
-TurnEvent = WaitBegun | WaitOver | Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone
+TurnEvent = (
+    WaitBegun
+    | WaitOver
+    | ThreadOpened
+    | Asking
+    | TextDelta
+    | ReasoningDelta
+    | Notice
+    | ToolStarted
+    | ToolUsed
+    | TurnDone
+)
 
 
 class ModelClient(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,11 +16,10 @@ from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
 from chorus_cli.log.rules.journal import log_marks, thread_journal
 from chorus_cli.log.rules.threads import ThreadState, state_of
-from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rows import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
@@ -115,15 +114,6 @@ class Threads:
         """Open a new thread, and return it as a target without switching to it."""
         opened = await self._new()
         return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
-
-    @asynccontextmanager
-    async def aside(self) -> AsyncGenerator[Target, None]:
-        """Open a new thread as `new_aside` does, for the block; it is closed at the end."""
-        target = await self.new_aside()
-        try:
-            yield target
-        finally:
-            await run_to_completion(self.context.store.write(thread_rows.close, [target.thread_id], self.clock.now()))
 
     async def rename(self, thread: Thread, title: str) -> Thread:
         """Give a thread a title, with an empty one its first words again; return it as it is now."""

@@ -21,7 +21,7 @@ from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.messages import Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rules.capture import capture_notice
-from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
+from chorus_cli.models.rules.events import Notice, TextDelta, ThreadOpened, ToolStarted, TurnDone, WaitBegun, WaitOver
 from chorus_cli.models.rules.request import Span
 from chorus_cli.tools.service import Caller
 from chorus_cli.turns.service.notices import flash_notice, shortfalls
@@ -106,18 +106,19 @@ class Conversation:
         try:
             if has_waited:
                 yield WaitOver()
-            if not stopped:
-                is_asked = True
-                async with aclosing(self.tool_loop.answered(opened)) as events:
-                    async for event in events:
-                        yield event
+            if not thread_id:
+                yield ThreadOpened(opened.snapshot.request_settings.target.thread_number)
+            if stopped:
+                raise asyncio.CancelledError
+            is_asked = True
+            async with aclosing(self.tool_loop.answered(opened)) as events:
+                async for event in events:
+                    yield event
         finally:
             if not is_asked:
                 await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
                 await self._take_back_if_empty(opened.reply.id)
-        if stopped:
-            raise asyncio.CancelledError
 
     async def _take_back_if_empty(self, reply_id: int) -> None:
         store, now = self.tool_loop.context.store, self.runner.rows.clock.now()

@@ -36,7 +36,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.jobs.rules import brief_news_text, news_text
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
@@ -235,7 +235,11 @@ class TurnOpener:
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
-        slug, thread_id = target.persona.slug, target.thread_id
+        slug = target.persona.slug
+        own = None if target.thread_id else thread_rows.new(connection, slug, "", now)
+        if own:
+            target = target._replace(thread_id=own.id, thread_number=own.number)
+            request_settings, question = replace(request_settings, target=target), question._replace(thread_id=own.id)
         given_up, counter = self.runner.given_up, self.context.counter
         mended = interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, given_up)
         in_progress = mended.in_progress
@@ -264,7 +268,9 @@ class TurnOpener:
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
-        again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
+        again = reopened_notice(target) if message_rows.reopen_thread(connection, target.thread_id) else ""
+        if own:
+            thread_rows.close(connection, [own.id], now)
         later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
