@@ -72,8 +72,13 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation unless something was said to or by its persona after message ``after``."""
-    return None if is_spoken_after(connection, new.persona, after) else introduce(connection, new)
+    """Store an operation unless the user said something to its persona after message ``after`` or is answered now."""
+    (spoken,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
+        "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
+        {"after": after, "persona": new.persona},
+    ).fetchone()
+    return None if spoken else introduce(connection, new)
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
