@@ -44,10 +44,9 @@ _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
 
 
 class SessionRow(NamedTuple):
-    """The facts about a session that need no look into its file.
+    """The facts about a session that need no look into its file, saved by the ``trigger`` ``manual`` or ``idle``.
 
-    ``through_message_id`` is the newest message of the log that it contains, ``None`` if unknown: for a file that was
-    added by hand. ``trigger`` is ``manual`` or ``idle``.
+    ``through_message_id`` is the newest message of the log that it contains, ``None`` for a file that has no row.
     """
 
     session_id: str

@@ -136,8 +136,7 @@ class Progress(NamedTuple):
 class Scope(NamedTuple):
     """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
 
-    Only messages with a larger id than ``after_id`` are found. What models thought before them is searched only
-    ``with_thoughts``.
+    Messages up to ``after_id`` are left out. Thoughts are searched only ``with_thoughts``.
     """
 
     since: datetime | None

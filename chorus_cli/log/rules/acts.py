@@ -64,8 +64,7 @@ class Edit(Inclusion):
 class Restore(Inclusion):
     """A session put in place of the context of every thread.
 
-    ``threads`` says for each run of neighbouring members the thread that they are put into, and their number; a member
-    may be put into several. It is empty where each member is put into the thread that it was said in.
+    ``threads`` has for each run of members their thread and their number; without it, each goes where it was said.
     """
 
     kind = "restore"

@@ -239,10 +239,7 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
 
 
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
-    """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
-
-    ``now`` is the value in force at present. A change made by hand counts from the next opening on.
-    """
+    """Return ``context_hours`` in the persona's file at a moment: as the first change since found it, or ``now``."""
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
         act = _act_concerned(operation, by_id)
@@ -294,7 +291,7 @@ NO_MARKS = LogMarks()
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
     """Read the marks off the operations of a persona that concern a thread, with ``None`` those of every thread.
 
-    A fork has messages of another thread, and acts on them there leave no mark on them in their own.
+    Acts in a fork on messages of another thread leave no mark on them there.
     """
     if thread_id is not None:
         return _marks(operations)

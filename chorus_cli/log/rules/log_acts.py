@@ -226,7 +226,7 @@ class MemoryAct(Act):
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
 
-    ``title`` holds the first words of a single item, or else the place that several come from.
+    ``title`` holds the first words of a single item, or the place that several come from.
     """
 
     kind = "memory"

@@ -93,8 +93,7 @@ class _IdlePeriod:
 class IdleTimer:
     """Waits for the end of the idle period of each persona that was in focus.
 
-    ``in_focus`` returns the slug of the persona in focus. ``tell`` shows a line to a user who may be typing.
-    ``report_bug`` stores a traceback and returns the sentence that says where.
+    ``tell`` shows a line to a user who may be typing, ``report_bug`` stores a traceback and says where.
     """
 
     clock: Clock
