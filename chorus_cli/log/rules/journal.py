@@ -160,7 +160,7 @@ def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> boo
 
 
 def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
-    """Return the act of an operation, of an undo or redo its subject's; ``None`` if it is not known."""
+    """Return the act of an operation, or of the subject of an undo or redo; ``None`` if it is not known."""
     if operation.subject is None:
         return operation.act
     subject = by_id.get(operation.subject.operation_id or 0)
@@ -216,7 +216,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return the subject of operation ``number`` if that is an undo, or else the operation itself; both are undone."""
+    """Return what a redo of operation ``number`` puts back: the subject of an undo, or the operation if it is undone."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")

@@ -5,7 +5,7 @@ Each class has a kind, declares the fields that its row keeps, and describes its
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -202,7 +202,7 @@ class ItemChange(NamedTuple):
         return ItemChange(self.item_id, self.after, self.before)
 
 
-class MemoryAct(Act):
+class MemoryAct(Act, ABC):
     """An act on the items of a memory, which an undo changes back; a hidden item breaks the prefix by its row."""
 
     __slots__ = ()
