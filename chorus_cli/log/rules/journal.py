@@ -216,7 +216,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return what a redo of operation ``number`` puts back: the subject of an undo, or the operation if it is undone."""
+    """Return what a redo of operation ``number`` puts back: the subject of an undo, or the undone operation itself."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
