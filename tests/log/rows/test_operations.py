@@ -254,26 +254,14 @@ def test_the_rows_of_each_persona_are_counted_from_one(steps: list[tuple[str | i
         assert connection.execute(unopened).fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    ("table", "insert"),
-    [
-        ("threads", "INSERT INTO threads(persona) VALUES ('x')"),
-        ("operations", "INSERT INTO operations(persona, kind) VALUES ('x', '')"),
-    ],
-)
-def test_the_number_of_a_deleted_row_is_not_given_again(
-    connection: sqlite3.Connection, table: str, insert: str
-) -> None:
-    connection.execute(insert)
-    connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of this file
-    connection.execute(insert)
-    assert numbers(connection, table) == {"x": [2]}
-
-
-def test_no_two_threads_of_a_persona_have_one_number(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO threads(persona) VALUES ('x')")
+def test_the_number_of_a_deleted_row_is_not_given_again_nor_one_twice(connection: sqlite3.Connection) -> None:
+    for table, columns, values in (("threads", "persona", "'x'"), ("operations", "persona, kind", "'x', ''")):
+        insert, delete = f"INSERT INTO {table}({columns}) VALUES ({values})", f"DELETE FROM {table}"  # noqa: S608
+        for statement in (insert, delete, insert):
+            connection.execute(statement)
+        assert numbers(connection, table) == {"x": [2]}
     with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
-        connection.execute("INSERT INTO threads(persona, number) VALUES ('x', 1)")
+        connection.execute("INSERT INTO threads(persona, number) VALUES ('x', 2)")
 
 
 def test_a_row_put_in_with_plain_sql_opens_its_thread(connection: sqlite3.Connection) -> None:

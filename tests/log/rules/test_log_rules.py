@@ -307,11 +307,12 @@ def body(*entries: Message | Operation) -> str:
     return markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries)).split("\n\n", 2)[2]
 
 
-def test_the_head_says_whose_words_they_are() -> None:
-    text = markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=(said("Hi"),)))
-    assert text.startswith(
-        f"# Frodo Baggins\n\nThread #7, everything that was said: 1 message, exported on {STAMP}.\n\n## Human, {STAMP}"
-    )
+def test_the_head_says_whose_words_they_are_and_a_clear_is_a_line_between_messages() -> None:
+    entries = (said("One"), Operation(1, Clear(), None, 1, START), said("Two"))
+    text = markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries))
+    head = f"Thread #7, everything that was said: 2 messages, exported on {STAMP}."
+    assert text.startswith(f"# Frodo Baggins\n\n{head}\n\n## Human, {STAMP}")
+    assert f"One\n\n---\n\n*[CONTEXT_CLEARED] {STAMP}*\n\n## Human" in text
 
 
 @pytest.mark.parametrize(
@@ -330,8 +331,3 @@ def test_the_head_says_whose_words_they_are() -> None:
 )
 def test_each_message_stands_below_a_heading(message: Message, expected: str) -> None:
     assert body(message) == expected
-
-
-def test_a_clear_is_a_line_between_messages() -> None:
-    clear = Operation(1, Clear(), None, 1, START)
-    assert f"One\n\n---\n\n*[CONTEXT_CLEARED] {STAMP}*\n\n## Human" in body(said("One"), clear, said("Two"))
