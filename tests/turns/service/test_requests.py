@@ -193,9 +193,7 @@ async def test_a_short_talk_is_sent_uncounted_and_counted_by_a_report(late: Worl
     assert [row.token_count for row in await late.log() if row.role is Role.ASSISTANT] == [1, 2]
 
 
-async def test_a_long_reply_is_stored_first_and_counted_by_a_report_once_it_is_whole(
-    late: World, counter: LateCounter
-) -> None:
+async def test_a_long_reply_is_counted_by_a_report_once_it_is_whole(late: World, counter: LateCounter) -> None:
     counter.load()
     long = "word " * 5_000
     late.model.say(long)
