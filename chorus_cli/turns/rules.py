@@ -113,7 +113,7 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
 
 
 def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
-    """Return the oldest turns without which a request of ``total`` tokens has ``target``; pinned ones stay."""
+    """Return as many of the oldest turns as bring a request of ``total`` tokens to the target."""
     folded: list[Message] = []
     for group in groups:
         if total <= target:
