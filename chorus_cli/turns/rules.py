@@ -118,6 +118,7 @@ def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned
     for group in groups:
         if total <= target:
             break
+        # Pinned messages are sent anyway, so that folding them gains no tokens.
         total -= sum(tokens_of(row) for row in usable(group) if row.id not in pinned)
         folded += group
     return folded
