@@ -51,9 +51,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
             counts = dict(json.loads(usage)) if usage else {}
             files = attachments.from_text(attached) if attached else ()
         except (ValueError, TypeError) as error:
-            raise DatabaseDamagedError(
-                f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}."
-            ) from error
+            raise DatabaseDamagedError(f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}.") from error
         place, state = (id_, persona, thread_id, turn_id), (run, model, token_count, introduced_by, revises)
         thought_of = Thought(*thought[1:]) if thought[0] else None
         found.append(Message._make((*place, *said, *state, counts, files, bool(superseded), reply_id, thought_of)))
