@@ -265,7 +265,7 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     broken = (home.path / "chorus.db").read_bytes()
     told = mended(home, "y", "n")
     assert "4 brought from" in told
-    assert "; it is unknown how many are lost. " in told
+    assert "; 2 are lost: #5 and #6. " in told
     assert "The damaged log is as it was." in told
     assert (home.path / "chorus.db").read_bytes() == broken
     assert "The salvaged log is in use now." in mended(home, "y", "y")
