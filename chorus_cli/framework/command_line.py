@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.text.phrases import quoted
@@ -33,7 +33,7 @@ class Completions:
 def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
     """Parse a line such as ``/context set 24h``; ``now`` is the aware local time."""
     word, rest = _split(line.strip().removeprefix("/"))
-    entry = _first(registry, word)
+    entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command):
         return entry.bound(rest, now, word)
     return _within(entry, rest, now)
@@ -42,11 +42,10 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
     """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``."""
     word, rest = _split(words.strip().removeprefix("/"))
-    entry = _first(registry, word)
+    entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command) or not rest:
         return entry
-    word, _ = _split(rest)
-    return _named(word, entry.words, f"/{entry.name} ") or _refuse(word, entry.words, f"/{entry.name} ")
+    return _found(_split(rest)[0], entry.words, entry.guesses, f"/{entry.name} ")
 
 
 def completions(registry: CommandRegistry[C], context: C, line: str) -> Completions:
@@ -68,13 +67,6 @@ def _split(text: str) -> tuple[str, str]:
     return word, "".join(rest)
 
 
-def _first(registry: CommandRegistry[C], word: str) -> Command[C] | CommandGroup[C]:
-    entry = _named(word, registry.words, "/")
-    if entry is None and word.casefold() in registry.guesses:
-        raise CommandError(_unknown("/" + word, registry.guesses[word.casefold()].path))
-    return entry or _refuse(word, registry.words, "/")
-
-
 def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     word, rest = _split(text)
     lead = f"/{group.name} "
@@ -88,18 +80,23 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     # "a fortnite" is a misspelt time, not the prefix of a name.
     if refusal is not None and rest and word.casefold() in _ARTICLES:
         raise refusal
-    command = command or _named(word, group.words, lead)
     if command is None and not word and refusal is None:
         raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")
-    if command is None and word.casefold() in group.guesses:
-        raise CommandError(_unknown(lead + word, group.guesses[word.casefold()].path))
-    if command is None:
-        _refuse(word, group.words, lead, refusal)
+    command = command or _found(word, group.words, group.guesses, lead, refusal)
     return command.bound(rest, now, word, lead)
 
 
-def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
-    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none."""
+def _found(
+    word: str,
+    words: Mapping[str, Entry],
+    guesses: Mapping[str, Command[C]],
+    lead: str = "/",
+    refusal: ChorusError | None = None,
+) -> Entry:
+    """Return the entry of this name or of a unique prefix of its name.
+
+    Any other word is refused with a suggestion, or without one by the ``refusal`` of the group's default command.
+    """
     typed = word.casefold()
     if typed in words:
         return words[typed]
@@ -107,7 +104,16 @@ def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
     if len(found) > 1:
         *others, last = sorted(f"{lead}{name}" for name in found)
         raise CommandError(f"{lead}{typed} is ambiguous: {', '.join(others)} or {last}?")
-    return words[found[0]] if found else None
+    if found:
+        return words[found[0]]
+    if typed in guesses:
+        raise CommandError(_unknown(lead + word, guesses[typed].path))
+    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
+    alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
+    if alike:
+        meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
+        raise CommandError(_unknown(lead + word, meant))
+    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
 
 
 def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
@@ -120,16 +126,6 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
     for name in names:
         first_names.setdefault(id(words[name]), name)
     return list(first_names.values())
-
-
-def _refuse(word: str, words: Mapping[str, Entry], lead: str, refusal: ChorusError | None = None) -> NoReturn:
-    """Suggest the names that look alike; without any, raise the ``refusal`` of the group's default command."""
-    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
-    alike = get_close_matches(word.casefold(), filter(None, words), cutoff=0.6 if refusal is None else 0.7)
-    if alike:
-        meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
-        raise CommandError(_unknown(lead + word, meant))
-    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
 
 
 def _unknown(typed: str, meant: str = "", group: str = "") -> str:
