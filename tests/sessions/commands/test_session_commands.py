@@ -12,8 +12,7 @@ import pytest
 from chorus_cli.context import commands as window
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.framework import commands as general
-from chorus_cli.framework.command_line import completions, look_up, resolve
-from chorus_cli.framework.own_commands import OwnCommands
+from chorus_cli.framework.command_line import OwnCommands, completions, look_up, resolve
 from chorus_cli.framework.registry import CommandRegistry
 from chorus_cli.framework.replies import Reply, Report, Table, plain
 from chorus_cli.sessions import commands as sessions
