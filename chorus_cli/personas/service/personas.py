@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE
+from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.rules.table import Layer, resolve
+from chorus_cli.settings.rules.table import Layer, Settings, resolve
 from chorus_cli.storage.permissions import is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.personas.files import Fingerprint
-    from chorus_cli.settings.rules.table import Settings
 
 THIS_RUN = "this run"
 """The source of a value that holds until the end of the run."""
