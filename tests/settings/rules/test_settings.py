@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SettingsError
-from chorus_cli.core.json.jsonc import JsonValue, parse_object, set_key
+from chorus_cli.core.json.jsonc import JsonValue, parse_object
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 from chorus_cli.settings.rules.schema import schema
 from chorus_cli.settings.rules.table import (
@@ -18,7 +18,6 @@ from chorus_cli.settings.rules.table import (
     DEFAULT_CONTEXT_HOURS,
     SCHEMA_KEY,
     SETTINGS,
-    Kind,
     Layer,
     Setting,
     Settings,
@@ -262,18 +261,6 @@ def test_a_value_typed_as_it_is_shown_is_the_same_value(setting: Setting, data: 
     assert read_value(setting, as_typed(value)) == value
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
-@examples(60)
-@given(st.data())
-def test_a_value_that_is_set_is_read_again_and_every_other_byte_stays(setting: Setting, data: st.DataObject) -> None:
-    before = f'// first\r\n{{\r\n  "mine": [1,], // mine\r\n  "{setting.key}" : '
-    after = " , // why\r\n  /* last */ }\r\n"
-    value = data.draw(accepted_values(setting))
-    text = set_key(f"{before}null{after}", setting.key, read_value(setting, as_typed(value)))
-    assert parse_object(text).values == {"mine": [1], setting.key: value}
-    assert text == before + json.dumps(value, ensure_ascii=False) + after
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -291,10 +278,6 @@ def test_a_value_that_is_set_is_read_again_and_every_other_byte_stays(setting: S
 )
 def test_a_value_is_written_as_briefly_as_it_can_be_typed(value: JsonValue, text: str) -> None:
     assert as_typed(value) == text
-
-
-def test_every_kind_of_setting_is_among_the_examples() -> None:
-    assert {setting.kind for setting in SETTINGS} == set(Kind)
 
 
 PROPERTIES = schema()["properties"]
