@@ -246,7 +246,13 @@ class OwnCommands(Generic[C]):
 
     def registry(self, slug: str) -> CommandRegistry[C]:
         """Return all commands in a chat with a persona."""
-        files = _files_in(self._folders_of(slug))
+        files: dict[Path, tuple[int, int]] = {}
+        for folder in self._folders_of(slug):
+            # A folder that cannot be read has none.
+            with suppress(OSError), os.scandir(folder) as entries:
+                named = [each for each in entries if each.name.endswith(_ENDING) and not each.name.startswith(".")]
+                for entry in sorted((each for each in named if each.is_file()), key=lambda each: each.name):
+                    files[Path(entry.path)] = entry.stat().st_mtime_ns, entry.stat().st_size
         if files != self._files:
             self._files = files
             self._read()
@@ -291,15 +297,3 @@ class OwnCommands(Generic[C]):
         if not template.body:
             raise ValueError("it is empty")
         return template
-
-
-def _files_in(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """Return the templates, by name in each folder, with time of change and size; an unreadable folder has none."""
-    files: dict[Path, tuple[int, int]] = {}
-    for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:
-            named = [each for each in entries if each.name.endswith(_ENDING) and not each.name.startswith(".")]
-            for entry in sorted((each for each in named if each.is_file()), key=lambda each: each.name):
-                state = entry.stat()
-                files[Path(entry.path)] = state.st_mtime_ns, state.st_size
-    return files
