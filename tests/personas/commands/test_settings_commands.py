@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import ChorusError, CommandError, EditorError, PersonaError, SettingsError
+from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, SettingsError
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rules.acts import Window
@@ -259,13 +259,6 @@ async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft
     )
     assert desk.world.settings_text() == '{ "temperature": 2 }'
     assert desk.kept() == ['{ "temperature": 1 }']
-
-
-async def test_without_an_editor_nothing_is_left_behind(desk: Desk) -> None:
-    desk.editor.enqueue(EditorError("There is no editor."))
-    with pytest.raises(EditorError, match=r"There is no editor\."):
-        await desk.type("/settings edit")
-    assert desk.kept() == []
 
 
 OTHER = "anthropic/claude-sonnet-5"
