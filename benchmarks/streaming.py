@@ -15,7 +15,7 @@ from benchmarks.figures import figure
 from chorus_cli.core.text.safe_text import SafeTextStream
 from chorus_cli.terminal.markdown.lexing import LexingProcess
 from chorus_cli.terminal.markdown.stream import MarkdownStream
-from chorus_cli.terminal.screen.guard import TerminalGuard
+from chorus_cli.terminal.screen.output import TerminalGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,8 +18,7 @@ from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
-from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import Imports
+from chorus_cli.imports.service import Exports, Imports
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
@@ -39,7 +38,6 @@ from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import Threads
-from chorus_cli.turns.service.folding import Summarizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,8 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
     store, personas = storage.store, storage.personas
     persona_admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
     journal = Journal(context, clock, personas, turns.memory)
-    summarizer = Summarizer(turns.providers.client, context, clock)
     install = partial(_install, paths.personas)
-    sessions = Sessions(clock, personas, current, context, summarizer, paths.personas, install)
+    sessions = Sessions(clock, personas, current, context, turns.folding.summarizer, paths.personas, install)
     timer = _idle_timer(turns, sessions, journal)
     replies = _replies(turns, timer)
     return Services(

@@ -38,7 +38,7 @@ from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import RunStorage
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
 from chorus_cli.turns.service.conversation import Conversation, ToolLoop
-from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
+from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
@@ -160,13 +160,13 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     jobs = Jobs(
         opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
     )
-    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
-    folds = FoldSchedule(store, folding, opened.report_bug, notifier.aside if folds_in_background else None)
+    summarizer, tell = Summarizer(providers.client, context, clock), notifier.aside if folds_in_background else None
+    folding = Folding(context, summarizer, opened.report_bug, tell)
     toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), opened.report_bug, providers.tools)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
     attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress)
-    rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
+    rounds = ToolLoop(context, runner, folding, offers, memory, UnsentFiles(attachments.is_stored))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(rounds, opener, clock.now())
     costs = Costs(store, clock, providers.prices)

@@ -69,7 +69,7 @@ SWITCH = replace(
 
 @GROUP.command("private", guesses=("incognito", "temporary"))
 async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> PrivateChat | Text:
-    """Begin a private chat here, of which nothing is kept; its end comes back to this one.
+    """Begin a private chat, of which nothing is kept, or end it.
 
     The persona is the same, but its log and memory are not sent. The messages, drafts and input history of a private
     chat are in memory only. Ctrl-D, /quit or /private off ends it.

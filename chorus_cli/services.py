@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
     from chorus_cli.framework.registry import CommandRegistry
-    from chorus_cli.imports.service.exports import Exports
-    from chorus_cli.imports.service.imports import Imports
+    from chorus_cli.imports.service import Exports, Imports
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.ports import Clock

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
     "tests.models.providers.asked_models",
-    "tests.context.rules.kept_past",
     "tests.core.time.reading_time",
     "tests.log.service.acting_user",
     "tests.log.service.expecting_user",

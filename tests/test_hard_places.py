@@ -108,34 +108,6 @@ def test_a_home_that_has_become_read_only_is_one_sentence(home: Home) -> None:
     refused(run_without_privileges(home, "ask", UNHAPPY), str(home.path / "chorus.db"))
 
 
-@pytest.mark.parametrize("content", [b"", b"no database " * 100], ids=["empty", "damaged"])
-def test_a_database_that_is_none_is_one_sentence_and_stays_as_it_is(home: Home, content: bytes) -> None:
-    home.path.mkdir()
-    database = home.path / "chorus.db"
-    database.write_bytes(content)
-    refused(home.run("ask", UNHAPPY), str(database))
-    assert database.read_bytes() == content
-
-
-def test_a_folder_where_the_database_should_be_is_one_sentence(home: Home) -> None:
-    (home.path / "chorus.db").mkdir(parents=True)
-    refused(home.run("ask", UNHAPPY), str(home.path / "chorus.db"))
-
-
-def test_a_database_of_a_newer_chorus_is_one_sentence(home: Home) -> None:
-    assert home.run("ask", UNHAPPY).code == 0
-    home.sql("INSERT INTO schema_migrations VALUES ('9999_from_the_future', '2030-01-01T00:00:00.000000Z')")
-    refused(home.run("ask", UNHAPPY), "newer Chorus", "9999_from_the_future")
-    assert home.said() == [UNHAPPY]
-
-
-def test_a_database_of_another_program_is_one_sentence(home: Home) -> None:
-    home.path.mkdir()
-    home.sql("CREATE TABLE recipes(title TEXT)")
-    refused(home.run("ask", UNHAPPY), "another program")
-    assert home.sql("SELECT name FROM sqlite_master") == ["recipes"]
-
-
 def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> None:
     refused(home.run("ask", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
     refused(home.run("ask", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")

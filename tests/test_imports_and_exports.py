@@ -62,7 +62,7 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
     [
         (("import", "/nowhere"), 1, "/nowhere cannot be read: No such file or directory."),
         (("import", "/dev/null"), 1, "/dev/null is neither a file nor a folder."),
-        (("import", __file__), 1, "is of no known format. Known are another Chorus, our own JSONL"),
+        (("import", __file__), 1, "is of no known format. Known are another Chorus, our own Markdown and JSONL"),
         (("import", __file__), 1, "docs/programs.md where programs keep them."),
         (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),

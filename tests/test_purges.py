@@ -71,22 +71,6 @@ def test_a_script_purges_and_reads_json(home: Home) -> None:
     assert (again["purged"], again["messages"]) == (False, 0)
 
 
-def test_a_script_purges_the_earlier_wording_of_a_memory_item(home: Home) -> None:
-    home.run("remember", "the code is zebulonix")
-    editor = home.path / "editor"
-    editor.write_text('#!/bin/sh\nprintf "TASK\\n\\nclean again" > "$1"\n')
-    editor.chmod(0o700)
-    assert home.shell(f"EDITOR={editor} chorus memory edit 2").code == 0
-    assert home.run("backup").code == 0
-    assert len(holding(home.path, "zebulonix")) == 2
-    done = home.run("purge", "search", "zebulonix", "--yes", "--backups")
-    assert (done.code, "1 earlier text" in done.output + done.errors) == (0, False), done
-    assert holding(home.path, "zebulonix") == []
-    undone = home.run("undo")
-    assert undone.errors.strip().endswith("That text of memory item #2 was purged, so nothing was changed."), undone
-    assert "clean again" in home.run("memory", "list").output
-
-
 def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home: Home) -> None:
     draft = home.path / "state" / "drafts" / "draft-1-ab-cdefgh12-unsent-chorus.md"
     draft.parent.mkdir(exist_ok=True)
@@ -99,9 +83,7 @@ def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("message", "77"), 1, "There is no message #77"),
         (("thread", "x"), 1, "'x' is not a number"),
-        (("since", "tomorrow"), 1, "future"),
         (("backups", "x"), 2, "unrecognized arguments: x"),
         (("everything",), 2, "invalid choice"),
         (("search",), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),

@@ -11,7 +11,7 @@ from benchmarks import endurance
 from chorus_cli.core.limits import LIMITS
 from chorus_cli.core.text import code_points
 from chorus_cli.core.text.redaction import KEY_SHAPES
-from chorus_cli.terminal.screen.guard import TerminalGuard
+from chorus_cli.terminal.screen.output import TerminalGuard
 from chorus_cli.tools.service import BUILT_IN
 
 _REMOVED = (

@@ -96,7 +96,7 @@ class _EventLoop(asyncio.SelectorEventLoop):
         def look_up() -> None:
             try:
                 found.set_result(socket.getaddrinfo(host, port, family, type, proto, flags))
-            except Exception as error:  # noqa: BLE001 - the awaiting caller gets it
+            except (OSError, ValueError, OverflowError) as error:
                 found.set_exception(error)
 
         threading.Thread(target=look_up, name="look-up", daemon=True).start()

@@ -28,10 +28,7 @@ _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, and the time from which on to search.
-
-    ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
-    """
+    """The words of a search, its earliest time, and the ``doubt`` if words after ``since`` are not a time."""
 
     words: str
     since: datetime | None = None
@@ -72,7 +69,7 @@ async def search(
     most: Annotated[int | None, MOST] = None,
     thoughts: Annotated[bool, THOUGHTS] = False,
 ) -> Text:
-    """Search all messages of all personas, and the titles of their threads, newest first.
+    """Search messages and titles of all personas, newest first.
 
     Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
     models thought before their replies only with --thoughts.

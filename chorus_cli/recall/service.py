@@ -116,16 +116,10 @@ class Search:
     _is_checked: bool = False
 
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
-        """Return the messages and titles that contain every word of ``text``, after an update of the index.
-
-        A thought is a result of its own beside the message that it led to.
+        """Return the messages, thoughts and titles that contain every word of ``text``, after an update of the index.
 
         ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
         messages that are already indexed are searched.
-
-        Raises:
-            CommandError: ``text`` has no words.
-            StorageError: the log cannot be read.
         """
         query = search_query(text)
         found = await self._said_or_thought(query, scope, tell)
@@ -232,10 +226,7 @@ class Search:
         )
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
-        """Add to each message whether it was undone or replaced, by the journal of its thread.
-
-        Results of the memory's tools are left out: an item may have been forgotten since.
-        """
+        """Add to each message whether it was undone or replaced; leave out results of the memory's tools."""
         hits = [hit for hit in hits if not repeats_items(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 import tempfile
 from contextlib import suppress
@@ -20,7 +19,16 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import PREFIX, SUFFIX, UNSENT_DRAFTS, make_folder, opened_file, sweep_stale, sync_folder
+from chorus_cli.storage.files import (
+    PREFIX,
+    SUFFIX,
+    UNSENT_DRAFTS,
+    copy_aside,
+    make_folder,
+    opened_file,
+    sweep_stale,
+    sync_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +46,6 @@ _REPLACED = {
     errno.EISDIR: "it is no longer a file",
     errno.EINVAL: "it is no longer a file",
 }
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
@@ -69,11 +76,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
 
 
 def read(path: Path) -> str:
-    """Return the text of a draft, with its byte order mark and line ends.
-
-    Raises:
-        EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
-    """
+    """Return the text of a draft, with its byte order mark and line ends."""
     try:
         with opened_file(path, follows_link=False) as file:
             found = os.fstat(file.fileno())
@@ -95,15 +98,7 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     """
     make_folder(folder)
     kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
-    with path.open("rb") as damaged, os.fdopen(os.open(kept, _CREATE, 0o600), "wb") as copy:
-        try:
-            shutil.copyfileobj(damaged, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
-            sync_folder(folder)
-        except BaseException:
-            delete(kept)
-            raise
+    copy_aside(path, kept)
     return kept
 
 

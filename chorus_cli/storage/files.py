@@ -71,10 +71,11 @@ def is_stale(changed_at: float, now: float) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, unless they are there, for the user only, and make its own name durable."""
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync_folder(folder.parent)
+    """Make a folder and its parents, unless they are there, for the user only, and make their names durable."""
+    missing = [place for place in (folder, *folder.parents) if not place.is_dir()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(place.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -109,6 +110,21 @@ def give_name(draft: Path, target: Path) -> None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         draft.rename(target)
     sync_folder(target.parent)
+
+
+def copy_aside(path: Path, copy: Path) -> None:
+    """Copy a file to a new one that only the user can read, durably."""
+    descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+    try:
+        with path.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+        sync_folder(copy.parent)
+    except BaseException:
+        with suppress(OSError):
+            copy.unlink()
+        raise
 
 
 def remove(path: Path) -> None:

@@ -91,12 +91,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
 
 
 def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
-    """Make a database with all tables unless there is one; ``connect`` opens the new file.
-
-    Raises:
-        DatabaseDamagedError: there is an empty file.
-        StorageError: it cannot be made, or a folder is in the way.
-    """
+    """Make a database with all tables unless there is one; ``connect`` opens the new file."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.exists():

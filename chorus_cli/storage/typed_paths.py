@@ -68,11 +68,7 @@ def _expanded(typed: str) -> Path:
 
 
 def file_for(typed: str, new_name: str) -> Path:
-    """Return the path that was typed, relative to the current folder; for a folder, ``new_name`` in it.
-
-    Raises:
-        CommandError: the ending is neither that of Markdown nor that of JSON, or there is no home folder for ``~``.
-    """
+    """Return the path that was typed, relative to the current folder; for a folder, ``new_name`` in it."""
     path = typed_path(typed)
     if bare(typed).endswith("/") or _is_folder(path):
         return path / new_name

@@ -153,30 +153,6 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     }
 
 
-FOLLOWING = {
-    "message_words": "messages, whose index a purge begins anew",
-    "context_item_words": "items, whose index a purge makes again",
-    "sessions": "files of sessions, of which the rows are a list",
-    "meta": "the purge that is not complete, until it is",
-}
-"""Tables whose words are those of another store, and that store."""
-
-WORDLESS = frozenset(
-    {
-        "changed_rows",
-        "imported_conversations",
-        "imported_messages",
-        "installation",
-        "intents",
-        "numbers",
-        "operation_members",
-        "other_requests",
-        "schema_migrations",
-        "sqlite_sequence",
-    }
-)
-"""Tables of ids, numbers, names of other programs and hashes."""
-
 STAGED = ".restoring"
 """The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import opened
@@ -16,7 +15,7 @@ from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.screen.output import standard_error, standard_output
-from chorus_cli.turns.service.notices import refuse_unreadable_settings
+from chorus_cli.turns.rules import refuse_unreadable_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -79,12 +78,11 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         await one_shot.refuse_overspent(app.turns().costs, target, standard_error())
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
-        ask = one_shot.ask_as_json if chosen.json else one_shot.ask
         with app.notifier.heard_by(standard_error().notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
-        async with app.services().threads.aside() if "new" in chosen else nullcontext(target) as addressed:
-            sent = one_shot.Asked(message, addressed, _again(chosen))
-            return await ask(sent, app.turns().conversation, standard_output(), standard_error())
+        sent = one_shot.Asked(message, target.in_own_thread() if "new" in chosen else target, _again(chosen))
+        conversation = app.turns().conversation
+        return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
 
 
 def _again(chosen: argparse.Namespace) -> str:

@@ -15,7 +15,7 @@ from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.run_storage import running
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock
-from chorus_cli.stores.backup import restoring
+from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.restoring import Staged
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge.backups import purged_since
@@ -42,7 +42,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Put the contents of a backup in place of the present ones, which are backed up before."""
-    restoring.require_readable(chosen.file)
+    archive.is_log_alone(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
     clock, places = SystemClock(), home

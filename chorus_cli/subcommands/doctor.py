@@ -23,9 +23,8 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_there
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
-from chorus_cli.stores.salvage import copying
-from chorus_cli.stores.service.home_checks import check_home, check_leftovers, unless_refused
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.service.checks import check_home, check_leftovers, check_log, unless_refused
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.subcommands.repairs import MENDS
@@ -111,7 +110,7 @@ async def _model(home: Paths, option: str | None, environment: Mapping[str, str]
 def _last_persona(home: Paths) -> str | None:
     if is_there(home.database):
         # A log that cannot be read has a finding of its own.
-        with suppress(ChorusError), copying.opened_untrusted(home.database) as connection:
+        with suppress(ChorusError), examination.opened_untrusted(home.database) as connection:
             return meta_rows.value(connection, meta_rows.LAST_PERSONA)
     return None
 

@@ -1,8 +1,4 @@
-"""Handles a typed line: carries out a command, or has a message answered and shows the reply.
-
-A turn on the screen is followed until it ends, is stopped by Ctrl-C, or is left to the background by Ctrl-B.
-``repl`` imports this module with the first line, so that the prompt does not wait for the commands.
-"""
+"""Handles a typed line: carries out a command, or has a message answered and follows the turn on the screen."""
 
 from __future__ import annotations
 
@@ -11,18 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.catalogue import asks_model
-from chorus_cli.core.errors import (
-    AttachmentError,
-    ChorusError,
-    CommandError,
-    DatabaseReadOnlyError,
-    MessageNotStoredError,
-    MessageRefusedError,
-    ModelError,
-    PersonaError,
-    SettingsError,
-    StorageError,
-)
+from chorus_cli.core import errors
 from chorus_cli.core.text.command_signs import is_command, is_shell_command, typed_line, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.editing.service.unsent import joined
@@ -39,7 +24,7 @@ from chorus_cli.threads.commands.composing import edited_line
 from chorus_cli.threads.service.running_turn import left_line, next_line, waiting_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from prompt_toolkit.input import Input
 
@@ -72,15 +57,13 @@ _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt a
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _READ_ONLY = "It is at the prompt again. Once the log can be written, leave Chorus and start it again."
 _RETRY = "/retry"
+# Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told.
 _SLOW_SECONDS = 0.03
-"""Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told."""
-
-_LONG_REPLY = 1_000_000
-"""Characters of a reply that surely takes longer to store."""
+_LONG_REPLY = 1_000_000  # characters of a reply that surely takes longer to store
 
 
 class LineHandler:
-    """Handles the lines of one chat; ``stop`` stops the work in the foreground, as Ctrl-C does."""
+    """Handles the lines of one chat; ``stop`` acts as Ctrl-C does. It ``wants_privacy`` after a line that says so."""
 
     def __init__(
         self,
@@ -97,13 +80,8 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
-        self._wants_privacy = False
+        self.wants_privacy = False
         self._following = Following(services, unsent, screen, prompt.keyboard)
-
-    def take_wish_for_privacy(self) -> bool:
-        """Return whether the last line was to begin a private chat, once."""
-        wished, self._wants_privacy = self._wants_privacy, False
-        return wished
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit."""
@@ -116,13 +94,13 @@ class LineHandler:
         current = self._services.current
         try:
             target = current.target()
-        except PersonaError as error:
+        except errors.PersonaError as error:
             self._unsent.text = line
-            raise PersonaError(f"{error}{_UNSENT}") from error
+            raise errors.PersonaError(f"{error}{_UNSENT}") from error
         for notice in (*current.sharing_notices(), *current.new_warnings(target)):
             self._screen.notice(notice)
         if not await self._is_affordable(target):
-            self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), False
+            self._give_back(line)
             return False
         prepared = await self._prepared(line, target.choice.model)
         with self._services.attachments.lent(prepared.attachments):
@@ -137,12 +115,14 @@ class LineHandler:
         return False
 
     async def _prepared(self, line: str, model: str) -> Prepared:
-        """Attach the files that a line names, and those that wait."""
         try:
             return await self._services.attachments.prepared(unescaped_line(self._prompt.escaped(line)), model)
-        except AttachmentError:
-            self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), False
+        except errors.AttachmentError:
+            self._give_back(line)
             raise
+
+    def _give_back(self, line: str, *, gives_way: bool = False) -> None:
+        self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), gives_way
 
     async def compose(self, typed: str) -> bool:
         """Let the user continue ``typed`` in the editor; the text always comes back to the prompt. Return false."""
@@ -154,17 +134,11 @@ class LineHandler:
         return False
 
     async def _shell_command(self, command: str) -> None:
-        """Run a command of the shell and show its output as it comes; Ctrl-C stops it, a second one kills it.
-
-        Ctrl-D, which ends the input of a command elsewhere, does nothing.
-
-        Raises:
-            CommandError, JobError: there is none, or it cannot be started.
-        """
         if not command:
-            raise CommandError("! needs a command of the shell, for example: !ls")
+            raise errors.CommandError("! needs a command of the shell, for example: !ls")
         jobs = self._services.jobs
         job, output = jobs.start(self._services.current.target(), command), JobOutput(self._screen)
+        # Ctrl-D, which ends the input of a command elsewhere, does nothing.
         with ctrl_d_dropped(self._prompt.keyboard):
             try:
                 lines, _ = await run_to_completion(jobs.attend(job, output.show), job.interrupt)
@@ -189,9 +163,9 @@ class LineHandler:
             answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
-        self._wants_privacy = isinstance(answer, PrivateChat)
+        self.wants_privacy = isinstance(answer, PrivateChat)
         if isinstance(answer, Refill):
-            self._unsent.text, self._unsent.gives_way = joined(answer.typed, self._unsent.text), answer.gives_way
+            self._give_back(answer.typed, gives_way=answer.gives_way)
         if isinstance(answer, Reply):
             draw(answer, self._screen)
             await self._show_exchange_unless_in(*before, plain(answer))
@@ -205,10 +179,16 @@ class LineHandler:
         """Carry out the command in ``line``, which is at the prompt again if it was to ask the model and cannot."""
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
+        work = bound.run(self._services)
         try:
             with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
-                return await self._carried_out(bound.run(self._services), stoppable=stoppable)
-        except StorageError:
+                # Most are short and have effects, so they run to their end in spite of Ctrl-C.
+                return await (work if stoppable else self._uninterrupted(work))
+        except asyncio.CancelledError:
+            if stoppable:
+                self._screen.notice("Stopped; nothing was done.")
+            raise
+        except errors.StorageError:
             if asks_model(self._services, bound.command):
                 self._unsent.text = line
             raise
@@ -238,18 +218,7 @@ class LineHandler:
         if exchange and (exchange.question or exchange.reply not in told):
             show_exchange(exchange, self._screen)
 
-    async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
-        """Carry out a command; most are short and have effects, so they run to their end in spite of Ctrl-C."""
-        if not stoppable:
-            return await self._uninterrupted(work)
-        try:
-            return await work
-        except asyncio.CancelledError:
-            self._screen.notice("Stopped; nothing was done.")
-            raise
-
     async def _decided(self, question: Question, command: str) -> Reply:
-        """Ask the user and carry out the choice; Ctrl-C means no."""
         try:
             chosen = await self._prompt.confirm(question.text, question.choices, self._refuse_answer)
         except asyncio.CancelledError:
@@ -267,7 +236,6 @@ class LineHandler:
         self._screen.notice(f'"{shortened(line)}" is not an answer and was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:
-        """Run ``work`` to completion, closing an open editor on Ctrl-C, which then stops the steps that follow."""
         outcome, is_stopped = await run_to_completion(work, self._services.drafts.end)
         if is_stopped:
             self._stop()
@@ -303,7 +271,6 @@ class Following:
                 self._screen.notice(next_line(following))
 
     async def _show(self, turn: RunningTurn) -> None:
-        """Show a turn; if it does not come to be stored, its text comes back to the prompt."""
         self._turn = turn
         try:
             events = self._released(turn.followed())
@@ -312,20 +279,25 @@ class Following:
         except asyncio.CancelledError:
             await self._stop(turn)
             raise
-        except (DatabaseReadOnlyError, MessageNotStoredError, SettingsError, MessageRefusedError) as error:
+        except (
+            errors.DatabaseReadOnlyError,
+            errors.MessageNotStoredError,
+            errors.SettingsError,
+            errors.MessageRefusedError,
+        ) as error:
             self._services.attachments.give_back(turn.attachments)
-            if not isinstance(error, MessageRefusedError):
+            if not isinstance(error, errors.MessageRefusedError):
                 self._unsent.text = _typed(turn.text)
-            if isinstance(error, MessageNotStoredError):
-                raise MessageNotStoredError(f"{error} {_NOT_STORED}") from error
-            if isinstance(error, DatabaseReadOnlyError):
-                raise DatabaseReadOnlyError(f"{error} {_READ_ONLY}") from error
+            if isinstance(error, errors.MessageNotStoredError):
+                raise errors.MessageNotStoredError(f"{error} {_NOT_STORED}") from error
+            if isinstance(error, errors.DatabaseReadOnlyError):
+                raise errors.DatabaseReadOnlyError(f"{error} {_READ_ONLY}") from error
             raise
-        except (StorageError, ModelError, CommandError):
+        except (errors.StorageError, errors.ModelError, errors.CommandError):
             # It is in the log, or in a file that the error names.
             self._unsent.release()
             raise
-        except ChorusError:
+        except errors.ChorusError:
             if turn.attachments:
                 self._services.attachments.give_back(turn.attachments)
             raise
@@ -333,7 +305,6 @@ class Following:
             self._turn = None
 
     async def _released(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
-        """Pass on the events of a turn, whose message is stored with the first one that is no wait."""
         async with aclosing(events):
             async for event in events:
                 if not isinstance(event, WaitBegun):
@@ -363,7 +334,6 @@ class Following:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
 
     def _leave(self) -> None:
-        """Let the turn on the screen go on in the background, if there is one."""
         if self._turn is not None:
             self._turn.leave()
 

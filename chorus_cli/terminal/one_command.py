@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class Manner(NamedTuple):
-    """How a command is carried out.
-
-    A question is answered by ``yes`` if it is the first, or by the user if one ``may_ask``. ``again`` tells the user
-    how to get a reply if the command asks for one and no word of it comes.
-    """
+    """``yes`` answers a first question, or the user if one ``may_ask``; ``again`` is how to get a reply that failed."""
 
     as_json: bool = False
     yes: bool = False
@@ -63,15 +59,13 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
 
 
 async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manner) -> Reply | None:
-    """Have questions answered, and return the last answer, ``None`` if the first question was declined.
-
-    A later question comes when something is done already, so what it says goes to ``answers``.
-    """
+    """Have questions answered, and return the last answer, ``None`` if the first question was declined."""
     is_first = True
     while isinstance(answer, Question):
         told, _, question = answer.text.rpartition("\n")
         is_asked = not manner.yes and (is_first or not manner.as_json)
         if told and (is_asked or not manner.as_json):
+            # A later question comes when something is done already.
             asides.error(told) if is_first else answers.line(told)
         is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:

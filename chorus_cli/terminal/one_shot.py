@@ -12,7 +12,16 @@ from chorus_cli.attachments.rules.recognition import is_picture
 from chorus_cli.core import limits
 from chorus_cli.core.errors import DatabaseUnconfirmedError, MessageNotStoredError, MessageRefusedError
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.models.rules.events import IN_LOG, ReasoningDelta, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
+from chorus_cli.models.rules.events import (
+    IN_LOG,
+    ReasoningDelta,
+    TextDelta,
+    ThreadOpened,
+    ToolStarted,
+    TurnDone,
+    WaitBegun,
+    WaitOver,
+)
 from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
 
@@ -40,25 +49,20 @@ class Asked(NamedTuple):
     again: str
 
 
-async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
-    """Have a message answered and show the reply as it comes; return the exit code."""
-    events, at_rest = _answered(asked, conversation), conversation.tool_loop.context.store.at_rest
-    return await shown(asked.target, events, answers, asides, at_rest)
-
-
-async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
-    """Have a message answered, and write the whole turn as one JSON value; return the exit code."""
-    clock = conversation.runner.rows.clock
-    return await shown_as_json(asked.target, _answered(asked, conversation), clock, answers, asides)
+async def ask(
+    asked: Asked, conversation: Conversation, answers: Screen, asides: Screen, *, as_json: bool = False
+) -> int:
+    """Have a message answered, and show the reply as it comes or the whole turn as JSON; return the exit code."""
+    events = _answered(asked, conversation)
+    if as_json:
+        return await shown_as_json(asked.target, events, conversation.runner.rows.clock, answers, asides)
+    return await shown(asked.target, events, answers, asides, conversation.tool_loop.context.store.at_rest)
 
 
 async def shown_as_json(
     target: Target, turn: AsyncGenerator[TurnEvent, None], clock: Clock, answers: Screen, asides: Screen
 ) -> int:
-    """Write a whole turn as one JSON value, also if it is stopped; return the exit code.
-
-    Notices and the error of a reply that breaks off go to ``asides``.
-    """
+    """Write a whole turn as one JSON value, also if it is stopped, and all else to ``asides``; return the exit code."""
     came: list[TurnEvent] = []
     told, began = PlainReply(asides, asides), clock.monotonic()
     try:
@@ -77,17 +81,13 @@ async def shown_as_json(
 
 
 def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[str, JsonValue]:
-    """Return reply, usage, model, thread and seconds, thoughts if there are any, and the status if it broke off.
-
-    The reply is what came after the last call of a tool.
-    """
     begin = max((number for number, event in enumerate(came) if isinstance(event, ToolStarted)), default=0)
     done = came[-1] if isinstance(came[-1], TurnDone) else None
     facts: dict[str, JsonValue] = {
         "reply": "".join(event.text for event in came[begin:] if isinstance(event, TextDelta)),
         "usage": dict(done.usage) if done else {},
         "model": target.choice.model,
-        "thread": target.thread_number,
+        "thread": next((each.number for each in came if isinstance(each, ThreadOpened)), target.thread_number),
         "seconds": round(seconds, 3),
     }
     if thoughts := "".join(event.text for event in came[begin:] if isinstance(event, ReasoningDelta)):
@@ -124,10 +124,8 @@ async def shown(
     target: Target, events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest
 ) -> int:
     """Show the events of a turn as they come, entering ``at_rest`` while Ctrl-Z stops it; return the exit code."""
-    shows_thoughts = target.persona.settings.show_thoughts
     with suspendable(answers.take_down, at_rest):
-        done = await show_events(events, answers, asides, shows_thoughts=shows_thoughts)
-    return _code(done)
+        return _code(await show_events(events, answers, asides, shows_thoughts=target.persona.settings.show_thoughts))
 
 
 def _code(done: TurnDone | None) -> int:
@@ -135,11 +133,7 @@ def _code(done: TurnDone | None) -> int:
 
 
 async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None:
-    """Refuse a request to the model if the budget of the day is spent; warn if it nearly is.
-
-    Raises:
-        MessageRefusedError: it is spent.
-    """
+    """Raise a `MessageRefusedError` if the budget of the day is spent; warn if it nearly is."""
     budget = target.persona.settings.budget
     if budget is None:
         return
@@ -154,11 +148,7 @@ async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None
 
 
 def standard_input() -> str | bytes:
-    """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed.
-
-    Raises:
-        MessageRefusedError: it is too long, or neither that nor UTF-8.
-    """
+    """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     data = sys.stdin.buffer.read(limits.STANDARD_INPUT.most + 1)

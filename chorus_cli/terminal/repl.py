@@ -1,7 +1,6 @@
 """The chat's loop: greet, then read a line, handle it, and again; the one place that catches all of its errors.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
-Notices that must be read, and the last exchange, follow above it.
 """
 
 from __future__ import annotations
@@ -53,10 +52,7 @@ _MOST_ERRORS_IN_A_ROW = 3
 
 
 class Privacy(NamedTuple):
-    """``begin`` holds a private chat in the same terminal until the user leaves it; a private chat has none.
-
-    A private chat has a ``notice`` that says so, and a mark in the line at the bottom.
-    """
+    """``begin`` holds a private chat until the user leaves it; a private chat has none, but a ``notice`` and a mark."""
 
     begin: Callable[[Target], Coroutine[None, None, None]] | None = None
     notice: str = ""
@@ -75,9 +71,8 @@ class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies ended with their process and that no chat has named yet.
-    ``connect`` is called when the user begins to type. ``at_rest`` is entered while the program is stopped by Ctrl-Z,
-    so that no transaction is open then.
+    replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type,
+    and ``at_rest`` entered while the program is stopped by Ctrl-Z, so that no transaction is open then.
     """
 
     current: Current
@@ -98,7 +93,7 @@ class Backend(NamedTuple):
         return meter, await services.costs.of_last_reply(target.thread_id) if is_priced else None
 
     def background(self) -> Background:
-        """Count the work in the background."""
+        """Count what runs and what waits."""
         services = self.services()
         running = sum(not turn.is_followed for turn in services.replies.running)
         attached = tuple(each.name for each in services.attachments.waiting)
@@ -146,7 +141,7 @@ class Repl:
             # Creating the timer at once would delay the first keys.
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
-        self._prompt.when_drawn(begin)
+        self._prompt.drawn = begin
         try:
             with self._backend.notifier.heard_by(self._tell, self._tell_aside, self._tell_done):
                 await self._talk()
@@ -164,7 +159,7 @@ class Repl:
         await run_to_completion(self._unsent.written())
 
     def _line_handler(self) -> LineHandler:
-        from chorus_cli.terminal.line_handling import LineHandler  # noqa: PLC0415 - the prompt does not wait for it
+        from chorus_cli.terminal.line_handling import LineHandler
 
         if self._lines is None:
             parts = (self._screen, self._progress(), self._prompt)
@@ -172,7 +167,7 @@ class Repl:
         return self._lines
 
     def _background(self) -> Background:
-        """Count the work in the background; before the first line there is none, and no need for the services."""
+        # Before the first line there is none, and no need for the services.
         return self._backend.background() if self._lines else NOTHING
 
     def _arm(self) -> None:
@@ -189,19 +184,16 @@ class Repl:
         self._toolbar.renew()
 
     def _tell_aside(self, line: str) -> None:
-        """Show a notice from the background: above the prompt, or with the next one if an editor may be open."""
         if self._prompt.is_up:
             self._tell(line)
         else:
             self._asides.append(line)
 
     def _tell_done(self, line: str) -> None:
-        """Show a notice that something in the background is done, and ring at once, even if the notice must wait."""
         self._tell_aside(line)
         self._screen.notify(self._notify, line, time.monotonic())
 
     async def _greet(self, target: Target) -> None:
-        """Greet above the first prompt, with the notices that are known by then."""
         if self._typed_early and not self._typed_early.endswith("\r"):
             # The greeting would continue the unfinished line.
             self._screen.write("\n")
@@ -229,22 +221,23 @@ class Repl:
         self._asides.clear()
         self._is_greeted = True
         exchange = None if self._is_hurried else exchange
+
+        def welcome() -> None:
+            for notice in told:
+                self._screen.notice(notice)
+            if exchange is not None:
+                from chorus_cli.terminal.screen.drawing import show_exchange
+
+                show_exchange(exchange, self._screen)
+
         if told or exchange:
-            self._prompt.above(lambda: self._welcome(told, exchange))
+            self._prompt.above(welcome)
 
     def _name_model(self, target: Target) -> None:
         self._toolbar.names_model = True
         self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
         if way := self._current.way_to_a_model(target.choice):
             self._screen.notice(way)
-
-    def _welcome(self, told: Sequence[str], exchange: Exchange | None) -> None:
-        for notice in told:
-            self._screen.notice(notice)
-        if exchange is not None:
-            from chorus_cli.terminal.screen.drawing import show_exchange  # noqa: PLC0415 - the prompt is there already
-
-            show_exchange(exchange, self._screen)
 
     async def _end_greeting(self) -> None:
         """Wait for the rest of the greeting, without the last exchange: below a line it would look like its answer."""
@@ -295,7 +288,6 @@ class Repl:
                 self._asides.append(_RETURNED)
 
     def _own_terminal(self) -> None:
-        """Take the keyboard and its signals, at the start and again after a private chat."""
         self._prompt.tell_of_long_pastes(self._tell_aside)
         self._unsent.tell = self._tell_aside
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
@@ -311,7 +303,6 @@ class Repl:
             self._own_terminal()
 
     async def _next(self, target: Target) -> bool:
-        """Read a line and handle it; return whether to quit."""
         while self._asides:
             self._screen.notice(self._asides.pop(0))
         self._toolbar.show(target)
@@ -319,15 +310,18 @@ class Repl:
         try:
             line = await self._read(target)
         except Compose as wanted:
-            return await self._in_foreground(self._compose(wanted.typed))
+            text = wanted.typed
+            return await self._in_foreground(lambda lines: lines.compose(text))
         # Of the lines that waited, one was sent.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
         self._unsent.send(target.persona.slug, sent, typed_ahead)
         self._unsent.settle()
-        if await self._in_foreground(self._handle(line)):
+        if await self._in_foreground(lambda lines: lines.handle(line)):
             return True
-        if self._line_handler().take_wish_for_privacy():
+        lines = self._line_handler()
+        if lines.wants_privacy:
+            lines.wants_privacy = False
             await self._privately(target)
         self._screen.write("\n")
         return False
@@ -339,7 +333,7 @@ class Repl:
         self._is_private = False
         unsent.release()
         self._bring_back(slug)
-        self._prompt.when_changed(partial(unsent.hold_soon, slug))
+        self._prompt.changed = partial(unsent.hold_soon, slug)
         if unsent.text:
             unsent.hold_soon(slug, unsent.text)
         try:
@@ -354,21 +348,17 @@ class Repl:
         self._is_private = begins_private(line)
         return line
 
-    async def _compose(self, typed: str) -> bool:
-        await self._end_greeting()
-        return await self._line_handler().compose(typed)
+    async def _in_foreground(self, work: Callable[[LineHandler], Coroutine[None, None, bool]]) -> bool:
+        async def after_the_greeting() -> bool:
+            await self._end_greeting()
+            is_over = await work(self._line_handler())
+            await self._backend.histories.forget_purged()
+            return is_over
 
-    async def _handle(self, line: str) -> bool:
-        await self._end_greeting()
-        is_over = await self._line_handler().handle(line)
-        await self._backend.histories.forget_purged()
-        return is_over
-
-    async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
         self._errors_in_a_row = 0
         with self._backend.services().idle_timer.busy():
             try:
-                return await self._foreground.carry_out(work)
+                return await self._foreground.carry_out(after_the_greeting())
             except asyncio.CancelledError:
                 self._given_back = self._unsent.text or self._unsent.sending
                 raise

@@ -204,10 +204,11 @@ def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> No
 
 
 def test_the_markdown_table_has_a_row_for_each_command() -> None:
-    rows = commands_table(REGISTRY).splitlines()
+    rows = commands_table(REGISTRY, only_in_chat=False).splitlines()
     assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
-    assert "| `/context clear` | Begin a new conversation. Also `/new`, `/clear`. |" in rows
+    assert "| `/context clear`, `/new`, `/clear` | Begin a new conversation. |" in rows
     assert len(rows) == 2 + len(COMMANDS)
+    assert len(commands_table(REGISTRY, only_in_chat=True).splitlines()) == 2
 
 
 def test_a_report_is_rendered_as_plain_text_in_columns() -> None:

@@ -125,10 +125,7 @@ PROVIDERS: Mapping[str, Strict] = {
         within_turn=True,
     ),
     "cerebras": Strict(
-        "cerebras/gpt-oss-120b",
-        "CEREBRAS_API_BASE",
-        _chat(_REASONING, _TURN_CALLS, _CEREBRAS),
-        within_turn=True,
+        "cerebras/gpt-oss-120b", "CEREBRAS_API_BASE", _chat(_REASONING, _TURN_CALLS, _CEREBRAS), within_turn=True
     ),
     "openai-chat": Strict(
         "openai/gpt-4o", "OPENAI_BASE_URL", StrictChat(HIDDEN, NO_ECHO), shows=False, misfit=misfit_of_chat
@@ -148,21 +145,14 @@ PROVIDERS: Mapping[str, Strict] = {
     "claude-manual": _CLAUDE._replace(
         model="anthropic/claude-sonnet-4-5",
         protocol=StrictClaude(
-            frozenset({"enabled", "disabled"}),
-            frozenset(),
-            takes_temperature=True,
-            echo=EchoRule(calls_only=True),
+            frozenset({"enabled", "disabled"}), frozenset(), takes_temperature=True, echo=EchoRule(calls_only=True)
         ),
         within_turn=False,
         effort="low",
         thinks_once=True,
     ),
     "responses": Strict(
-        "openai/responses/gpt-5.5",
-        "OPENAI_BASE_URL",
-        StrictResponses(),
-        within_turn=True,
-        misfit=misfit_of_responses,
+        "openai/responses/gpt-5.5", "OPENAI_BASE_URL", StrictResponses(), within_turn=True, misfit=misfit_of_responses
     ),
     "gemini-3": Strict(
         "gemini/gemini-3.1-pro-preview",

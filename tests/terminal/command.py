@@ -20,8 +20,6 @@ _HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.S
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended."""
-
     code: int
     output: str
     errors: str

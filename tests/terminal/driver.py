@@ -11,10 +11,12 @@ import sys
 import termios
 import time
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pexpect
 import pyte
@@ -22,10 +24,6 @@ import pyte
 from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard, started
 from tests.terminal.forked import fork_of
 from tests.terminal.screen.screen_cells import ScrollingScreen, cells_in_use, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 PROMPT = "Chorus ❯"
 SHELL_PROMPT = "shell$"
@@ -48,9 +46,7 @@ _KEYS = {
 LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
 """What ELIZA answers with as many words, 20 ms each: a reply that can be caught while it streams."""
 
-FIRST_WORD = " word0"
-"""Stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream."""
-
+FIRST_WORD = " word0"  # stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream
 NEW_INTERPRETER = {"PYTHONHASHSEED": "0"}
 """Variables that only a new interpreter can obey: a program that has them is no fork of the test runner."""
 
@@ -119,7 +115,6 @@ class Home:
         )
 
     def said(self) -> list[Any]:
-        """Return all messages of the user, in the order of the log."""
         return self.sql("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
 
     def unsent(self) -> list[Any]:
@@ -127,7 +122,6 @@ class Home:
         return self.sql("SELECT content FROM outbox ORDER BY id")
 
     def replies(self) -> list[Any]:
-        """Return content and status of every reply, in the order of the log."""
         return self.sql("SELECT content, status FROM messages WHERE role = 'assistant' ORDER BY id")
 
     def seen(self) -> list[str]:
@@ -143,10 +137,7 @@ class Terminal:
     """
 
     def __init__(
-        self,
-        environment: Mapping[str, str],
-        screen: pyte.HistoryScreen | None = None,
-        command: Sequence[str] = PROGRAM,
+        self, environment: Mapping[str, str], screen: pyte.HistoryScreen | None = None, command: Sequence[str] = PROGRAM
     ) -> None:
         self.drawn = b""
         self._text: str | None = None
@@ -181,7 +172,6 @@ class Terminal:
         return bool(self._modes & termios.ECHO and self._modes & termios.ICANON and not marks_pastes)
 
     def type(self, text: str | bytes) -> None:
-        """Send keys, one for each character."""
         self._child.send(text)
 
     def paste(self, text: str) -> None:
@@ -189,12 +179,10 @@ class Terminal:
         self._child.send(f"\x1b[200~{text}\x1b[201~")
 
     def press(self, *keys: str) -> None:
-        """Press keys by name."""
         for key in keys:
             self._child.send(_KEYS[key])
 
     def say(self, text: str) -> None:
-        """Type a line and press Enter."""
         self.type(text)
         self.press("enter")
 
@@ -232,7 +220,6 @@ class Terminal:
         self.until(lambda: all(piece in self.bottom_line() for piece in pieces), f"{pieces} below", seconds)
 
     def bottom_line(self) -> str:
-        """Return the last line of the screen."""
         return self._line(self._screen.lines - 1)
 
     def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
@@ -252,7 +239,6 @@ class Terminal:
         self.until(lambda: not self._modes & termios.ISIG, "the prompt", seconds)
 
     def watch(self, seconds: float) -> None:
-        """Look at the screen for so long."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._look()
@@ -266,6 +252,16 @@ class Terminal:
         while self._look():
             pass
         return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
+
+    def kill(self, number: int, seconds: float = PATIENCE_SECONDS) -> None:
+        """Send a signal that ends the program: in order, unless it is SIGKILL."""
+        os.kill(self.pid, number)
+        assert self.await_end(seconds) == (-number if number == signal.SIGKILL else 128 + number)
+
+    def leave(self) -> None:
+        """Press Ctrl-D at the empty prompt, and wait for the end."""
+        self.press("ctrl-d")
+        assert self.await_end() == 0
 
     def resize(self, columns: int, lines: int = _LINES) -> None:
         """Change the size of the window, without reflowing its text."""
@@ -286,7 +282,6 @@ class Terminal:
         self._child.close()
 
     def modes(self) -> list[Any]:
-        """Return the modes of the terminal."""
         return [*termios.tcgetattr(self._child.child_fd)]
 
     @property

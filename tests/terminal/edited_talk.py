@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIVE = ("A1", "B1", "A2", "B2", "A3")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
@@ -25,7 +23,6 @@ KEPT, DISCARDED = f"{LEFT} text is kept in", f"{LEFT} edit was discarded."
 
 
 def put_in(home: Home, *contents: str, newest: timedelta = A_MINUTE, thread: int = 1) -> None:
-    """Put messages into the log, by turns from the user and from the model, a minute apart."""
     for position, content in enumerate(contents):
         age = newest + A_MINUTE * (len(contents) - 1 - position)
         home.say_by_sql(content, age, role="assistant" if position % 2 else "user", thread=thread)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.command import PROGRAM
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 @contextmanager
 def refused(path: Path, mode: int = 0) -> Iterator[None]:
-    """Take permissions of a file or folder away."""
     before = path.stat().st_mode
     path.chmod(mode)
     try:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LONG, LATE = "long", "late"
 """A message with the first is answered with a word and the rest later; one with the second wholly later."""
@@ -27,7 +25,6 @@ class PatientProvider:
         self.may_go_on = threading.Event()
 
     def answer(self, body: dict[str, Any]) -> tuple[int, Iterator[bytes]]:
-        """Return the status and the pieces of the reply to a request."""
         return 200, self._pieces(str(body["messages"][-1]["content"]))
 
     def _pieces(self, said: str) -> Iterator[bytes]:
@@ -44,7 +41,6 @@ class PatientProvider:
 
 @contextmanager
 def patient() -> Iterator[PatientProvider]:
-    """Start the server in threads of this process."""
     provider = PatientProvider()
     with serving(provider.answer) as provider.address:
         try:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 IN_MEMORY = Path("/dev") / "shm"
-WORD = "xyzzy-canary-0451"
-"""A word that is nowhere unless a private chat has left it there."""
-
+WORD = "xyzzy-canary-0451"  # A word that is nowhere unless a private chat has left it there
 PRIVATE = "private · nothing is kept"
 OVER = "The private chat is over"
 
@@ -36,7 +31,6 @@ class PrivateUser:
 
     @contextmanager
     def chat(self, *options: str, **variables: str) -> Iterator[Terminal]:
-        """Open a chat by options such as ``--private``, and wait for its prompt."""
         terminal = Terminal({**self.home.environment, **self.environment(), **variables}, command=[*PROGRAM, *options])
         try:
             terminal.await_line(PROMPT)
@@ -45,7 +39,6 @@ class PrivateUser:
             terminal.close()
 
     def traces(self, word: str = WORD) -> list[str]:
-        """Return the files that hold a word or have it in their names."""
         files = [path for place in (self.home.path, self.temporary, self.runtime) for path in place.rglob("*")]
         return [str(path) for path in files if word in path.name or (path.is_file() and holds(path, word))]
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from tests.remembering_provider import is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from tests.remembering_provider import Messages
-
+Messages = Sequence[dict[str, Any]]
 MODEL = "openai/small"
 _COUNTER = VocabularyCounter()
 _FOLD_SECONDS = 0.5
@@ -25,7 +22,6 @@ _SO_FAR = "Summary of the conversation so far:"
 
 
 def furnish(home: Home, limit: int, model: str = MODEL) -> None:
-    """Give the persona a model that takes so many tokens in all."""
     folder = home.path / "personas" / "chorus"
     for place in (home.path, folder.parent, folder):
         place.mkdir(mode=0o700, exist_ok=True)
@@ -37,7 +33,6 @@ def furnish(home: Home, limit: int, model: str = MODEL) -> None:
 
 @contextmanager
 def talking(home: Home, address: str, **variables: str) -> Iterator[Terminal]:
-    """Open the chat with the provider at an address."""
     with home.chat(OPENAI_BASE_URL=address, OPENAI_API_KEY="sk-of-nobody", **variables) as chat:
         yield chat
 
@@ -55,7 +50,6 @@ def say(chat: Terminal, *words: str, more: int) -> None:
 
 
 def numbered(first: int, last: int) -> list[str]:
-    """Return a word for each turn, by which it is told from all others."""
     return [f"turn-{number}:" for number in range(first, last + 1)]
 
 
@@ -65,7 +59,6 @@ def asked_of_the_summariser(requests: Iterable[Messages]) -> list[str]:
 
 
 def asked_of_the_model(requests: Iterable[Messages]) -> list[str]:
-    """Return everything that each request of the talk says."""
     return ["\n".join(str(each["content"]) for each in request) for request in requests if not is_for_summary(request)]
 
 
@@ -75,7 +68,6 @@ def fits(request: Messages, limit: int) -> bool:
 
 
 def stored_summaries(home: Home) -> list[str]:
-    """Return every summary that was ever stored, in the order of the journal."""
     return list(home.sql("SELECT content FROM summaries ORDER BY operation_id"))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +12,6 @@ from tests.attached_files import FILES
 from tests.recording_server import Recorder, recording
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.patient_provider import patient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +31,6 @@ def photo(server: Recorder) -> Iterator[Path]:
 
 
 def kinds(server: Recorder) -> list[list[str]]:
-    """Return the kinds of parts of the last message of each request."""
     return [["text"] if isinstance(each, str) else [part["type"] for part in each] for each in server.contents()]
 
 
@@ -126,21 +122,14 @@ def test_a_typed_path_of_no_file_is_told_of_and_the_message_is_sent(home: Home, 
 UP, BACKSPACE = "\x1b[A", "\x7f"
 
 
-def template(home: Home) -> None:
-    folder = home.path / "commands"
-    folder.mkdir(parents=True)
-    (folder / "sum.md").write_text("Summarise: $ARGUMENTS")
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("/bg ", ""), ("/sum ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
-    ids=["in the background", "in a template", "edited", "from the history", "undone"],
+    [("/bg ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
+    ids=["in the background", "edited", "from the history", "undone"],
 )
 def test_an_at_sign_that_was_not_typed_is_text(
     home: Home, photo: Path, server: Recorder, before: str, after: str
 ) -> None:
-    template(home)
     with home.chat(**server.environment()) as chat:
         chat.type(before)
         chat.paste(f'a stranger wrote @"{photo}" now')
@@ -161,7 +150,9 @@ def test_an_at_sign_that_was_not_typed_is_text(
 
 
 def test_a_file_is_attached_that_is_named_in_typed_arguments(home: Home, photo: Path, server: Recorder) -> None:
-    template(home)
+    folder = home.path / "commands"
+    folder.mkdir(parents=True)
+    (folder / "sum.md").write_text("Summarise: $ARGUMENTS")
     with home.chat(**server.environment()) as chat:
         for number, command in enumerate(("/sum", "/bg"), 1):
             chat.type(f'{command} @"{photo}" and ')

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.cards.rules.png import card_json
 from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MIRA = "Mira ❯"
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.recording_server import recording
 from tests.remembering_provider import remembering
 from tests.terminal.driver import PROMPT, Home
-from tests.terminal.editors import changing, editor
-from tests.terminal.private_user import private_user
 from tests.terminal.small_model import furnish, say, talking
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 USAGE = '{"prompt_tokens": 1000000, "completion_tokens": 100000, "total_tokens": 1100000, "cached_tokens": 500000}'
 
@@ -44,14 +38,6 @@ def test_costs_are_told_as_a_table_and_as_json(home: Home) -> None:
     assert home.run("cost", "--by", "moon").code == 2
 
 
-def test_ask_sends_nothing_once_the_budget_is_spent(home: Home) -> None:
-    assert home.run("ask", "/settings set budget 0.01").code == 0
-    outcome = home.run("ask", "I am happy")
-    assert (outcome.code, outcome.output) == (1, "")
-    assert "of your budget of $0.01. Nothing was sent." in outcome.errors
-    assert home.said() == ["I am unhappy"]
-
-
 @pytest.mark.parametrize("line", ["/feel happy", "/retry", "/bg I am happy", "/compact"])
 def test_no_command_asks_the_model_once_the_budget_is_spent(home: Home, line: str) -> None:
     (home.path / "commands").mkdir()
@@ -61,17 +47,6 @@ def test_no_command_asks_the_model_once_the_budget_is_spent(home: Home, line: st
     assert (outcome.code, outcome.output) == (1, "")
     assert "of your budget of $0.01. Nothing was sent." in outcome.errors
     assert (home.said(), len(home.replies())) == (["I am unhappy"], 1)
-
-
-def test_the_chat_asks_before_an_editor_opens_once_the_budget_is_spent(home: Home) -> None:
-    assert home.run("ask", "/settings set budget 0.01").code == 0
-    with home.chat(VISUAL=editor(home.path, changing("text = 'I am happy'"))) as terminal:
-        terminal.say("/editor")
-        terminal.await_text("Ask the model all the same?")
-        terminal.say("n")
-        terminal.await_text("Nothing was sent.")
-        terminal.await_line(PROMPT)
-    assert home.said() == ["I am unhappy"]
 
 
 def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(home: Home) -> None:
@@ -110,16 +85,3 @@ def test_summaries_are_counted_from_the_keyboard_and_the_budget_asks_because_of_
     assert [(line["key"], line["replies"], line["summaries"]) for line in report["lines"]] == [("chorus #1", 0, 1)]
     assert report["summaries"]["cost_usd"] == report["total"]["cost_usd"] == pytest.approx(0.21)
     assert "This includes 1 request for summaries" in home.run("cost").output
-
-
-def test_the_summaries_of_a_private_chat_are_counted_within_it_alone(tmp_path: Path) -> None:
-    with recording() as server, private_user(tmp_path) as user:
-        server.tokens = (200_000, 0)
-        with user.chat("--private", **server.environment("openai/gpt-4o-mini")) as chat:
-            chat.ask("I am happy", "seen.")
-            chat.ask("/context save notes", "Saved")
-            chat.ask(
-                "/cost", "This includes 1 request for summaries (200,000 prompt and 0 completion tokens, cost $0.03)."
-            )
-            chat.ask("/cost", "Today: $0.06.")
-        assert json.loads(user.home.run("cost", "--json").output)["lines"] == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -13,10 +15,6 @@ from tests.models.providers.asked_models import STOP
 from tests.models.providers.fault_server import chunk
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 FOREIGN = "FOREIGN"
 # Python imports it before any program. It begins when the log is opened, as a library that is imported then would.
@@ -81,8 +79,7 @@ def test_the_chat_shows_only_our_words(tmp_path: Path, client: Client) -> None:
         terminal.say("/nonsense")
         terminal.await_text("There is no command")
         terminal.await_line(PROMPT)
-        terminal.press("ctrl-d")
-        assert terminal.await_end() == 0
+        terminal.leave()
     assert FOREIGN.encode() not in terminal.drawn
     assert b"Warning" not in terminal.drawn
     assert is_noted(home, client)

@@ -1,31 +1,47 @@
-"""A program that is a fork of the test runner behaves as one of its own."""
+"""The driver starts programs as a terminal does, and a fork of the test runner behaves as a program of its own."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from tests.amount import examples, is_thorough
-from tests.terminal.driver import LONG_MESSAGE, Home
+from tests.terminal.command import finished
+from tests.terminal.driver import LONG_MESSAGE, Home, Terminal
 from tests.terminal.forked import PROGRAM, fork_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+TOLD = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP")
+TELL = f"import signal; print([name for name in {TOLD} if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN])"
+TELLING = (sys.executable, "-c", TELL)
+
+
+@pytest.fixture(params=[signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def _ignored(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = signal.signal(request.param, signal.SIG_IGN)
+    yield
+    assert signal.signal(request.param, before) is signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("_ignored")
+def test_a_program_hears_the_signals_that_the_test_runner_ignores(home: Home) -> None:
+    assert finished(TELLING, home.environment).output == "[]\n"
+    with closing(Terminal(home.environment, command=TELLING)) as terminal:
+        assert terminal.await_end() == 0
+        assert terminal.screen_text() == "[]"
 
 
 @pytest.mark.parametrize(
     ("arguments", "typed"),
     [
         (["--version"], b""),
-        (["--nonsense"], b""),
         (["ask", "I am unhappy"], b""),
-        (["ask"], "Grüße \N{GRINNING FACE}".encode()),
         (["ask"], b"\xff\xfe"),
-        (["ask", "/nonsense"], b""),
         (["log", "--persona", "gollum"], b""),
     ],
     ids=str,

@@ -6,8 +6,8 @@ import gzip
 import sys
 import time
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -15,12 +15,6 @@ from tests.models.providers.asked_models import STOP
 from tests.models.providers.fake_ollama import listening, sending
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, encoded, failure
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Mapping
-
-    from tests.models.providers.fake_ollama import Answer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
 
@@ -31,14 +25,6 @@ MOST_MEBIBYTES = 40
 """How much more memory the chat may have needed: a few copies of a megabyte, but not what an answer unpacks to."""
 
 
-class Hostile(NamedTuple):
-    """An answer, the sentence that tells of it, and variables of the chat."""
-
-    answer: bytes
-    sentence: str
-    variables: Mapping[str, str] = {}
-
-
 def swelling(megabytes: int) -> bytes:
     """Return what unpacks to so many megabytes, as gzip, without its end."""
     packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
@@ -46,11 +32,8 @@ def swelling(megabytes: int) -> bytes:
     return first + each * (megabytes - 1)
 
 
-BY_LITELLM = {"CHORUS_WIRE": "off"}
 TWICE = "gzip, gzip"
-PACKED_TWICE = gzip.compress(swelling(8_000))
-"""18 kB that unpack to 8 MB, which unpack to 8 GB."""
-
+PACKED_TWICE = gzip.compress(swelling(8_000))  # 18 kB that unpack to 8 MB, which unpack to 8 GB
 TOKEN_COUNT = "token count " * 83_000
 INVALID = "The provider of openai/m sent an invalid response (compressed more than once)."
 REJECTED = "The provider of openai/m rejected the request"
@@ -60,57 +43,54 @@ def error(encoding: str, body: bytes) -> bytes:
     return encoded(encoding).replace(b"200 OK", b"400 No") + body
 
 
-ANSWERS = {
-    "a message of a megabyte": Hostile(
-        failure(400, {"error": {"message": TOKEN_COUNT}}), f"{REJECTED} (token count token count "
-    ),
-    "a text of a megabyte": Hostile(
-        failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count ", BY_LITELLM
-    ),
-    "a reply of gigabytes in 18 kB": Hostile(encoded(TWICE) + PACKED_TWICE, INVALID),
-    "a reply of gigabytes in 18 kB, by litellm": Hostile(encoded(TWICE) + PACKED_TWICE, INVALID, BY_LITELLM),
-    "an error of gigabytes in 18 kB": Hostile(
-        error(TWICE, PACKED_TWICE), f"{REJECTED} (its answer is compressed more than once)."
-    ),
-    "bytes that are not HTTP": Hostile(b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
-    "an error of half a gigabyte": Hostile(error("gzip", swelling(500)), f"{REJECTED}\n(xxxx"),
-    "an error of half a gigabyte, by litellm": Hostile(error("gzip", swelling(500)), f"{REJECTED}\n(xxxx", BY_LITELLM),
+GREETING = STREAM_HEAD + chunk("Hi.") + STOP
+BOTH = {
+    "a reply of gigabytes in 18 kB": (encoded(TWICE) + PACKED_TWICE, INVALID),
+    "an error of half a gigabyte": (error("gzip", swelling(500)), f"{REJECTED}\n(xxxx"),
 }
-
-
-def after_a_greeting(hostile: bytes) -> Answer:
-    """Answer the first message as a provider does, and those after it with what is hostile."""
-    asked: list[str] = []
-
-    def answer(connection: socket.socket, path: str) -> None:
-        is_first = path.endswith("/completions") and not asked
-        if path.endswith("/completions"):
-            asked.append(path)
-        connection.sendall(STREAM_HEAD + chunk("Hi.") + STOP if is_first else hostile)
-
-    return answer
+BY_WIRE = {
+    "a message of a megabyte": (failure(400, {"error": {"message": TOKEN_COUNT}}), f"{REJECTED} (token count token c"),
+    "an error of gigabytes in 18 kB": (
+        error(TWICE, PACKED_TWICE),
+        f"{REJECTED} (its answer is compressed more than once).",
+    ),
+    "bytes that are not HTTP": (b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
+}
+BY_LITELLM = {"a text of a megabyte": (failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count ")}
 
 
 def most_mebibytes(process: int) -> float:
-    """Return the most memory that a process has had so far."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-@pytest.mark.parametrize("hostile", ANSWERS.values(), ids=ANSWERS)
-def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(tmp_path: Path, hostile: Hostile) -> None:
-    with listening(after_a_greeting(hostile.answer)) as address:
+@pytest.mark.parametrize(
+    ("answers", "variables"),
+    [(BOTH | BY_WIRE, {}), (BOTH | BY_LITELLM, {"CHORUS_WIRE": "off"})],
+    ids=["wire", "litellm"],
+)
+def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(
+    tmp_path: Path, answers: Mapping[str, tuple[bytes, str]], variables: Mapping[str, str]
+) -> None:
+    answer = GREETING
+    with listening(lambda connection, _path: connection.sendall(answer)) as address:
         provider = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/m"}
-        with Home(tmp_path / "home").chat(**provider, **hostile.variables, **NEW_INTERPRETER) as terminal:
-            terminal.ask("Hello", "Hi.")
-            before = most_mebibytes(terminal.pid)
-            began = time.monotonic()
-            terminal.say("Well?")
-            terminal.type("typed meanwhile")
-            terminal.await_text(hostile.sentence)
-            terminal.await_line(f"{PROMPT} typed meanwhile")
-            assert time.monotonic() - began < PATIENCE_SECONDS
-            assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES
+        with Home(tmp_path / "home").chat(**provider, **variables, **NEW_INTERPRETER) as terminal:
+            for number, (name, (hostile, sentence)) in enumerate(answers.items(), 1):
+                answer = GREETING
+                terminal.say("Hello")
+                terminal.await_text("\nHi.\n", times=number)
+                terminal.await_line(PROMPT)
+                answer, told = hostile, terminal.screen_text().count(sentence)
+                before, began = most_mebibytes(terminal.pid), time.monotonic()
+                terminal.say("Well?")
+                terminal.type("typed meanwhile")
+                terminal.await_text(sentence, times=told + 1)
+                terminal.await_line(f"{PROMPT} typed meanwhile")
+                assert time.monotonic() - began < PATIENCE_SECONDS, name
+                assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES, name
+                terminal.press("ctrl-c")
+                terminal.ask("/thread new", f"Thread #{number + 1}")
 
 
 def test_a_file_that_would_fill_the_memory_is_not_attached(tmp_path: Path) -> None:

@@ -1,28 +1,28 @@
-"""What interrupts the chat from outside: Ctrl-C on a model that is silent, Ctrl-Z, and a window of another size."""
+"""What interrupts the chat: Ctrl-C on a silent model, signals, Ctrl-Z also within a commit, and another window size."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import signal
+import sqlite3
+import subprocess
+import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
+from tests.mock_provider import MockProvider
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 from tests.terminal.patient_provider import LATE, patient
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.mock_provider import MockProvider
-
 CHAT = shlex.join(PROGRAM)
-REPLY = "Since when are you word0"
-"""How ELIZA's answer to `LONG_MESSAGE` begins."""
+REPLY = "Since when are you word0"  # how ELIZA's answer to `LONG_MESSAGE` begins
 
 
 def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, mock_provider: MockProvider) -> None:
@@ -47,24 +47,23 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
             chat.await_line(PROMPT, seconds=1)
         assert " … " not in chat.screen_text()
         assert "failed" not in chat.screen_text()
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
         assert chat.echoes
     assert home.replies() == [("Mock response from ", "interrupted"), ("", "interrupted")]
     assert home.sql("SELECT summary FROM sessions") == ["(no summary: stopped)"]
 
 
-@pytest.mark.parametrize("pause_seconds", [0, 0.001, 0.003, 0.01, 0.03, 0.1])
-def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home, pause_seconds: float) -> None:
+def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home) -> None:
     with patient() as provider:
         model = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
         with home.chat(**model) as chat:
-            for line, told in ((LATE, "Stopped before the reply began"), ("!sleep 50", "Stopped after ")):
-                chat.say(line)
-                time.sleep(pause_seconds)
-                chat.press("ctrl-c")
-                chat.await_text(told, seconds=5)
-                chat.await_line(PROMPT)
+            for number, pause_seconds in enumerate((0, 0.001, 0.003, 0.01, 0.03, 0.1), 1):
+                for line, told in ((LATE, "Stopped before the reply began"), ("!sleep 50", "Stopped after ")):
+                    chat.say(line)
+                    time.sleep(pause_seconds)
+                    chat.press("ctrl-c")
+                    chat.await_text(told, seconds=5, times=number)
+                    chat.await_line(PROMPT)
 
 
 def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
@@ -177,8 +176,142 @@ def resume(shell: Terminal) -> None:
 
 
 def typed_line(text: str, columns: int) -> str:
-    """Return the last row of a text that is being typed."""
     rest = f"{PROMPT} {text}"
     while len(rest) >= columns:
         rest = f"  {rest[columns:]}"
     return rest
+
+
+AT_ONCE_SECONDS = 2.0
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [("/context save", signal.SIGTERM), ("/context compact", signal.SIGHUP), ("say nothing", signal.SIGTERM)],
+)
+def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
+    home: Home, mock_provider: MockProvider, line: str, number: int
+) -> None:
+    for text in ("hello", "hello again", "and again"):
+        assert home.run("ask", text).code == 0
+    model = {"OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
+    with home.chat(**model) as chat:
+        mock_provider.behave(type="stream_fault", kind="stall", after_chunks=0)
+        chat.say(line)
+        chat.await_text("… 1 s")
+        chat.type("typed meanwhile")
+        chat.watch(0.2)
+        began = time.monotonic()
+        chat.kill(number)
+        assert time.monotonic() - began < AT_ONCE_SECONDS
+        assert chat.echoes
+    with home.chat(f"{PROMPT} typed meanwhile") as chat:
+        chat.press("ctrl-c")
+
+
+REMEMBERED = "SELECT content FROM context_items WHERE forgotten_by IS NULL"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_a_question_ends_the_chat_and_nothing_is_done(home: Home, number: int) -> None:
+    assert home.run("ask", "/remember call the plumber").code == 0
+    with home.chat() as chat:
+        chat.say("/memory forget 1")
+        chat.await_text("(y/n)")
+        began = time.monotonic()
+        chat.kill(number)
+        assert time.monotonic() - began < AT_ONCE_SECONDS
+        assert chat.echoes
+    assert home.sql(REMEMBERED) == ["call the plumber"]
+    assert not (home.path / "state" / "chorus.log").exists()
+
+
+def ask_alone(shell: Terminal) -> None:
+    shell.say(f"{CHAT} ask '{LONG_MESSAGE}'")
+    shell.await_text(REPLY)
+
+
+def ask_in_the_chat(shell: Terminal) -> None:
+    shell.say(CHAT)
+    shell.await_line(PROMPT)
+    shell.say(LONG_MESSAGE)
+    shell.await_text(REPLY)
+
+
+def ask_behind_the_prompt(shell: Terminal) -> None:
+    ask_in_the_chat(shell)
+    shell.press("ctrl-b")
+    shell.await_text("goes on")
+    shell.await_line(PROMPT)
+
+
+@pytest.mark.parametrize("ask", [ask_alone, ask_in_the_chat, ask_behind_the_prompt])
+def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Terminal], None]) -> None:
+    assert home.run("ask", "hello").code == 0
+    with home.shell_in_terminal() as shell:
+        ask(shell)
+        with reading(home):
+            # A reader keeps the program from committing, in the middle of it.
+            shell.until(lambda: is_committing(home), "a commit")
+            shell.press("ctrl-z")
+            shell.watch(0.5)
+        shell.await_line(SHELL_PROMPT)
+        with closing(sqlite3.connect(home.path / "chorus.db", timeout=0)) as other, other:
+            other.execute("INSERT INTO meta VALUES ('written', 'while it is stopped')")
+        shell.say("fg")
+        shell.until(lambda: home.replies()[-1][1] == "complete", "the end of the reply")
+    assert home.sql("SELECT value FROM meta WHERE key = 'written'") == ["while it is stopped"]
+
+
+def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
+    assert home.run("ask", "hello").code == 0
+    with home.shell_in_terminal() as shell:
+        ask_in_the_chat(shell)
+        with reading(home):
+            shell.until(lambda: is_committing(home), "a commit")
+            shell.press("ctrl-c")
+            shell.await_text("Stopped; the part that arrived is being stored.")
+        shell.await_text("Stopped. The part that arrived is kept; /retry asks again.")
+    assert home.replies()[-1][1] == "interrupted"
+
+
+def test_nothing_is_called_kept_that_could_not_be_stored(home: Home) -> None:
+    assert home.run("ask", "hello").code == 0
+    home.sql(
+        "CREATE TRIGGER refused BEFORE UPDATE ON messages WHEN NEW.status = 'interrupted' "
+        "BEGIN SELECT RAISE(ABORT, 'not today'); END"
+    )
+    with home.shell_in_terminal() as shell:
+        ask_in_the_chat(shell)
+        shell.press("ctrl-c")
+        shell.await_text("The text is kept in")
+        assert "is kept; /retry" not in shell.screen_text()
+
+
+@contextmanager
+def reading(home: Home) -> Iterator[None]:
+    """Hold a transaction that reads, in a process of its own: within a process SQLite shares locks."""
+    program = (
+        "import sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)\n"
+        "c.execute('BEGIN')\n"
+        "print(c.execute('SELECT count(*) FROM messages').fetchone(), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, str(home.path / "chorus.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline()
+        yield
+        assert process.stdin
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+def is_committing(home: Home) -> bool:
+    """Return whether a process that waits for the end of readers keeps new ones away."""
+    time.sleep(0.01)
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(home.path / "chorus.db", timeout=0)) as other:
+        other.execute("SELECT count(*) FROM messages").fetchone()
+        return False
+    return True

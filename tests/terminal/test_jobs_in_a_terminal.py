@@ -7,23 +7,17 @@ import signal
 import stat
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.settings.files import SCHEMA_FILE
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 
-if TYPE_CHECKING:
-    from tests.terminal.driver import Terminal
-
-EXIT_SECONDS = 4.0
-"""The time to exit that a test allows on a busy machine; the program itself needs about one second."""
+EXIT_SECONDS = 4.0  # the time to exit that a test allows on a busy machine; the program itself needs about one second
 
 
 def pid_in(file: Path) -> int:
-    """Wait for the number that a command writes into a file."""
     deadline = time.monotonic() + 60
     while not file.exists() or not file.read_text().endswith("\n"):
         assert time.monotonic() < deadline
@@ -48,7 +42,6 @@ def is_alive(pid: int) -> bool:
 
 
 def begun(chat: Terminal, command: str, file: Path) -> int:
-    """Start a command that writes its process id into ``file``, and return that."""
     chat.say(command)
     return pid_in(file)
 
@@ -130,14 +123,6 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
     (preamble,) = home.sql("SELECT preamble FROM messages WHERE role = 'user'")
     assert "#1 sleep 0.5; echo done; exit 2: exit code 2 after " in preamble
     assert preamble.endswith("Its output, 1 line:\n    done")
-
-
-def test_undo_right_after_a_command_keeps_its_output_back(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask("!echo secret", "1 line goes with your next message; /undo keeps it back.")
-        chat.ask("/undo", "Kept back: the output of job #1 (echo secret)")
-        chat.ask("I am tired", "tired?")
-    assert home.sql("SELECT preamble FROM messages WHERE role = 'user'") == [""]
 
 
 @pytest.mark.parametrize("ending", ["quit", "ctrl-d", "sigterm", "hang-up"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
 import pytest
 from prompt_toolkit.input import create_pipe_input
@@ -11,17 +11,12 @@ from prompt_toolkit.input import create_pipe_input
 from chorus_cli.core import errors
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.service.unsent import UnsentInput
-from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta
+from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta, TurnEvent
 from chorus_cli.terminal.line_handling import Following
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.terminal.screen.terminal_file import TerminalFile, seen
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
-    from tests.world import World
+from tests.world import World
 
 TEXT = "Precious words"
 
@@ -51,14 +46,12 @@ class Chat:
         self._screen = Screen(self.file, {})
 
     async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> None:
-        """Follow a turn to the end that an error makes, and have the text back that the chat puts at the prompt."""
         turn = RunningTurn(self.world.current.target(), TEXT, events, lambda _turn: None)
         with create_pipe_input() as keyboard, pytest.raises(ChorusError):
             await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
         await self.unsent.written()
 
     async def stop(self, *before: TurnEvent) -> str:
-        """Follow a turn, stop it once these events have come, and return the notice that says so."""
         turn = RunningTurn(self.world.current.target(), TEXT, endless(*before), lambda _turn: None)
         with create_pipe_input() as keyboard:
             following = Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)

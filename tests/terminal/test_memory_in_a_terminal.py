@@ -1,15 +1,17 @@
-"""Remembering and forgetting, at the keyboard of the real program and in the shell."""
+"""Remembering and forgetting in the real program: at the keyboard, in the shell, and in the requests to a provider."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
+
+from tests.calling_provider import CallingProvider, calling, split_call
 from tests.terminal.driver import PROMPT, Home
 
 TIERS = "SELECT tier, COUNT(*) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"
-
-TIERS_BY_NAME = ("HOT", "WARM", "COLD", "ARCHIVED")
-TIERS_AND_TOKENS = "SELECT tier, COUNT(*), SUM(token_count) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"
 
 
 def test_a_text_is_remembered_shown_forgotten_and_brought_back(home: Home) -> None:
@@ -45,13 +47,76 @@ def test_chorus_memory_prints_what_is_remembered_as_text_or_as_one_json_value(ho
     assert json.loads(home.run("memory", "--persona", "frodo", "--json").output)["items"] == []
 
 
-def test_chorus_memory_counts_as_sql_does(home: Home) -> None:
-    for text in ("/remember call the plumber", "/memory add prd_section an old part", "/memory add task buy milk"):
-        home.run("ask", text)
-    home.sql("UPDATE context_items SET tier = 'ARCHIVED' WHERE id = 2")
-    home.sql("UPDATE context_items SET forgotten_by = 9 WHERE id = 3")
-    value = json.loads(home.run("memory", "--json").output)
-    counted = {name: (value[f"{name.lower()}_count"], value[f"{name.lower()}_tokens"]) for name in TIERS_BY_NAME}
-    by_sql = {tier: (number, tokens) for tier, number, tokens in home.sql(TIERS_AND_TOKENS)}
-    assert counted == {name: by_sql.get(name, (0, 0)) for name in TIERS_BY_NAME}
-    assert sorted(by_sql) == ["ARCHIVED", "HOT"]
+PLUMBER = "call the plumber about the boiler"
+
+
+@pytest.fixture
+def provider() -> Iterator[CallingProvider]:
+    with calling() as running:
+        yield running
+
+
+@pytest.fixture
+def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home whose programs talk to the provider."""
+    variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/test"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+def asked(home: Home, provider: CallingProvider, question: str) -> tuple[str, str]:
+    assert home.run("ask", question).code == 0
+    messages: list[dict[str, Any]] = provider.asked[-1]["messages"]
+    return messages[0]["content"], messages[-1]["content"]
+
+
+def test_a_task_goes_before_the_question_while_the_prefix_is_warm_then_into_the_system_message(
+    talking: Home, provider: CallingProvider
+) -> None:
+    with talking.chat() as chat:
+        chat.say("Hello")
+        chat.until(lambda: len(provider.asked) == 1, "the first request")
+        chat.await_line(PROMPT)
+        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
+        chat.say("What next?")
+        chat.await_text(f"From memory: #1 {PLUMBER}")
+        chat.until(lambda: len(provider.asked) == 2, "the second request")
+        chat.await_line(PROMPT)
+    first, second = (request["messages"] for request in provider.asked)
+    assert second[: len(first)] == first
+    assert second[-1]["content"] == f"From memory:\n#1 TASK: {PLUMBER}\n\nWhat next?"
+    system, question = asked(talking, provider, "And now?")
+    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
+    assert question == "And now?"
+
+
+def test_a_forgotten_item_is_in_no_request(talking: Home, provider: CallingProvider) -> None:
+    with talking.chat() as chat:
+        chat.say("Hello")
+        chat.until(lambda: len(provider.asked) == 1, "the first request")
+        chat.await_line(PROMPT)
+        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
+        chat.say("What next?")
+        chat.until(lambda: len(provider.asked) == 2, "the second request")
+        chat.await_line(PROMPT)
+        chat.say("/memory forget 1")
+        chat.await_text("(y/n)")
+        chat.ask("y", "Forgot #1")
+        chat.say("Are you sure?")
+        chat.until(lambda: len(provider.asked) == 3, "the third request")
+        chat.await_line(PROMPT)
+    assert "plumber" in str(provider.asked[1]["messages"])
+    assert "plumber" not in str(provider.asked[2]["messages"])
+
+
+def test_a_model_remembers_by_its_tool_and_the_next_request_has_it(talking: Home, provider: CallingProvider) -> None:
+    provider.call(*split_call("remember", {"type": "TASK", "content": PLUMBER}))
+    provider.say("I will remember that.")
+    with talking.chat() as chat:
+        chat.say("My boiler is broken.")
+        chat.await_text("#1; /undo takes it back")
+        chat.await_text("I will remember that.")
+        chat.await_line(PROMPT)
+    system, _ = asked(talking, provider, "Good.")
+    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")

@@ -22,7 +22,6 @@ PROJECT = "-home-frodo-shire"
 
 @pytest.fixture
 def moved(tmp_path: Path) -> Path:
-    """A folder with what five programs keep."""
     folder = tmp_path / "old"
     (folder / PROJECT).mkdir(parents=True)
     for sample in SAMPLES.glob("*.jsonl"):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ADA = "Ada ❯"
 QUOTE = "'"
@@ -96,10 +93,7 @@ def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     assert outcome.errors.endswith("stay in the log.\nFrodo was not deleted.\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")],
-)
+@pytest.mark.parametrize(("arguments", "name"), [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")])
 def test_a_shell_is_told_how_to_create_an_unknown_persona(
     tmp_path: Path, arguments: tuple[str, ...], name: str
 ) -> None:
@@ -118,32 +112,3 @@ def test_the_chat_opens_with_what_the_window_has_emptied(tmp_path: Path) -> None
         terminal.await_text("Last talked 14 h ago; the 8h window holds 0 of 2 messages. /context 24h brings them back.")
         terminal.ask("/context 24h", "Context window set to 24h")
     assert home.seen()[0] == "Hello"
-
-
-def test_two_chats_in_one_thread_say_so(tmp_path: Path) -> None:
-    home, shared = Home(tmp_path), "Another Chorus is open in this thread."
-    with home.chat() as first:
-        first.ask("I was here first", "first")
-        with home.chat() as second:
-            second.await_text(shared)
-            assert shared not in first.screen_text()
-            first.ask("I am not alone", shared)
-        first.ask("/thread new", "Thread #2")
-        with home.chat() as third:
-            third.ask("/thread 1", "Thread #1")
-            assert third.screen_text().count(shared) == 1
-
-
-def test_each_persona_counts_threads_and_operations_from_one(tmp_path: Path) -> None:
-    home, frodo = Home(tmp_path), "Frodo ❯"
-    with home.chat() as terminal:
-        terminal.ask("/new", "--- New conversation ---")
-        terminal.ask("/thread new", "Thread #2")
-        terminal.say("/persona frodo")
-        terminal.await_line(frodo)
-        terminal.ask("/thread 1", "Thread #1", frodo)
-        terminal.ask("Hello from the Shire", "Shire", frodo)
-        terminal.ask("/new", "--- New conversation ---", frodo)
-        terminal.ask("/context undo 1", "Undone: new conversation", frodo)
-    assert home.sql("SELECT number FROM threads WHERE persona = 'frodo'") == [1]
-    assert '"thread": 1' in home.run("log", "--persona", "frodo", "--json").output

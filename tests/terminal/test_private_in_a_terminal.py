@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +22,6 @@ from tests.terminal.private_user import (
     end_private,
     private_user,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SLOW = pytest.mark.slow
 OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)
@@ -72,8 +69,8 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
         chat.press("up")
         chat.await_line(f"{PROMPT} really?")
         if end is None:
-            chat.press("ctrl-c", "ctrl-d")
-            assert chat.await_end() == 0
+            chat.press("ctrl-c")
+            chat.leave()
         elif end is signal.SIGHUP:
             chat.type(f"unsent {WORD}")
             chat.hang_up()
@@ -113,8 +110,7 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.await_line(f"{PROMPT} I am happy")
         chat.press("ctrl-c")
         chat.ask("I am sad", "sad?")
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
     assert user.home.said() == [*before, "I am sad"]
     assert user.home.sql("SELECT content FROM input_history ORDER BY id") == ["I am happy", "I am sad"]
     assert user.traces() == []
@@ -156,28 +152,12 @@ def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, 
         assert WORD not in chat.screen_text()
 
 
-@SLOW
-def test_replies_of_the_chat_around_it_go_on_meanwhile(user: PrivateUser) -> None:
-    with user.chat() as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
-        chat.press("ctrl-b")
-        chat.await_line(PROMPT)
-        begin_private(chat)
-        chat.ask(f"I am {WORD}", f"you {WORD}?")
-        chat.until(lambda: user.home.replies()[-1][1] == "complete", "the end of the reply in the background")
-        end_private(chat)
-        chat.await_text("in thread #1 is done;")
-    assert user.traces() == []
-
-
 def test_a_session_is_saved_on_purpose_after_a_sentence(user: PrivateUser) -> None:
     with user.chat("--private") as chat:
         chat.ask(f"I am {WORD}", f"you {WORD}?")
         chat.ask("/context save a talk", "This goes to a file, which is kept.")
         chat.await_text("Saved")
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
     assert len(user.traces()) == 1
     assert "a talk" in user.home.run("ask", "/context history").output
 
@@ -188,8 +168,7 @@ def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_
             chat.ask(f"I am {WORD}", f"you {WORD}?")
             assert not new.home.path.exists()
             chat.ask("/context save a talk", "Saved")
-            chat.press("ctrl-d")
-            assert chat.await_end() == 0
+            chat.leave()
         assert [path.name for path in new.home.path.iterdir()] == ["personas"]
         assert {path.stat().st_mode & 0o077 for path in new.home.path.rglob("*")} == {0}
         assert "a talk" in new.home.run("ask", "/context history").output

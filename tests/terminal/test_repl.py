@@ -1,22 +1,33 @@
-"""What a private chat tells the desktop, and its mark in the line at the bottom."""
+"""The loop of the chat: private chats, and a terminal that is gone or belongs to somebody else now."""
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+import termios
+from pathlib import Path
+from typing import NoReturn
+
 import pytest
 
-from chorus_cli.terminal.repl import Privacy
+from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.machine.notifier import Notifier
+from chorus_cli.terminal.prompt.history import InputHistories
+from chorus_cli.terminal.prompt.keyboard import HANG_UPS
+from chorus_cli.terminal.repl import Backend, Privacy, Repl
+from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.painted_rows import Progress
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
+from tests.terminal.screen.terminal_file import TerminalFile
+from tests.world import World
 
 PUBLIC, PRIVATE = Privacy(), Privacy(None, "Nothing is kept.")
 
 
 @pytest.mark.parametrize(
     ("privacy", "wanted", "way"),
-    [
-        (PUBLIC, "osc", "osc"),
-        (PRIVATE, "osc", "bell"),
-        (PRIVATE, "bell", "bell"),
-        (PRIVATE, "off", "off"),
-    ],
+    [(PUBLIC, "osc", "osc"), (PRIVATE, "osc", "bell"), (PRIVATE, "bell", "bell"), (PRIVATE, "off", "off")],
 )
 def test_no_message_of_a_private_chat_goes_to_the_desktop(privacy: Privacy, wanted: str, way: str) -> None:
     assert privacy.notification(wanted) == way
@@ -24,3 +35,81 @@ def test_no_message_of_a_private_chat_goes_to_the_desktop(privacy: Privacy, want
 
 def test_only_a_private_chat_has_a_mark() -> None:
     assert (PUBLIC.mark, PRIVATE.mark) == ((), ("private", "nothing is kept"))
+
+
+# It waits for the chat, dies of Ctrl-C, and the shell takes the terminal back.
+WRAPPER = """
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+subprocess.Popen([sys.executable, "-m", "chorus_cli"]).wait()
+"""
+
+
+def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_path: Path) -> None:
+    wrapper = tmp_path / "wrapper.py"
+    wrapper.write_text(WRAPPER)
+    runs = home.path / "state" / "run"
+    with home.shell_in_terminal() as shell:
+        shell.say(f"{sys.executable} {wrapper}")
+        shell.await_line(PROMPT)
+        assert len(list(runs.iterdir())) == 1
+        shell.say(LONG_MESSAGE)
+        shell.await_text(FIRST_WORD, times=2)
+        shell.press("ctrl-c")
+        shell.until(lambda: os.tcgetpgrp(shell.descriptor) == shell.pid, "the shell in the foreground")
+        # The chat may have erased the shell's prompt, and cannot undo that Enter sends no line feed. If its own prompt
+        # came before the shell took the terminal, it ends at the next key, which the shell gets.
+        shell.type("echo my terminal a''gain\n")
+        shell.await_text("my terminal again")
+        shell.until(lambda: not list(runs.iterdir()), "the end of the chat")
+        assert "bug" not in shell.screen_text()
+    assert not (home.path / "state" / "chorus.log").exists()
+    assert [status for _, status in home.replies()] == ["interrupted"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "gone"), termios.error(errno.EIO, "gone"), PermissionError()])
+def test_what_a_terminal_answers_that_is_gone_is_known(error: Exception) -> None:
+    assert isinstance(error, HANG_UPS)
+
+
+def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:
+    with home.chat() as chat:
+        for number in range(1, 5):
+            chat.say("/xyzzy")
+            chat.await_text("There is no command '/xyzzy'.", times=number)
+            chat.await_line(PROMPT)
+
+
+class BrokenHistories(InputHistories):
+    """Input histories with a bug."""
+
+    def of(self, slug: str) -> NoReturn:
+        raise KeyError(slug)
+
+
+async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World) -> None:
+    bugs: list[Exception] = []
+
+    def report_bug(bug: Exception) -> str:
+        bugs.append(bug)
+        return "That is a bug."
+
+    screen = Screen(TerminalFile(), {})
+    unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
+    histories = BrokenHistories(nothing_read, nothing_written, no_purge)
+    backend = Backend(world.current, unsent, histories, Notifier(), report_bug, lambda: world.services)
+    with pytest.raises(KeyError):
+        await Repl(backend, screen, lambda: Progress(screen)).run(lambda: None)
+    assert len(bugs) == 2
+
+
+async def nothing_read(_slug: str) -> tuple[list[str], str]:
+    return [], ""
+
+
+async def nothing_written(_slug: str, _line: str) -> None:
+    return
+
+
+async def no_purge() -> str:
+    return ""

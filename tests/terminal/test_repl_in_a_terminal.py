@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import sqlite3
 import sys
 import time
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.storage.store import BUSY_TIMEOUT_SECONDS
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PATIENCE_SECONDS, PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    import subprocess
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PROMPT, Home, Terminal
 
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
-WINDOW = timedelta(hours=8)
-A_SECOND = timedelta(seconds=1)
 HELD = """
 import os, re, threading, time
 from chorus_cli.cli import main
@@ -53,8 +45,7 @@ def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
             TIRED,
         ):
             chat.ask(line, answer)
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
         assert chat.echoes
     assert home.seen() == [*TIRED]
 
@@ -69,51 +60,10 @@ def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
 def test_a_line_that_was_typed_stands_in_no_file_but_the_database(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("/search kingfisher", "Nothing was found.")
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
     assert home.sql("SELECT content FROM input_history") == ["/search kingfisher"]
     files = [path for path in home.path.rglob("*") if path.is_file()]
     assert [path.name for path in files if b"kingfisher" in path.read_bytes()] == ["chorus.db"]
-
-
-def test_a_second_decides_what_is_in_the_window(home: Home) -> None:
-    with home.chat() as chat:
-        # The first command loads the services, which may take longer than a second.
-        chat.ask("/why", "Limit for a request: 80 %")
-        chat.type("/why")
-        home.say_by_sql("too old " * 30, WINDOW + A_SECOND)
-        home.say_by_sql("tea", WINDOW - A_SECOND)
-        chat.press("enter")
-        chat.await_text("Limit for a request: 80 %", times=2)
-        # A token for the word, and four that every message costs.
-        assert re.search(r"^ messages +5 +1 in the 8h window", chat.screen_text(), re.MULTILINE)
-        assert re.search(r"^ older than the window +1 ", chat.screen_text(), re.MULTILINE)
-
-
-def test_a_reply_still_streaming_at_new_stays_behind_with_its_question(home: Home) -> None:
-    with home.chat() as chat, home.running("ask", LONG_MESSAGE) as other:
-        await_first_word(other)
-        chat.ask("/new", "--- New conversation ---")
-        assert [status for _, status in home.replies()] == ["streaming"]
-        other.communicate(timeout=PATIENCE_SECONDS)
-        assert home.replies()[0][1] == "complete"
-        chat.ask(*TIRED)
-    assert home.seen() == [*TIRED]
-    assert home.said() == [LONG_MESSAGE, TIRED[0]]
-
-
-def test_two_programs_that_talk_in_one_thread_answer_one_turn_at_a_time(home: Home) -> None:
-    with home.chat() as chat, home.running("ask", LONG_MESSAGE) as other:
-        await_first_word(other)
-        chat.say(TIRED[0])
-        chat.await_text("Waiting for the reply in thread #1 that another Chorus is writing")
-        assert other.poll() is None
-        chat.await_text(TIRED[1])
-        chat.await_line(PROMPT)
-        other.communicate(timeout=PATIENCE_SECONDS)
-    first, second = (content for content, status in home.replies() if status == "complete")
-    assert first.endswith("word49?")
-    assert home.seen() == [LONG_MESSAGE, first, TIRED[0], second]
 
 
 def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
@@ -180,44 +130,28 @@ def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for
     assert home.replies()[1:] == [("", "interrupted")]
 
 
-def test_a_terminal_that_closes_while_a_reply_streams_keeps_what_has_arrived(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
-        assert chat.hang_up(seconds=2) == 128 + signal.SIGHUP
-    [(content, status)] = home.replies()
-    assert (status, FIRST_WORD in content) == ("interrupted", True)
-    assert not (home.path / "state" / "chorus.log").exists()
-
-
 def test_a_terminal_that_closes_at_the_prompt_ends_the_program(home: Home) -> None:
     with home.chat() as chat:
         assert chat.hang_up() == 128 + signal.SIGHUP
     assert not (home.path / "state" / "chorus.log").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])
-def test_a_signal_keeps_what_has_arrived_and_leaves_the_terminal_as_it_was(home: Home, number: int) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, None])
+def test_a_signal_or_a_closed_window_keeps_what_has_arrived(home: Home, number: int | None) -> None:
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
         chat.await_text(FIRST_WORD, times=2)
-        os.kill(chat.pid, number)
-        assert chat.await_end(seconds=2) == 128 + number
-        assert chat.echoes
+        if number is None:
+            assert chat.hang_up(seconds=2) == 128 + signal.SIGHUP
+        else:
+            chat.kill(number, seconds=2)
+            assert chat.echoes
     [(content, status)] = home.replies()
     assert (status, FIRST_WORD in content) == ("interrupted", True)
+    assert not (home.path / "state" / "chorus.log").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGHUP])
-def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(home: Home, number: int) -> None:
-    with home.chat() as chat:
-        assert not chat.echoes
-        os.kill(chat.pid, number)
-        assert chat.await_end(seconds=2) == 128 + number
-        assert chat.echoes
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "sysv_signal"), reason="only glibc can leave it to the system")
 def test_the_second_signal_ends_a_chat_whose_interpreter_is_held_by_c_code(
     home: Home, tmp_path: Path, number: signal.Signals
@@ -243,32 +177,9 @@ def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Hom
     with home.chat(**provider, **NEW_INTERPRETER, CHORUS_WIRE="off") as chat:
         chat.say("hello")
         chat.await_text("waiting for openai/x")
-        os.kill(chat.pid, signal.SIGTERM)
-        assert chat.await_end() == 128 + signal.SIGTERM
+        chat.kill(signal.SIGTERM)
     assert home.replies() == [("", "interrupted")]
     assert not (home.path / "state" / "chorus.log").exists()
-
-
-def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
-    with home.chat() as chat:
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
-    assert home.said() == [LONG_MESSAGE]
-    assert [status for _, status in home.replies()] == ["interrupted"]
-
-
-def test_what_a_reply_repeats_of_a_pasted_escape_sequence_leaves_the_screen_alone(home: Home) -> None:
-    with home.chat() as chat:
-        chat.paste("I am \x1b[2J\x1b[Hgone")
-        chat.press("enter")
-        chat.await_text("gone", times=2)
-        chat.await_line(PROMPT)
-        chat.await_text("chorus/eliza answers")
 
 
 def test_bytes_that_are_no_utf8_are_told_and_never_end_the_chat(home: Home) -> None:
@@ -287,11 +198,6 @@ def test_a_locale_without_utf8_gets_a_plain_prompt(home: Home) -> None:
         chat.await_line("Chorus >")
         chat.say(UNHAPPY[0])
         chat.await_text(UNHAPPY[1])
-
-
-def await_first_word(asking: subprocess.Popen[bytes]) -> None:
-    assert asking.stdout
-    assert asking.stdout.read(1)
 
 
 def test_a_settings_file_broken_during_the_chat_is_told_with_the_next_message(home: Home) -> None:

@@ -8,15 +8,12 @@ import os
 import subprocess
 import unicodedata
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.terminal.driver import Home
 
 WHY_UNHAPPY = "That sounds hard. What has made you unhappy?"
 
@@ -46,18 +43,6 @@ def test_the_log_is_indexed_while_the_prompt_waits(home: Home) -> None:
         chat.say("/quit")
         assert chat.await_end() == 0
     assert home.sql("SELECT json_extract(value, '$.through') FROM meta WHERE key = 'search_index'") == [2]
-
-
-def test_a_message_is_written_in_the_editor_and_sent(home: Home, tmp_path: Path) -> None:
-    script = tmp_path / "editor"
-    script.write_text('#!/bin/sh\nprintf "I am\\nunhappy\\n" >"$1"\n')
-    script.chmod(0o700)
-    with home.chat(EDITOR=str(script), VISUAL="") as chat:
-        chat.say("/editor")
-        chat.await_line(PROMPT)
-        chat.ask("/quit now", "takes no argument")
-    assert home.said() == ["I am\nunhappy"]
-    assert list((home.path / "state" / "drafts").iterdir()) == []
 
 
 def test_the_copied_reply_reaches_the_terminal_byte_for_byte(home: Home) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
@@ -29,17 +26,6 @@ def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
         terminal.ask("/context", "Context window: 8h (default: 8h)")
     assert settings.read_text() == '// mended\n{"name": "Chorus"}\n'
     assert list((home.path / "state" / "drafts").iterdir()) == []
-
-
-def test_what_is_not_used_is_kept_and_named(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    tmp_path.joinpath("home").mkdir()
-    with home.chat(VISUAL=editor(tmp_path, """printf '{,}' > "$file" """)) as terminal:
-        terminal.say("/persona edit frodo")
-        terminal.await_text("Edit again? (y/n, or d to discard it)")
-        terminal.ask("n", "your text is kept in")
-    (draft,) = (home.path / "state" / "drafts").iterdir()
-    assert draft.read_text() == "{,}"
 
 
 def test_keys_and_values_are_completed(tmp_path: Path) -> None:

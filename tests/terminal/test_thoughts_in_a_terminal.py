@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home
 from tests.thinking_provider import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
 AFTERWARDS = re.compile(rf"^Green tea\.\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)
@@ -68,30 +65,6 @@ def test_ctrl_c_stops_a_model_that_thinks_and_keeps_what_it_thought(home: Home, 
         chat.ask("/thoughts", "Green is best.")
 
 
-def test_each_round_tells_how_long_the_model_thought(home: Home, provider: ThinkingProvider) -> None:
-    provider.calls = ["recall_memory"]
-    provider.may_answer.set()
-    with home.chat(**provider.variables) as chat:
-        chat.ask("Tea?", "Green tea.")
-        told = [line.partition(" for ")[0].partition("(")[0] for line in chat.screen_text().splitlines()]
-        assert [line for line in told if line in {"thought", "recall_memory", "Green tea."}] == [
-            "thought", "recall_memory", "Green tea.", "thought"
-        ]  # fmt: skip
-        chat.ask("/thoughts", "Green is best.")
-        assert chat.screen_text().count("\nThe user asks for tea.\n") == 2
-
-
-def test_thoughts_are_printed_above_the_reply_for_a_user_who_wants_them(home: Home, provider: ThinkingProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.ask("/set show_thoughts true", "show_thoughts is true until the end of this run.")
-        chat.say("Tea?")
-        chat.await_text("Green is best.")
-        provider.may_answer.set()
-        chat.await_text("The user asks for tea.\n\nGreen is best.\n\nGreen tea.")
-        chat.await_line(PROMPT)
-        assert not re.search("thinking|thought for", chat.screen_text())
-
-
 def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
     home: Home, provider: ThinkingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +103,5 @@ def test_a_very_long_thought_leaves_the_screen_alive_and_is_stored_as_it_comes(
 
 
 def kilobytes(process_id: int) -> int:
-    """Return the memory that a process has, from Linux's ``/proc``."""
     status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
     return int(status.partition("VmRSS:")[2].split()[0])

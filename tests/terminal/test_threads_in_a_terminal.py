@@ -1,14 +1,10 @@
-"""Threads from the keyboard of the real program."""
+"""Threads and forks from the keyboard of the real program."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tests.terminal.driver import PROMPT
-
-if TYPE_CHECKING:
-    from tests.terminal.driver import Home
+from tests.terminal.driver import PROMPT, Home, Terminal
 
 TIMED = r"\w{3} \d{4}-\d\d-\d\d \d\d:\d\d ❯ "
 
@@ -24,23 +20,6 @@ def test_a_thread_is_switched_to_by_title_and_shows_its_last_exchange(home: Home
         terminal.await_text("Thread #2: Supper", times=2)
         terminal.await_line(PROMPT)
         assert "I am in Rome" not in terminal.screen_text().rpartition("Thread #2: Supper")[2]
-
-
-def test_a_killed_thread_gives_way_to_the_one_last_talked_in_and_comes_back(home: Home) -> None:
-    with home.chat() as terminal:
-        terminal.ask("I am first", "first")
-        terminal.ask("/thread new", "Thread #2")
-        terminal.ask("I am second", "second")
-        terminal.ask("/thread kill 2", "Thread #2: I am second is closed. /thread 2 opens it again.")
-        terminal.ask("/thread", "In context")
-        terminal.ask("/thread history 2", "Human: I am second")
-        terminal.ask("/thread 2", "Thread #2 is open again.")
-        terminal.say("/thread kill all")
-        terminal.await_text("Close 2 threads of Chorus? Replies are broken off; no message is deleted. (y/n)")
-        terminal.ask("y", "2 threads are closed.")
-        terminal.ask("/thread", "Thread")
-    assert home.sql("SELECT COUNT(*) FROM threads WHERE closed_at IS NULL") == [1]
-    assert len(home.said()) == 2
 
 
 def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Home) -> None:
@@ -63,3 +42,30 @@ def test_a_question_on_the_command_line_shows_no_last_exchange(home: Home) -> No
     outcome = home.run("ask", "/thread 1")
     assert outcome.output == "Thread #1: I am first\n"
     assert "first" not in home.run("ask", "I am hungry").output
+
+
+def tell(chat: Terminal, feeling: str) -> None:
+    chat.say(f"I am {feeling}")
+    chat.await_text(feeling, times=2)
+    chat.await_line(PROMPT)
+
+
+def test_a_fork_goes_on_apart_and_is_closed_and_opened_again(home: Home) -> None:
+    with home.chat() as chat:
+        tell(chat, "unhappy")
+        tell(chat, "tired")
+        whole = home.seen()
+        chat.ask("/thread fork 1", "Thread #2: I am unhappy (fork)")
+        assert home.seen() == whole[:2]
+        tell(chat, "hungry")
+        forked = home.seen()
+        assert forked[:2] == whole[:2]
+        assert len(forked) == 4
+        chat.ask("/thread 1", "Thread #1")
+        assert home.seen() == whole
+        chat.ask("/context undo 1", "Thread #2 is closed; you are in thread #1.")
+        chat.ask("/redo", "Thread #2 is open again, and you are in it.")
+        assert home.seen() == forked
+        chat.leave()
+    assert home.seen() == forked
+    assert home.sql("SELECT count(*) FROM messages") == [6]

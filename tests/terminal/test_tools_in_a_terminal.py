@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.calling_provider import CallingProvider, calling, piece, split_call
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
 
 LONG_TEXT = " ".join(f"word{number}" for number in range(100_000))
 """A message that takes a moment to index, during which others may read: time for a lock."""
@@ -87,19 +85,6 @@ def test_a_tool_is_used_in_a_chat_and_its_call_is_in_every_later_request(
     assert repaired["tool_call_id"] != missing["tool_call_id"]
 
 
-def test_the_user_sees_a_line_for_each_call(tooled: Home, provider: CallingProvider) -> None:
-    provider.call(*SEARCH, before="Let me *look*.")
-    provider.call(piece("{}", id_="z", name="forget_all"))
-    provider.say("In the **river**.")
-    with tooled.chat() as chat:
-        chat.say("Where is it?")
-        chat.await_text("In the river.")
-        chat.await_line(PROMPT)
-        chat.await_text("Let me look.")
-        chat.await_text('search_history("ring", since 7d): nothing')
-        chat.await_text("forget_all(): no such tool")
-
-
 def test_scripts_get_the_reply_alone_and_a_refusal_is_told_once(tooled: Home, provider: CallingProvider) -> None:
     provider.refuse(400, "registry.ollama.ai/library/gemma:2b does not support tools")
     provider.say("Hello!")
@@ -109,16 +94,6 @@ def test_scripts_get_the_reply_alone_and_a_refusal_is_told_once(tooled: Home, pr
     second = tooled.run("ask", "Hi")
     assert (second.code, second.output, second.errors) == (0, "ok\n", "")
     assert ["tools" in request for request in provider.asked] == [True, False, False]
-
-
-def test_an_endless_loop_of_calls_ends_in_a_reply(tooled: Home, provider: CallingProvider) -> None:
-    for _ in range(11):
-        provider.call(*split_call("search_history", {"query": "ring"}))
-    provider.say("I give up.")
-    done = tooled.run("ask", "Where is it?")
-    assert (done.code, done.output, done.errors) == (0, "I give up.\n", "")
-    assert [request.get("tool_choice") for request in provider.asked] == [None] * 11 + ["none"]
-    assert_begins_with(provider.asked[11], provider.asked[10])
 
 
 @contextmanager

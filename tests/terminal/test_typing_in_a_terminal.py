@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.patient_provider import LATE, LONG, WORD, PatientProvider, patient
 from tests.terminal.small_model import furnish, talking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
 PASTE = "\n".join(f"row {number} of the message" for number in range(1, 61))
@@ -36,11 +32,10 @@ def chat(home: Home, provider: PatientProvider) -> Iterator[Terminal]:
 
 def begin_a_long_reply(chat: Terminal) -> None:
     chat.say(LONG_MESSAGE)
-    chat.await_text(f"\n{WORD}\n")
+    chat.await_text(f"\n{WORD}")
 
 
 def await_rows(chat: Terminal, *rows: str) -> None:
-    """Look until these rows are the last ones on the screen."""
     chat.until(lambda: chat.screen_text().splitlines()[-len(rows) :] == list(rows), f"the rows {rows}")
 
 
@@ -125,21 +120,11 @@ def test_a_paste_of_many_lines_is_one_message(home: Home, chat: Terminal, provid
     assert home.said() == [LONG_MESSAGE, PASTE]
 
 
-def kill(chat: Terminal) -> None:
-    os.kill(chat.pid, signal.SIGKILL)
-    assert chat.await_end() == -signal.SIGKILL
-
-
-def terminate(chat: Terminal) -> None:
-    os.kill(chat.pid, signal.SIGTERM)
-    assert chat.await_end() == 128 + signal.SIGTERM
-
-
 @pytest.mark.parametrize(
-    ("end", "returned"), [(kill, ["line three"]), (terminate, ["line three", "half"])], ids=["SIGKILL", "SIGTERM"]
+    ("end", "returned"), [(signal.SIGKILL, ["line three"]), (signal.SIGTERM, ["line three", "half"])]
 )
 def test_waiting_lines_outlive_the_program(
-    home: Home, chat: Terminal, provider: PatientProvider, end: Callable[[Terminal], None], returned: list[str]
+    home: Home, chat: Terminal, provider: PatientProvider, end: signal.Signals, returned: list[str]
 ) -> None:
     begin_a_long_reply(chat)
     chat.say(LATE_MESSAGE)
@@ -153,7 +138,7 @@ def test_waiting_lines_outlive_the_program(
     if len(returned) > 1:
         chat.type(returned[-1])
         await_rows(chat, "waiting: line three", f"❯ {returned[-1]}")
-    end(chat)
+    chat.kill(end)
     provider.may_go_on.set()
     last = f"  {returned[-1]}" if len(returned) > 1 else f"{PROMPT} {returned[0]}"
     with home.chat(last, OPENAI_BASE_URL=provider.address, OPENAI_API_KEY="sk-of-nobody") as later:

@@ -22,7 +22,7 @@ _EMPTIED = "Nothing was changed: the text has no messages left. /new empties the
 
 @GROUP.command("edit")
 async def edit(services: Services, time: Annotated[Span | None, TIME] = None) -> Reply:
-    """Edit the context in your editor: delete, reword, move or add messages.
+    """Delete, reword, move or add messages in your editor.
 
     A line in the text marks where the context starts; move it up to include older messages. With a time, only newer
     messages are shown, and the rest stays as it is. Nothing is deleted from the log; /undo reverts the edit.

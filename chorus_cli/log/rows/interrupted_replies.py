@@ -70,17 +70,14 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
-    """Return the id of each row in progress in a thread, with the run that writes it."""
+    """Return the id of each row in progress in a thread, or with 0 in any, with the run that writes it."""
     return connection.execute(
-        "SELECT id, run FROM messages WHERE status = 'streaming' AND thread_id = ?", (thread_id,)
+        "SELECT id, run FROM messages WHERE status = 'streaming' AND :thread IN (thread_id, 0)", {"thread": thread_id}
     ).fetchall()
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
-    """Return the question that /retry would have answered again because the last reply in a thread was interrupted.
-
-    ``None`` if the reply is whole, older than ``since``, or left the context by an operation after it.
-    """
+    """Return the question of an interrupted last reply; ``None`` if it is whole, older, or has left the context."""
     row = connection.execute(
         "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
         "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "

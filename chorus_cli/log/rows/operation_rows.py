@@ -72,21 +72,12 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation unless the user said something to its persona after message ``after`` or is answered now."""
-    (spoken,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
-        "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
-        {"after": after, "persona": new.persona},
-    ).fetchone()
-    return None if spoken else introduce(connection, new)
+    """Store an operation unless something was said to or by its persona after message ``after``."""
+    return None if is_spoken_after(connection, new.persona, after) else introduce(connection, new)
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
-    """Store an undo or a redo, unless another program has done the same meanwhile.
-
-    Raises:
-        JournalError: its subject is undone already, or no longer undone.
-    """
+    """Store an undo or a redo, unless another program has done the same meanwhile: then it is refused."""
     # Of a long journal only the undos and redos are read.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
@@ -101,10 +92,7 @@ def newest_id_of_all(connection: sqlite3.Connection) -> int:
 
 
 def beginning(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest message before a persona was made, 0 if no earlier one had its folder.
-
-    The messages up to that one are of earlier personas (compare ``journal.own``).
-    """
+    """Return the newest message of earlier personas of the same folder, 0 if there was none (see ``journal.own``)."""
     row = connection.execute(
         f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
         f"AND json_extract({DETAIL}, '$.begins') ORDER BY id DESC LIMIT 1",
@@ -328,27 +316,18 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     What an operation put in was not, but for the reply of a retry and for imported messages that count.
     """
     newest = connection.execute(
-        "SELECT timestamp, id, persona, introduced_by FROM messages WHERE thread_id = ? "
-        "ORDER BY timestamp DESC LIMIT 1",
+        "SELECT timestamp, introduced_by FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
-    if newest is None:
-        return None
-    *moment, introduced_by = newest
-    return (
-        message_rows.stored_moment(*moment) if introduced_by is None else _last_among_introduced(connection, thread_id)
-    )
-
-
-def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
-        "AND (introduced_by IS NULL OR run IS NOT NULL "
-        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
-        f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
-        {"thread": thread_id, **live_values(import_marks(connection))},
-    ).fetchone()
-    return message_rows.stored_moment(*row) if row else None
+    if newest is not None and newest[1] is not None:
+        newest = connection.execute(
+            "SELECT timestamp FROM messages WHERE thread_id = :thread "
+            "AND (introduced_by IS NULL OR run IS NOT NULL "
+            "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
+            f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
+            {"thread": thread_id, **live_values(import_marks(connection))},
+        ).fetchone()
+    return message_rows.counted_moment(newest[0]) if newest else None
 
 
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clear(Act):
-    """A new conversation.
-
-    ``begins`` parts a persona from an earlier one of the same folder; no undo takes that back.
-    """
+    """A new conversation; one that ``begins`` parts a persona from an earlier one of the same folder for good."""
 
     kind = "clear"
     stored: ClassVar = {"begins": Stored("begins", bool)}
@@ -60,10 +57,7 @@ class Edit(Inclusion):
     kind = "edit"
     is_boundary = True
     start = "your edit of"
-
-    def describe(self) -> str:
-        """Name the act with the number of its members."""
-        return f"edit of the context, {counted(len(self.members), 'message')} kept"
+    words = "edit of the context, {} kept"
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,7 @@ class Restore(Inclusion):
 
     kind = "restore"
     start = "the session restored on"
+    words = "restored session, {}"
     stored: ClassVar = {"threads": pairs("threads")}
     is_boundary = True
     threads: tuple[tuple[int, int], ...] = ()
@@ -88,10 +83,6 @@ class Restore(Inclusion):
             found[thread] = found.get(thread, ()) + self.members[first : first + number]
             first += number
         return found if self.threads else None
-
-    def describe(self) -> str:
-        """Name the act with the number of its members."""
-        return f"restored session, {counted(len(self.members), 'message')}"
 
 
 @dataclass(frozen=True)
@@ -133,11 +124,8 @@ class Retry(Act):
 
     kind = "retry"
     stored: ClassVar = {"replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)])}
+    words = "another reply to the last message"
     replaced: frozenset[int] = frozenset()
-
-    def describe(self) -> str:
-        """Name the act."""
-        return "another reply to the last message"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})
 _KILO = 1000
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PDF = "application/pdf"
@@ -35,8 +36,7 @@ ALL_SENT = frozenset({Kind.TEXT, Kind.PICTURE, Kind.PDF})
 class Attachment(NamedTuple):
     """A file of a message: its name as the user knows it, its media type, its size, and the SHA-256 of its bytes.
 
-    ``width`` and ``height`` are those of a picture in pixels, ``pages`` is the number of pages of a PDF, ``tokens`` the
-    estimated tokens of a text; each is 0 if it is not known.
+    A picture has a ``width`` and a ``height`` in pixels, a PDF ``pages``, a text estimated ``tokens``; 0 if not known.
     """
 
     name: str
@@ -113,6 +113,3 @@ def to_text(attachments: Sequence[Attachment]) -> str:
 def from_text(text: str) -> tuple[Attachment, ...]:
     """Read the attachments of a row."""
     return tuple(Attachment(**each) for each in json.loads(text))
-
-
-_REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})

@@ -33,9 +33,8 @@ class ThreadJournal:
     any age, the ``pinned`` ones word for word; those ``brought`` may have been said in another thread. Retries took
     out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
     them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
-    from the model. ``newest_id`` is the newest operation that breaks the prefix
-    of requests, on the context or a forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the
-    newest fold was taken back.
+    from the model. ``newest_id`` is the newest operation that breaks the prefix of requests, on the context or a
+    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was taken back.
     """
 
     thread_id: int
@@ -152,8 +151,7 @@ def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
 
 def boundary(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective boundary, at which the view begins."""
-    boundaries = [operation for operation in effective(operations) if operation.act.is_boundary]
-    return boundaries[-1] if boundaries else None
+    return next((each for each in reversed(effective(operations)) if each.act.is_boundary), None)
 
 
 def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
@@ -170,10 +168,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
-
-    Another wording of the same summary, taken back, leaves the fold in force.
-    """
+    """Return whether the newest fold, not another wording of it, was taken back: then the user wants the words."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -184,16 +179,12 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective operation of the user, which an undo without a number takes back."""
-    by_hand = [each for each in effective(operations) if not each.automatic and not each.act.is_final]
-    return by_hand[-1] if by_hand else None
+    newest_first = reversed(effective(operations))
+    return next((each for each in newest_first if not each.automatic and not each.act.is_final), None)
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that nothing but undos and redos has followed and no redo has answered.
-
-    A message sent since, ``newest_turn_id``, is something that has followed: putting an older state back under it
-    would change what it answered to.
-    """
+    """Return the newest undo that no redo has answered and only undos and redos have followed, not even a message."""
     open_undos: list[Operation] = []
     vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
     counting = [each for each in operations if not each.automatic and each.id not in vain]
@@ -209,16 +200,11 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
 
 
 def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
-    """Return operation ``number``, or without a number the newest one that an undo takes back.
-
-    Raises:
-        JournalError: there is nothing to undo, or the operation cannot be undone.
-    """
+    """Return operation ``number``, or without a number the newest one that an undo takes back; refuse any other."""
     if number is None:
-        newest = undoable(operations)
-        if newest is None:
-            raise JournalError("There is nothing to undo here.")
-        return newest
+        if newest := undoable(operations):
+            return newest
+        raise JournalError("There is nothing to undo here.")
     chosen = _numbered(operations, number)
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
@@ -230,11 +216,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return the subject of operation ``number`` if that is an undo, or else the operation itself, if it is undone.
-
-    Raises:
-        JournalError: there is no such operation, or nothing to put back.
-    """
+    """Return the subject of operation ``number`` if that is an undo, or else the operation itself; both are undone."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
@@ -259,8 +241,7 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
     """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
 
-    ``now`` is the value in force at present. A value that the setting does not take may have stood there. A change made
-    by hand in the file counts from the next opening on.
+    ``now`` is the value in force at present. A change made by hand counts from the next opening on.
     """
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
@@ -276,12 +257,10 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 
 @dataclass(frozen=True)
 class LogMarks:
-    """The messages that operations took back or replaced.
+    """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it;
-    ``replaced`` are the messages that a retry which counts took out. ``moved_off`` says of messages whether newer
-    imports moved them off the live branch or back to it; the ``hidden`` ones off it were hidden in the program they
-    came from. With ``by_thread`` those of a thread hold for its messages.
+    ``undone_operations`` were taken back with what they put in. With ``by_thread`` the marks of a thread hold for its
+    messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -346,9 +325,9 @@ def unread_notice(operations: Iterable[Operation]) -> str:
     numbers = [f"{each.number}" for each in operations if each.act == Unreadable()]
     if not numbers:
         return ""
-    which, them = ("Operation", "it") if len(numbers) == 1 else ("Operations", "them")
-    told = f"{which} {enumerated(numbers)} of the journal cannot be read and"
-    return f"{told} {'is' if them == 'it' else 'are'} passed over; chorus doctor mends {them}."
+    which, are, them = ("Operation", "is", "it") if len(numbers) == 1 else ("Operations", "are", "them")
+    told = f"{which} {enumerated(numbers)} of the journal cannot be read and {are} passed over"
+    return f"{told}; chorus doctor mends {them}."
 
 
 def marker(boundary: Operation) -> str:

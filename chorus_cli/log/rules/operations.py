@@ -79,10 +79,7 @@ class Operation:
         return self.act.members
 
     def members_in(self, thread_id: int) -> tuple[int, ...]:
-        """Return the messages that the act puts into the context of a thread.
-
-        Where the act does not say which members are for which thread, those said in other threads are among them.
-        """
+        """Return the messages that the act puts into the context of a thread, or of any if it does not say of which."""
         by_thread = self.act.members_by_thread()
         return self.members if by_thread is None else by_thread.get(thread_id, ())
 

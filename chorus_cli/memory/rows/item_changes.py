@@ -44,11 +44,10 @@ class NewItem(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """New items of a persona, and how they are added.
+    """New items of a persona, and how they are added: by add, import or capture, from a place with a ``title``.
 
-    ``change`` is add, import or capture. Items ``by_hand`` are accessed and as young as new ones even if they are
-    known, and come back if they are forgotten or archived; of others the known ones stay as they are. ``title`` names
-    the place that several come from.
+    Items ``by_hand`` are accessed and made young even if they are known, and come back if they are forgotten or
+    archived; of others the known ones stay as they are.
     """
 
     persona: str
@@ -100,11 +99,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
 
 
 def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
-    """Store a change of items and its operation.
-
-    Raises:
-        JournalError: an item is not in the state before the change, or is gone or forgotten.
-    """
+    """Store a change of items and its operation, unless an item was forgotten meanwhile."""
     hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
     for each in act.changes:
         if each.item_id in hidden and each.before.visible is None:
@@ -267,7 +262,7 @@ _OWN = (
 def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
-    ``None`` if the memory is empty or, for an automatic one, if there is no COLD item; then nothing was stored.
+    An empty memory is not saved, nor by an automatic save one without COLD items.
     """
     item_rows.renew(connection, persona, now)
     items = [item for item in item_rows.listing(connection, persona) if item.tier is not Tier.ARCHIVED]
@@ -280,10 +275,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     cursor = connection.execute(
         "INSERT INTO context_checkpoints(persona, checkpoint_data, items_count, items_archived, hot_items_retained, "
         "token_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(persona, checkpoint_json(persona, items, now), len(items), len(cold), hot, before),
-            timestamps.to_text(now),
-        ),
+        (*(persona, checkpoint_json(persona, items, now), len(items), len(cold), hot, before), timestamps.to_text(now)),
     )
     checkpoint_id = int(cursor.lastrowid or 0)
     act = Flash(checkpoint_id, cold)
@@ -308,11 +300,7 @@ def checkpoints(connection: sqlite3.Connection, persona: str) -> list[FlashRepor
 
 
 def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
-    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none.
-
-    Raises:
-        MemoryItemError: there is no such checkpoint, or it cannot be read.
-    """
+    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none."""
     row = connection.execute(
         f"SELECT checkpoint_data FROM context_checkpoints WHERE id = :id AND {_OWN}",
         {"id": checkpoint_id, "persona": persona},

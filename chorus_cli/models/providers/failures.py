@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError, RequestRejectedError, ToolsRefusedError
+from chorus_cli.core.json import values
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.redaction import redact
+from chorus_cli.machine.unpacking import UnpackingError
 from chorus_cli.models.providers.chat_messages import refuses_tools
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.models.rules.events import ARRIVED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 # The signs of some kinds of failures, wherever they are in a body.
 _OVERFLOW = re.compile(
@@ -41,6 +45,7 @@ _LONGEST_TEXT = limits.ERROR_WORDS.most // 2
 # Longer than a key, and than what is ever shown: a text without blanks, in Chinese for example.
 _LONGEST_WORD = 1_000
 _DEEPEST = 20
+_MOST_CAUSES = 20
 
 _ERRORS = range(400, 600)
 # Error events have a type or a code, but no HTTP status. Gemini's and OpenRouter's codes are statuses.
@@ -60,6 +65,33 @@ _STATUSES = {
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "timeout_error": HTTPStatus.GATEWAY_TIMEOUT,
 }
+
+
+async def error_body(pieces: AsyncIterator[bytes]) -> bytes:
+    """Return as much of an error's body as is looked at, or why it cannot be unpacked."""
+    content = bytearray()
+    try:
+        async for piece in pieces:
+            content += piece
+            if len(content) > limits.ERROR_BODY.most:
+                break
+    except UnpackingError as error:
+        return f"its answer is {error}".encode()
+    return bytes(content)
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the ones that led to it, of which libraries keep several kinds."""
+    waiting, seen = [error], set[int]()
+    while waiting and len(seen) < _MOST_CAUSES:
+        current = waiting.pop(0)
+        if id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            # A group has the errors of all addresses of the host.
+            group = current.exceptions[:1] if isinstance(current, BaseExceptionGroup) else ()
+            below = (getattr(current, "original_exception", None), *group, current.__cause__, current.__context__)
+            waiting += [cause for cause in below if isinstance(cause, BaseException)]
 
 
 def decoded(content: bytes) -> object:
@@ -109,18 +141,16 @@ def message_in(body: object) -> str:
     if not isinstance(error, dict) or not error:
         return error if isinstance(error, str) else ""
     # OpenRouter quotes the answer of the provider that it asked.
-    metadata = error.get("metadata")
-    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    raw = values.record(error.get("metadata")).get("raw")
     if isinstance(raw, str) and (quoted := message_in(decoded(raw.encode(errors="replace")))):
         return quoted
     message = error.get("message", error.get("detail", ""))
-    return message if isinstance(message, str) and message else _complaints(message) or json.dumps(error)
+    complaints = "; ".join(str(entry["msg"]) for entry in values.records(message) if "msg" in entry)
+    return message if isinstance(message, str) and message else complaints or json.dumps(error)
 
 
 def _status_in(body: object) -> int | None:
-    error = _error(body)
-    if not isinstance(error, dict):
-        return None
+    error = values.record(_error(body))
     for sign in (error.get("code"), error.get("status_code"), error.get("type")):
         status = _STATUSES.get(sign) if isinstance(sign, str) else sign
         if isinstance(status, int) and status in _ERRORS:
@@ -128,29 +158,10 @@ def _status_in(body: object) -> int | None:
     return None
 
 
-def _retry_delay(body: object) -> float | None:
-    """Return the seconds to wait that Gemini asks for in a detail of its error, as ``34s``."""
-    error = _error(body)
-    details = error.get("details") if isinstance(error, dict) else None
-    for detail in _dicts(details):
-        delay = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(detail.get("retryDelay", "")))
-        if delay:
-            return float(delay[1])
-    return None
-
-
 def _error(body: object) -> object:
     if isinstance(body, list):
         body = body[0] if body else None
     return body.get("error") or body if isinstance(body, dict) else None
-
-
-def _complaints(entries: object) -> str:
-    return "; ".join(str(entry["msg"]) for entry in _dicts(entries) if "msg" in entry)
-
-
-def _dicts(values: object) -> Iterator[dict[str, object]]:
-    return (value for value in (values if isinstance(values, list) else ()) if isinstance(value, dict))
 
 
 LONGEST_SENTENCE = 300
@@ -171,10 +182,7 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed.
-
-    The cause is told in the problem's parentheses unless ``has_cause`` is false: then the problem says it.
-    """
+    """A kind of failure: its sentences, whether a provider answered, and whether they tell the cause in parentheses."""
 
     problem: str
     advice: str
@@ -183,42 +191,36 @@ class _Kind:
     has_cause: bool = True
 
 
+_unanswered = partial(_Kind, answered=False)
+
+
 class Trouble(Enum):
     """A failure without an answer of the provider, or with one that makes no sense."""
 
-    UNKNOWN_MODEL = _Kind(
+    UNKNOWN_MODEL = _unanswered(
         "litellm does not know the model {model}",
         "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
-        answered=False,
         has_cause=False,
     )
-    NO_KEY = _Kind(
-        "There is no key for {model}",
-        "Set {key}, or choose another model with /model",
-        answered=False,
-        has_cause=False,
+    NO_KEY = _unanswered(
+        "There is no key for {model}", "Set {key}, or choose another model with /model", has_cause=False
     )
-    UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
-    NOT_HTTP = _Kind(
-        "The server of {model}{place} does not speak HTTP", "Correct its address", answered=False, has_cause=False
-    )
-    UNANSWERED = _Kind(
-        "{model}{place} did not answer in time", "Try again", answered=False, retryable=True, has_cause=False
-    )
-    BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
-    INVALID_RESPONSE = _Kind(
-        "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
+    UNREACHABLE = _unanswered("Cannot reach {model}{place}", "{start}", retryable=True)
+    NOT_HTTP = _unanswered("The server of {model}{place} does not speak HTTP", "Correct its address", has_cause=False)
+    UNANSWERED = _unanswered("{model}{place} did not answer in time", "Try again", retryable=True, has_cause=False)
+    BROKE_OFF = _unanswered("The reply of {model} broke off", ARRIVED.rstrip("."))
+    INVALID_RESPONSE = _unanswered(
+        "The provider of {model} sent an invalid response", "Try again later", retryable=True
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed request.
+    """A failed request: its ``trouble``, or else the error with which the provider answered.
 
-    ``trouble`` is ``None`` if the provider answered with an error: then ``status`` is its HTTP status (``None`` for an
-    error event in a stream, whose body may imply one), ``body`` its body, decoded if it was JSON, and ``headers`` its
-    headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown. Body and
-    words are cut at `limits.ERROR_WORDS`.
+    The ``status`` is ``None`` for an error event in a stream, whose body may imply one; the ``body`` is decoded if it
+    was JSON, and the names of ``headers`` are in lower case. ``words`` is the cause in a few words, as ``connection
+    refused``. Body and words are cut at `limits.ERROR_WORDS`.
     """
 
     trouble: Trouble | None = None
@@ -244,8 +246,7 @@ class FailedError(Exception):
 class Asked:
     """The model of a failed request, its server's address, and the secrets that no sentence may show.
 
-    ``provider`` is the provider, by default the prefix of the model's name; ``key_variable`` the variable whose key was
-    sent, by default the usual one of the provider.
+    The ``provider`` is by default the prefix of the model's name, ``key_variable`` the provider's usual one.
     """
 
     model: str
@@ -255,7 +256,7 @@ class Asked:
     key_variable: str = ""
 
 
-_OTHER = _Kind("The request to {model} failed", "Try another model with /model", answered=False)
+_OTHER = _unanswered("The request to {model} failed", "Try another model with /model")
 
 _NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
 _TOO_LONG = _Kind(
@@ -306,8 +307,12 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
     words = redact(_words(failure), asked.secrets) if kind.has_cause else ""
     is_about_tools = refuses_tools(status, _words(failure))
     error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if kind is _REJECTED else ModelError
+    length = LONGEST_SENTENCE - len(advice) - 1
+    problem = shortened(problem, length - len("."))
+    room = min(_LONGEST_WORDS, length - len(problem) - len(" ()."))
+    words = shortened(words.strip().rstrip("."), room) if room > 0 else ""
     return error_class(
-        _with_words(problem, words, LONGEST_SENTENCE - len(advice) - 1),
+        f"{problem} ({words})." if words else f"{problem}.",
         advice=advice,
         status_code=status if kind.answered else None,
         retryable=kind.retryable,
@@ -318,10 +323,7 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
 def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
     """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
     again = f"{ARRIVED} /model chooses another model." if begun else _TRY_AGAIN
-    return ModelError(
-        f"{shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
-        advice=again,
-    )
+    return ModelError(f"{shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.", advice=again)
 
 
 def _kind(failure: Failure, status: int | None) -> _Kind:
@@ -355,27 +357,19 @@ def _facts(asked: Asked) -> dict[str, object]:
 
 def _place(address: str) -> str:
     """Return `` at ADDRESS`` without a user name, password or query; empty if the address is unknown."""
-    if not address:
-        return ""
     bare = urlsplit(address)
-    return " at " + bare._replace(netloc=bare.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    return address and " at " + bare._replace(netloc=bare.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _retry_after_seconds(failure: Failure) -> float | None:
-    """Return the seconds that the provider asks to wait; a date instead of a number is ignored."""
-    try:
+    """Return the seconds that the provider asks to wait, in a header, or as Gemini in a detail such as ``34s``."""
+    with suppress(ValueError):
         seconds = float(failure.headers.get("retry-after", ""))
-    except ValueError:
-        return _retry_delay(failure.body)
-    return seconds if 0 < seconds < float("inf") else None
+        return seconds if 0 < seconds < float("inf") else None
+    details = values.records(values.record(_error(failure.body)).get("details"))
+    delays = (re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(each.get("retryDelay", ""))) for each in details)
+    return next((float(delay[1]) for delay in delays if delay), None)
 
 
 def _words(failure: Failure) -> str:
     return message_in(failure.words if failure.body is None else failure.body)
-
-
-def _with_words(sentence: str, words: str, length: int) -> str:
-    sentence = shortened(sentence, length - len("."))
-    room = min(_LONGEST_WORDS, length - len(sentence) - len(" ()."))
-    words = shortened(words.strip().rstrip("."), room) if room > 0 else ""
-    return f"{sentence} ({words})." if words else f"{sentence}."

@@ -70,15 +70,7 @@ class VocabularyCounter:
 
 def _encoding_from(folder: Path) -> Encoding:
     """Load the vocabulary; tiktoken would download one that is missing or damaged, so it is checked first."""
-    _check(folder / _VOCABULARY_NAME)
-    # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    import tiktoken  # noqa: PLC0415 - 40 ms, which a start without a count need not wait for
-
-    return tiktoken.get_encoding("cl100k_base")
-
-
-def _check(vocabulary: Path) -> None:
+    vocabulary = folder / _VOCABULARY_NAME
     remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
     try:
         found = hashlib.sha256(vocabulary.read_bytes()).hexdigest()
@@ -88,3 +80,8 @@ def _check(vocabulary: Path) -> None:
         ) from error
     if found != _VOCABULARY_SHA256:
         raise ModelError(f"Tokens cannot be counted: {vocabulary} is damaged. {remedy}")
+    # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken  # 40 ms, which a start without a count need not wait for
+
+    return tiktoken.get_encoding("cl100k_base")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -23,11 +24,7 @@ _ROUNDING = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The expected count of a provider is ``factor`` times the estimate.
-
-    ``error`` is the relative error of the last expectation, as a share of the reported count; ``None`` before the first
-    report.
-    """
+    """A provider should count ``factor`` times the estimate; ``error`` is the last expectation's, as a share."""
 
     factor: float = 1.0
     error: float | None = None
@@ -57,13 +54,12 @@ def written_calibration(calibration: Calibration) -> str:
 
 def read_calibration(text: str | None) -> Calibration:
     """Read a calibration back; a text that cannot be read is one before the first report."""
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]
-        is_sound = SMALLEST_FACTOR <= factor <= LARGEST_FACTOR
-        return Calibration(factor, None if error is None else float(error)) if is_sound else Calibration()
-    except (ValueError, KeyError, TypeError):
-        return Calibration()
+        if SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+            return Calibration(factor, None if error is None else float(error))
+    return Calibration()
 
 
 TOKENS_PER_MESSAGE = 4
@@ -82,10 +78,9 @@ _LONGEST_SUMMARY_TOKENS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The context length of a model in tokens, and the source of that number.
+    """The context length of a model in tokens, and its source; ``is_assumed`` if neither litellm nor a server has it.
 
-    ``is_assumed`` says that neither litellm nor the model's server has told it; ``relative`` is the model that has it,
-    if it is taken from another one.
+    ``relative`` is the model that has it, if it is taken from another one.
     """
 
     tokens: int
@@ -109,13 +104,12 @@ class Budget:
     limit: Limit
     tokens: int
     calibration: Calibration = field(default_factory=Calibration)
-    room: Room = field(init=False)
-    """The budget, and the half that a fold aims at, in estimated tokens."""
 
-    def __post_init__(self) -> None:
+    @property
+    def room(self) -> Room:
+        """The budget, and the half that a fold aims at, in estimated tokens."""
         factor = self.calibration.factor
-        room = Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
-        object.__setattr__(self, "room", room)
+        return Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
 
     @property
     def summary_room(self) -> int:
@@ -145,10 +139,7 @@ def budget(
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
-    """Leave room for the reply: a request takes at most the threshold's share, and leaves the reply its maximum.
-
-    After an undone fold it may take nearly the whole limit, before there is another fold.
-    """
+    """Leave the reply its maximum, and take at most the threshold's share, nearly all after an undone fold."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
     return Budget(limit, tokens, calibration or Calibration())

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
 
 CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
-"""Names in a usage for the part of the prompt that the provider's cache served, for the part that it stored, and for
-the part of the reply that the model thought."""
+"""Names in a usage for what the provider's cache served and stored of the prompt, and for the thoughts in a reply."""
 
 _WARNING_SHARE = 0.8
 
@@ -65,10 +64,7 @@ class OtherRequest(NamedTuple):
 
 
 class ModelUse(NamedTuple):
-    """The tokens of one model in one thread, in one minute; ``model`` is empty where no row names one.
-
-    They are those of ``replies``, or of so many requests for ``summaries``.
-    """
+    """The tokens of replies or summaries by one model, empty if unnamed, in one thread and one minute."""
 
     persona: str
     thread_id: int

@@ -18,11 +18,10 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 
 
 class PromptMessage(NamedTuple):
-    """One message of a request: a tuple, as `Message` is.
+    """One message of a request; ``tool_calls`` is JSON text in the shape of the OpenAI API.
 
-    ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
-    ``tool_call_id`` names the call that a tool message answers. ``attachments`` are the files that go before the
-    content of a user's message; the model takes them. ``thoughts`` are the model's own, in the form that it sent.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments``, which the model takes, go before the
+    content of a user's message. ``thoughts`` are the model's own, in the form that it sent.
     """
 
     role: PromptRole
@@ -67,12 +66,9 @@ def without_calls(message: PromptMessage) -> PromptMessage:
 def with_plain_history(request: ModelRequest) -> ModelRequest:
     """Return a request in which every turn but the newest is plain words: no calls, no thoughts, no attachments."""
     asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
-    return replace(request, messages=(*map(_plain, request.messages[:asked]), *request.messages[asked:]))
-
-
-def _plain(message: PromptMessage) -> PromptMessage:
-    worded = without_calls(message)
-    return PromptMessage(worded.role, with_lines(worded.content, message.attachments))
+    earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
+    plain = (PromptMessage(worded.role, with_lines(worded.content, files)) for worded, files in earlier)
+    return replace(request, messages=(*plain, *request.messages[asked:]))
 
 
 class Span(Enum):
@@ -84,10 +80,10 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts a model is sent again: for how long, and those of all replies or of ``calls_only``.
+    """Which thoughts a model is sent again: for how long, and of all replies or of ``calls_only``.
 
-    Thoughts that are ``is_bound`` hold only while everything before them is sent as it was. With ``own_calls_only``
-    the model takes no call of another one.
+    Thoughts that are ``is_bound`` hold while everything before them stays. With ``own_calls_only`` the model takes no
+    call of another one.
     """
 
     span: Span = Span.NEVER

@@ -12,7 +12,7 @@ from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import CostLine, DaySpending, Prices, cost_lines, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import date, datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
@@ -62,7 +62,9 @@ class Costs:
     async def report(self, grouping: Grouping, since: datetime | None, persona: str | None = None) -> CostReport:
         """Return the costs of all personas, or of one."""
         uses = await self.store.read(usage_rows.uses, since, persona)
-        numbers = await self._thread_numbers(uses) if grouping is Grouping.THREAD else {}
+        numbers: dict[int, int] = {}
+        for slug in {use.persona for use in uses} if grouping is Grouping.THREAD else ():
+            numbers |= await self.store.read(thread_rows.numbers, slug)
 
         def key(use: ModelUse) -> str:
             match grouping:
@@ -108,9 +110,3 @@ class Costs:
             return ""
         self._warned_on.add(today)
         return spending.sentence
-
-    async def _thread_numbers(self, uses: list[ModelUse]) -> Mapping[int, int]:
-        numbers: dict[int, int] = {}
-        for slug in {use.persona for use in uses}:
-            numbers |= await self.store.read(thread_rows.numbers, slug)
-        return numbers

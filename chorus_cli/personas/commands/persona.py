@@ -45,7 +45,7 @@ ARCHIVED = replace(
 
 @GROUP.command("", "list", aliases=("personas",))
 async def listing(services: Services) -> Table:
-    """List your personas; the current one is marked, archived ones come last.
+    """List your personas, the current one marked, archived ones last.
 
     One whose settings cannot be read has the reason in place of its description.
 
@@ -65,7 +65,7 @@ async def listing(services: Services) -> Table:
 
 @GROUP.command("switch", default=True)
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
-    """Switch to another persona, in its last thread; offers to create one that does not exist.
+    """Switch to another persona, or offer to create one that does not exist.
 
     Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
     A shell only says how to create one that does not exist.
@@ -86,7 +86,7 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
 
 @GROUP.command("new")
 async def new(services: Services, name: Annotated[str, NAME]) -> Report:
-    """Create a persona, with commented settings to fill in, and switch to it.
+    """Create a persona with commented settings, and switch to it.
 
     Its folder is named after it. If the log has messages of an earlier persona of that folder, they stay out of the
     context.
@@ -106,7 +106,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
 
 @GROUP.command("edit")
 async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) -> Reply:
-    """Edit a persona's settings in your editor; without a name, those of the current one, as with /settings edit.
+    """Edit the settings of this persona, or another, in your editor.
 
     Examples:
         /persona edit
@@ -117,7 +117,7 @@ async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) 
 
 @GROUP.command("info")
 async def info(services: Services, name: Annotated[str | None, PERSONA] = None) -> Table:
-    """Show the details of a persona; without a name, those of the current one.
+    """Show the details of this persona, or another.
 
     Examples:
         /persona info
@@ -130,7 +130,7 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 
 @GROUP.command("archive")
 async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
-    """Archive a persona: you can no longer switch to it, but nothing is lost.
+    """Archive a persona: nothing is lost, but you cannot switch to it.
 
     Without a name, the current persona is archived and the default one takes over. One with replies or jobs that run
     is refused.
@@ -165,7 +165,7 @@ async def unarchive(services: Services, name: Annotated[str, ARCHIVED]) -> Text:
 
 @GROUP.command("delete")
 async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question:
-    """Delete an archived persona, after asking: its folder moves to the backups, its messages stay in the log.
+    """Delete an archived persona: its folder moves to the backups, its messages stay.
 
     Examples:
         /persona delete frodo

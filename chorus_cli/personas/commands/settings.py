@@ -114,7 +114,7 @@ def _facts(shown: SettingState) -> dict[str, object]:
 
 @GROUP.command("show", default=True)
 async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
-    """Show one setting in full: its value, source, default and accepted values.
+    """Show one setting: its value, source, default and accepted values.
 
     Examples:
         /settings context_hours
@@ -138,10 +138,10 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
 
 @GROUP.command("set")
 async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
-    """Change one setting in the persona's file; the rest of the file stays as it is.
+    """Change one setting in the persona's file.
 
-    A text is taken as typed, the items of a list are separated by commas. A change of context_hours is an operation,
-    which /context undo reverts.
+    The rest of the file stays as it is. A text is taken as typed, the items of a list are separated by commas. A change
+    of context_hours is an operation, which /context undo reverts.
 
     Examples:
         /settings set context_hours 24
@@ -160,7 +160,7 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
 
 @GROUP.command("unset")
 async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
-    """Remove one setting from the persona's file, so that its default applies.
+    """Remove one setting from the persona's file; its default applies.
 
     Examples:
         /settings unset temperature
@@ -177,7 +177,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
 
 @GROUP.command("edit")
 async def edit(services: Services) -> Reply:
-    """Edit the persona's settings in your editor; they are checked when you save.
+    """Edit the settings in your editor; they are checked when you save.
 
     The editor is the one in VISUAL or EDITOR. The previous text is kept in system.jsonc.bak.
 
@@ -275,7 +275,7 @@ _OTHERWISE = {
 async def set_for_this_run(
     services: Services, key: Annotated[Setting | None, KEY] = None, value: Annotated[str, VALUE] = ""
 ) -> Text:
-    """Change a setting of the persona until the end of this run, or list those that were changed so.
+    """Change a setting until the end of this run, or list those changed.
 
     No file is changed; /settings set changes the file. "default" ends it sooner.
 
@@ -307,7 +307,7 @@ async def set_for_this_run(
 
 @MODELS.command("model")
 async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
-    """Show the model in use and why, or set the persona's model from now on.
+    """Show the model in use and why, or set the persona's.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
     answers until the end of this run and no file is changed. /model default removes the persona's own choice.

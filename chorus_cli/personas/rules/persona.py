@@ -47,13 +47,20 @@ class Persona(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``."""
+    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``.
+
+    A ``thread_id`` of 0 opens a thread for the message, which nobody sees among the open ones.
+    """
 
     persona: Persona
     thread_id: int
     choice: ModelChoice
     thread_number: int = 0
     is_aside: bool = False
+
+    def in_own_thread(self) -> Target:
+        """Return the target of a message that opens a thread of its own."""
+        return self._replace(thread_id=0, thread_number=0, is_aside=True)
 
     def thread_label(self, slug: str) -> str:
         """Return ``thread #3``, and whose it is if that is not the persona ``slug``: ``thread #3 of Frodo``."""

@@ -189,22 +189,21 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "on_idle",
         Kind.TEXT,
-        "What happens when nothing was said for `idle_minutes`.",
+        "What happens after `idle_minutes` without a message.",
         choices=("save", "save+clear", "off"),
     ),
     Setting("editing_mode", Kind.TEXT, "Which editor's keys the prompt has.", choices=("emacs", "vi")),
     Setting(
         "notify",
         Kind.TEXT,
-        "How you are told that a reply or a job in the background is done: `bell` rings, `osc` asks the terminal for a "
-        "message on the desktop.",
+        "How you hear that a reply or a job in the background is done: `bell` rings, `osc` shows a desktop message.",
         choices=("off", "bell", "osc"),
     ),
     Setting("user_name", Kind.TEXT, "Your name: a character card's `{{user}}`."),
     Setting(
         "budget",
         Kind.NUMBER,
-        "Dollars a day for all personas: a warning at 80 %, a question before each message once they are spent.",
+        "Dollars a day for all personas: a warning at 80 %, then a question before each message.",
         0.01,
         100_000,
         default_words="none",

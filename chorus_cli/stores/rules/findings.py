@@ -38,12 +38,10 @@ class Repair(StrEnum):
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     RESTORE = "restore", "Carry the restore on now?"
     PURGE = "purge", "Carry the purge on now?"
-    INTERRUPTED = "interrupted", "Settle that now, as the next start would?"
     SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
     ATTACHMENTS = "attachments", "Bring each lost attachment from the newest backup that has it?"
     UNNAMED = "unnamed", "Delete each attachment that nothing names?"
     LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
-    RUNS = "runs", "Delete each lock file of a process that has ended?"
 
 
 class Finding(NamedTuple):

@@ -148,7 +148,7 @@ Values: TypeAlias = "dict[str, Any]"
 
 MESSAGES, OPERATIONS = "messages", "operations"
 NUMBERED = ("threads", OPERATIONS)
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", re.ASCII)
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
 _EARLIEST = "1970-01-01T00:00:00.000000Z"
 _TEXT = frozenset({"persona", "thread_id", "role", "content"})
@@ -161,7 +161,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "role": ("user", "assistant", "tool_use", "tool_result").__contains__,
     # Entries of indexes have the form of these two tables.
     "counted": NUMBERED.__contains__,
-    "message": lambda key: TIME.fullmatch(key) is None,
+    "message": lambda key: _TIME.fullmatch(key) is None,
 }
 """How the values of columns are read: an error or ``False`` tells that one cannot be."""
 

@@ -1,21 +1,15 @@
 r"""Parses arriving Markdown: it is split into settled blocks and the open one, and made drawable for rich.
 
-All blocks at the top level but the last are settled: no further line can change them. So a block is parsed only while
-it is open, and the cost of a long reply is the sum of its blocks. A fence or list that grows without end is settled in
-parts; the remainder keeps what it needs to continue: a fence its first line, a list its number, a table its head.
+All blocks at the top level but the last are settled: no further line can change them. So the cost of a long reply is
+the sum of its blocks. A fence or list that grows without end is settled in parts; the remainder keeps what it needs to
+continue: a fence its first line, a list its number, a table its head.
 
-The parser takes ``\(`` and ``\)``, with which models write formulas, literally, and names such as ``__init__`` are
-no strong words: there CommonMark would show less than was said. It decodes entities, and percent escapes in links whose
-text is their address (``<http://a/%1B>``), which no filter of its source could see. And rich would lose or repeat
-words: it takes a ``</kbd>`` without its start for the end of a style of its own, leaves out all other HTML, such as the
-half of ``List<String>``, draws an image ahead of its block, where the end of the line is lost, and shows an address
-twice that is a link's text.
+CommonMark would show less than was said of ``\(a\)``, a formula, and of ``__init__``. rich would lose or repeat words:
+it leaves out HTML, such as the half of ``List<String>``, loses the line after an image, and shows an address twice that
+is its link's text. And the parser decodes entities and percent escapes, which no filter of its source could see.
 
-Link definitions that came after their links were drawn are shown as text, like the links: otherwise their addresses
-would appear nowhere. Text that only looks like such a link, in code or with an address of its own, counts as one:
-better a definition too many than an address lost.
-
-Imported only when a reply is painted, because markdown-it and rich take long to import.
+A link definition that comes after its link was drawn is shown as text, like the link: otherwise the address would
+appear nowhere. Text that only looks like such a link counts as one: better a definition too many than an address lost.
 """
 
 from __future__ import annotations
@@ -68,15 +62,15 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links.
+    """Parser for arriving safe Markdown; ``decoded`` filters entities and links, ``source`` is the open block.
 
-    ``source`` is the text of the open block. The ``meta`` of a fence tells whether it ``goes_on`` from the piece before
-    and whether it is ``cut_off``; that of all code holds the reply's ``lexing``.
+    The ``meta`` of a fence tells whether it ``goes_on`` from the piece before and whether it is ``cut_off``.
     """
 
     def __init__(self, lexing: LexingProcess) -> None:
         self.decoded = SafeTextStream()
-        self._parser = _reply_parser()
+        self._parser = MarkdownIt().enable("strikethrough").enable("table")
+        self._parser.inline.ruler.before("escape", "formula", _formula_mark)
         self._references: dict[str, Any] = {}  # the parser's own records
         self._undefined: set[str] = set()
         self._lexing = lexing
@@ -128,42 +122,35 @@ class MarkdownBlocks:
         return None
 
     def break_up(self) -> Piece | None:
-        """Cut off most of an open block that is too heavy to be drawn repeatedly; a table may be twice as heavy.
-
-        The cut is at the end of a line or a word; ``take_back`` moves it to the end of a drawn row, where it is unseen.
-        """
+        """Cut off most of an open block that is too heavy to be drawn repeatedly, at the end of a line or a word."""
         lines = _complete_lines(self.source)
         block = next(iter(self._structure([self.source])), None)
         begin, end = _lines_of(block) if block else (0, 0)
         kind = block.type if block else ""
-        if not self._is_too_heavy(kind):
+        is_table = kind == "table_open"
+        weight, heaviest = (
+            (self.open_weight, _HEAVIEST_TABLE) if is_table else (_weight_of(self.source), _HEAVIEST_BLOCK)
+        )
+        if weight < heaviest:
             return None
-        if kind == "table_open" and min(end, len(lines)) - begin > _TABLE_HEAD_LINES + 1:
+        if is_table and min(end, len(lines)) - begin > _TABLE_HEAD_LINES + 1:
             head = "".join(lines[begin : begin + _TABLE_HEAD_LINES])
             return self._continue(_length(lines[: end - 1]), head)
-        at = self._seam(_length(lines))
+        places = (_length(lines), self.source.rfind(" ") + 1)
+        at = next((place for place in places if place > len(self.source) // 2), len(self.source))
         self._broken_off = self.source[:at] if kind in {"paragraph_open", "fence"} else ""
         if kind == "fence" and begin < len(lines):
             return self._continue(at, lines[begin], in_fence=True)
         return self._continue(at, "")
 
     def take_back(self, row: str) -> bool:
-        """Make the last drawn ``row`` of a broken-up block part of the open block again, if the source contains it."""
+        """Let the open block begin with the last drawn ``row`` again, so that nobody sees where it was broken up."""
         source, self._broken_off = self._broken_off, ""
         begin = source.rfind(row) if row else -1
         if begin <= len(source) // 2:
             return False
         self.source = self._prefix + source[begin:] + self.source.removeprefix(self._prefix)
         return True
-
-    def _is_too_heavy(self, kind: str) -> bool:
-        if kind == "table_open":
-            return self.open_weight >= _HEAVIEST_TABLE
-        return _weight_of(self.source) >= _HEAVIEST_BLOCK
-
-    def _seam(self, complete: int) -> int:
-        places = (complete, self.source.rfind(" ") + 1)
-        return next((place for place in places if place > len(self.source) // 2), len(self.source))
 
     def _shed_code(self, fence: Token, lines: list[str], kept_lines: int) -> Piece | None:
         if _is_closed(fence):
@@ -223,14 +210,12 @@ class MarkdownBlocks:
         return _with_definitions(tokens, text, late) if late else tokens
 
     def _structure(self, lines: list[str]) -> list[Token]:
-        """Return the block structure, without parsing inline markup."""
         tokens: list[Token] = []
         self._parser.block.parse("".join(lines), self._parser, {"references": dict(self._references)}, tokens)
         return tokens
 
 
 def _weight_of(text: str) -> int:
-    """Return the work that drawing a text without tables may be."""
     return len(text) + sum(weight * text.count(mark) for mark, weight in _WEIGHTS.items())
 
 
@@ -239,7 +224,6 @@ def _complete_lines(text: str) -> list[str]:
 
 
 def _first_open_line(tokens: Sequence[Token], lines: Sequence[str]) -> int:
-    """Return the line with which the open block begins."""
     blocks = [token for token in tokens if token.level == 0 and token.nesting >= 0]
     if not blocks:
         return 0
@@ -256,7 +240,6 @@ def _first_open_line(tokens: Sequence[Token], lines: Sequence[str]) -> int:
 
 
 def _is_finished(block: Token, lines: Sequence[str]) -> bool:
-    """Return whether no further line can belong to the block."""
     _, end = _lines_of(block)
     if block.type in _ENDED_BY_EMPTY_LINE:
         return end < len(lines) and not lines[end].strip()
@@ -269,15 +252,11 @@ def _is_closed(fence: Token) -> bool:
 
 
 def _is_seam(code: Sequence[str], number: int) -> bool:
-    """Return whether a lexer may begin at a line, because an empty one is above it and it is not indented.
-
-    Code that is lexed from the middle of a string or a comment has wrong colours.
-    """
+    """Return whether a line is hardly within a string or a comment, where a lexer that began would colour it wrong."""
     return not code[number - 1].strip() and not code[number][:1].isspace()
 
 
 def _lines_of(token: Token) -> Sequence[int]:
-    """Return the first line of a block and the one after its last."""
     return token.map or (0, 0)
 
 
@@ -285,14 +264,7 @@ def _length(lines: Sequence[str]) -> int:
     return sum(map(len, lines))
 
 
-def _reply_parser() -> MarkdownIt:
-    parser = MarkdownIt().enable("strikethrough").enable("table")
-    parser.inline.ruler.before("escape", "formula", _formula_mark)
-    return parser
-
-
 def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls its rules
-    """Take a mark of a formula as text; CommonMark would leave its backslash out."""
     mark = state.src[state.pos : state.pos + 2]
     if mark not in _FORMULA_MARKS:
         return False
@@ -303,10 +275,7 @@ def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - a
 
 
 def _make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
-    """Filter the visible text of the tokens by ``safe``; show images as links, HTML as text and each address once.
-
-    Unpaired key tags are dropped, and names such as ``__init__`` are text.
-    """
+    """Filter the visible text of the tokens by ``safe``, and show all words once."""
     for token in tokens:
         if token.type in _SHOWN:
             token.content = _filtered(token.content, safe)
@@ -315,8 +284,8 @@ def _make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
                 token.attrs[name] = _filtered(str(token.attrs[name]), safe)
         if token.children:
             _make_drawable(token.children, safe)
-            whole = map(_with_html_shown, _with_whole_keys(token.children))
-            token.children = _with_whole_names(_with_images_as_links(list(whole)))
+            parts = [part for child in _with_whole_keys(token.children) for part in _as_shown(child)]
+            token.children = _with_whole_names(parts)
             _mark_own_addresses(token.children)
 
 
@@ -340,7 +309,6 @@ def _with_whole_keys(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens with names such as ``__init__``, which look like strong words, as text."""
     whole: list[Token] = []
     for token in tokens:
         whole.append(token)
@@ -354,31 +322,20 @@ def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
     return whole
 
 
-def _with_html_shown(token: Token) -> Token:
-    """Return a tag as text, except line breaks, and keys, which have a style."""
+def _as_shown(token: Token) -> Sequence[Token]:
+    """Return an image as a link, and a tag as text, except line breaks, and keys, which have a style."""
+    if token.type == "image":
+        address = str(token.attrs.get("src", ""))
+        text = token.children or [Token("text", "", 0, content=address)]
+        return Token("link_open", "a", 1, attrs={"href": address}), *text, Token("link_close", "a", -1)
     if token.type != "html_inline" or token.content in {_KEY, _KEY_END}:
-        return token
-    if _LINE_BREAK.fullmatch(token.content):
-        return Token("hardbreak", "br", 0)
-    return Token("text", "", 0, content=token.content)
-
-
-def _with_images_as_links(tokens: Sequence[Token]) -> list[Token]:
-    # The text of an image has been corrected already.
-    return [part for token in tokens for part in (_as_link(token) if token.type == "image" else (token,))]
-
-
-def _as_link(image: Token) -> Sequence[Token]:
-    address = str(image.attrs.get("src", ""))
-    text = image.children or [Token("text", "", 0, content=address)]
-    return Token("link_open", "a", 1, attrs={"href": address}), *text, Token("link_close", "a", -1)
+        return (token,)
+    is_break = _LINE_BREAK.fullmatch(token.content) is not None
+    return (Token("hardbreak", "br", 0) if is_break else Token("text", "", 0, content=token.content),)
 
 
 def _mark_own_addresses(tokens: Iterable[Token]) -> None:
-    """Mark the links whose text is their address, so that it is shown once.
-
-    A link may contain another one, because images are links too.
-    """
+    """Mark the links whose text is their address; a link may contain another one, because images are links too."""
     shown: list[str] = []
     begun: list[tuple[Token, int]] = []
     for token in tokens:
@@ -407,7 +364,6 @@ def _says(text: str, address: str) -> bool:
 
 
 def _labels_in(tokens: Iterable[Token]) -> set[str]:
-    """Return the labels of all links that the texts may refer to, as the parser keeps them."""
     texts = (token.content for token in tokens if token.type == "inline")
     labels = (match.group(1) for text in texts if "[" in text for match in _LABEL.finditer(text))
     return {normalizeReference(label) for label in labels if label}
@@ -427,7 +383,6 @@ def _with_definitions(tokens: Sequence[Token], source: str, definitions: Iterabl
 
 
 def _place(tokens: Sequence[Token], line: int) -> int:
-    """Return the number of the first token of the block at the top level that begins at ``line`` or below."""
     blocks = (
         number
         for number, token in enumerate(tokens)

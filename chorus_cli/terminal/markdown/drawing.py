@@ -1,7 +1,7 @@
 """Draws Markdown by rich, row by row; tables with all their words, HTML as text.
 
-rich cuts off table cells. Here words that are wider than their column are folded; if a column has no room even for the
-widest character, the cells of each row are joined into a single column.
+Words that are wider than their column of a table are folded; if a column has no room even for the widest character,
+the cells of each row are joined into a single column.
 
 Styles are weights, lines and a few palette colours on the terminal's own background: red, blue and magenta are readable
 on dark and light ones; cyan, yellow, white and all bright colours are faint on one of them, and RGB ignores it.
@@ -62,28 +62,16 @@ MARKDOWN = Theme(
 CODE = ANSISyntaxTheme(
     {
         kind: Style.parse(style)
-        for kind, style in {
-            Comment: "dim italic",
-            Keyword: "bold blue",
-            Operator.Word: "bold blue",
-            Name.Function: "bold",
-            Name.Class: "bold",
-            Name.Tag: "blue",
-            Name.Attribute: "magenta",
-            Name.Decorator: "magenta",
-            Name.Builtin: "blue",
-            Name.Exception: "blue",
-            Number: "magenta",
-            String: "magenta",
-            Generic.Heading: "bold",
-            Generic.Subheading: "bold",
-            Generic.Prompt: "bold",
-            Generic.Inserted: "blue",
-            Generic.Deleted: "red",
-            Generic.Error: "red",
-            Generic.Emph: "italic",
-            Generic.Strong: "bold",
+        for style, kinds in {
+            "dim italic": (Comment,),
+            "bold blue": (Keyword, Operator.Word),
+            "bold": (Name.Function, Name.Class, Generic.Heading, Generic.Subheading, Generic.Prompt, Generic.Strong),
+            "blue": (Name.Tag, Name.Builtin, Name.Exception, Generic.Inserted),
+            "magenta": (Name.Attribute, Name.Decorator, Number, String),
+            "red": (Generic.Deleted, Generic.Error),
+            "italic": (Generic.Emph,),
         }.items()
+        for kind in kinds
     }
 )
 
@@ -105,7 +93,7 @@ class PartialCodeBlock(CodeBlock):
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
-        """Return the block for a token."""
+        """Read what the token says of itself."""
         return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, token.meta)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -165,16 +153,12 @@ class FoldedTable(TableElement):
 
 
 class _HtmlAsText(Paragraph):
-    """A block of HTML as written; rich leaves it out, with its words."""
-
     def on_text(self, context: MarkdownContext, text: TextType) -> None:
         """Take the lines without the final line break."""
         super().on_text(context, text.rstrip("\n") if isinstance(text, str) else text)
 
 
 class _Markdown(Markdown):
-    """rich's Markdown with partial code blocks, HTML as text and folded tables."""
-
     inlines = Markdown.inlines | {OWN_ADDRESS}
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -239,7 +223,6 @@ def _fold(table: Table, console: Console) -> None:
 
 
 def _table_marks(lines: Sequence[list[Segment]]) -> list[str | None]:
-    """Return the table mark of each line; only the last line of a table row marks the row as complete."""
     numbers = [_row_number(line) for line in lines]
     return [
         None if number is None else _COMPLETE_ROW if following not in {None, number} else ""
@@ -248,6 +231,5 @@ def _table_marks(lines: Sequence[list[Segment]]) -> list[str | None]:
 
 
 def _row_number(line: list[Segment]) -> int | None:
-    """Return the number of the table row that a line belongs to, ``None`` outside tables."""
     metas = (style.meta for _, style, _ in line if style)
     return max((meta[_ROW_NUMBER] for meta in metas if meta), default=None)

@@ -1,11 +1,9 @@
 """Pygments lexers in a process of their own, which is killed if it does not answer in time: later code has no colours.
 
-Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all: a few kilobytes can
-take hours. Such code is not lexed at all. A regular expression can only be interrupted in the main thread, which
-belongs to the event loop, and in any other it holds Python's lock: hence the process.
-
-The process runs this module by its path. It starts with the first code of a reply, without the keys in the environment,
-and ends with the reply; if the chat is killed, its standard input ends, and so does it.
+Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all; such code is not
+lexed at all. A regular expression can only be interrupted in the main thread, which belongs to the event loop, and in
+any other it holds Python's lock: hence the process. It runs this module by its path, starts with the first code of a
+reply, without the keys in the environment, and ends with the reply, or when its standard input ends.
 """
 
 from __future__ import annotations
@@ -33,12 +31,8 @@ if TYPE_CHECKING:
     Token = tuple[object, str]
 
 TAB_SIZE = 4
-_MAX_SECONDS = 0.3
-"""Processor time for one block."""
-
-_PATIENCE_SECONDS = 1.0
-"""The process itself stops after 0.3 seconds of processor time; this is for a machine that gives it none."""
-
+_MAX_SECONDS = 0.3  # of processor time for one block
+_PATIENCE_SECONDS = 1.0  # for a machine that gives the process no processor time
 _HURRY_SECONDS = 0.05
 
 _WITHOUT_COLOURS = ("", "text")
@@ -49,8 +43,7 @@ _TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 class LexingProcess:
     """The lexers of one reply, used by one thread at a time; a lexer that does not answer is the last that is asked.
 
-    The process takes a moment to start. If ``waits`` is false, code has no colours until then, because it is drawn
-    again soon.
+    If ``waits`` is false, code has no colours until the process has started, because it is drawn again soon.
     """
 
     def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
@@ -59,11 +52,6 @@ class LexingProcess:
         self._served: Served | None = None
         self._is_ready = False
         self._is_over = False
-
-    @property
-    def pid(self) -> int | None:
-        """The number of the process, ``None`` if there is none."""
-        return None if self._served is None else self._served.process.pid
 
     def tokens(self, language: str, code: str) -> Iterable[Token] | None:
         """Return the tokens of ``code``, which contains no tabs; ``None`` if that costs too much or is not ready."""
@@ -99,7 +87,6 @@ class LexingProcess:
             return None
 
     def _next_answer(self, served: Served) -> object:
-        """Read an answer of the process; `hurry` cuts a wait short that has begun."""
         began = time.monotonic()
         while not served.has_answered(_HURRY_SECONDS):
             if time.monotonic() - began > self._seconds:
@@ -128,7 +115,7 @@ class Served(NamedTuple):
 
 
 def _started() -> Served:
-    from chorus_cli.machine.environment import without_secrets  # noqa: PLC0415 - the process has no need of it
+    from chorus_cli.machine.environment import without_secrets
 
     ours, theirs = socket.socketpair()
     with theirs:
@@ -152,7 +139,6 @@ def is_too_costly(code: str) -> bool:
 
 @cache
 def _kind(name: str) -> object:
-    """Return the kind of a token by its name."""
     return cast("object", string_to_tokentype(name.removeprefix("Token").removeprefix(".")))
 
 
@@ -172,10 +158,7 @@ def _lexer(name: str) -> Callable[[str], Iterable[Token]]:
 
 
 def serve() -> None:
-    """Answer requests, lines of JSON, until standard input ends: then the chat has ended too, however it did.
-
-    The default action of the timer's signal ends the process, even within a regular expression.
-    """
+    """Answer lines of JSON until standard input ends; the timer's signal ends the process within any expression."""
     _tell("ready")
     for line in sys.stdin:
         language, code = json.loads(line)

@@ -1,23 +1,14 @@
 """Shows Markdown on a terminal while it arrives; the final screen is as if it had arrived at once.
 
-Settled blocks are drawn once and never touched again. Only the last block is painted over as it grows, with each call
-of ``show``. It never leaves the screen: a taller block shows its end, and a taller fence or list has its beginning
-settled. ``blocks`` decides when a block is settled.
-
-Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
-so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
-settled in parts has the colours of each part by itself, and code that is costly to lex has none (see
-``lexing``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
-brackets or cells.
+Settled blocks are drawn once and never touched again. Only the last block is painted over as it grows. It never leaves
+the screen: a taller block shows its end, and a taller fence or list has its beginning settled. A block of more than
+16 KiB, or a table of more than 32, is broken up, sooner if it consists of brackets or cells.
 
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
 them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
-they are not its beginning. Words keep their order at any width, so they tell how much of a block is printed. The words
-of a block are its characters without blanks, without bars and rules, which are drawn in each row, and without markup
-characters, which vanish when their counterpart arrives. A blank row counts as a line break, and a complete row of a
-table, whose cells are side by side, as a mark.
-
-The work that may take long, on text that is made for it, is that of a ``Draft``, which a thread can do.
+they are not its beginning. Words keep their order at any width, so they tell how much of a block is printed: its
+characters without blanks, bars, rules, and markup, which vanishes when its counterpart arrives. A blank row counts as a
+line break, and a complete row of a table, whose cells are side by side, as a mark.
 """
 
 from __future__ import annotations
@@ -52,10 +43,9 @@ _STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 class Draft:
-    """The text of a reply on its way to rows: parsed and drawn without a terminal.
+    """The text of a reply on its way to rows: parsed and drawn without a terminal; ``taken`` characters were parsed.
 
-    One thread at a time may call its methods; only ``feed`` may be called meanwhile. ``taken`` counts the characters
-    that were parsed. ``decoded`` is the filter that settled text went through after entities were decoded.
+    One thread at a time may call its methods; only ``feed`` may be called meanwhile.
     """
 
     def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
@@ -102,21 +92,17 @@ class Draft:
         return unsettled
 
     def finish(self, size: os.terminal_size) -> None:
-        """Settle the parsed text, and the queue if it is no more than one step.
-
-        A longer queue means that the user stopped a long reply and does not want to wait.
-        """
+        """Settle the parsed text, and the queue unless it is long: then the user has stopped the reply."""
         if sum(map(len, self._waiting)) <= _STEP_CHARACTERS:
             self.advance(size)
         self._settle(self._blocks.rest(), size)
 
     def take_settled(self) -> list[Row]:
-        """Return the rows that were settled since the last call."""
+        """Return the rows settled since the last call."""
         settled, self._settled = self._settled, []
         return settled
 
     def _shed(self, size: os.terminal_size, kept_lines: int) -> bool:
-        """Settle the beginning of the open block, if it can be settled in parts."""
         piece = self._blocks.shed(kept_lines)
         if piece is not None:
             self._settle(piece, size)
@@ -270,18 +256,14 @@ def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
             # Of the lines of a table row only the last has words.
             begin = number + 1 if rest else begin
         elif words.startswith(rest):
-            return [*rows[begin:number], _without(row, len(rest)), *rows[number + 1 :]], len(printed)
+            shown = row._replace(text=_blanked(row.text, len(rest)), plain=_blanked(row.plain, len(rest)))
+            return [*rows[begin:number], shown, *rows[number + 1 :]], len(printed)
         else:
             break
     return list(rows[begin:]), found
 
 
-def _without(row: Row, count: int) -> Row:
-    return row._replace(text=_blanked(row.text, count), plain=_blanked(row.plain, count))
-
-
 def _blanked(text: str, count: int) -> str:
-    """Replace the first ``count`` words, and the markup characters around them, by blanks."""
     left = count
 
     def blank(match: re.Match[str]) -> str:

@@ -14,9 +14,7 @@ from chorus_cli.core.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
-    Stored = tuple[list[str], str]
-    """Lines, newest first, and the mark of the newest purge."""
-
+    Stored = tuple[list[str], str]  # lines, newest first, and the mark of the newest purge
     Read = Callable[[], Awaitable[list[str]]]
     Write = Callable[[str], Awaitable[None]]
 
@@ -31,28 +29,25 @@ class InputHistory(History):
         self._read = read
         self._write = write
         self._reading: asyncio.Task[None] | None = None
-        self._writing: set[asyncio.Task[None]] = set()
+        self._newest: asyncio.Task[None] | None = None
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first."""
         if not self._loaded:
             if self._reading is None or self._reading.done():
-                known = len(self._loaded_strings)
-                self._reading = asyncio.create_task(self._take_stored(known, set(self._writing)))
+                self._reading = self._begun(self._take_stored(len(self._loaded_strings)))
             # A prompt that is over gives up waiting, and the next one waits for the same reading.
             await asyncio.shield(self._reading)
         for line in list(self._loaded_strings):
             yield line
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return nothing: ``load`` does not call this."""
+        """Return nothing: ``load`` does without."""
         return ()
 
     def store_string(self, string: str) -> None:
-        """Write a line in the background, after a reading that has begun, so that it does not find the line."""
-        task = asyncio.create_task(self._stored(string, self._reading))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        """Write a line in the background."""
+        self._begun(self._write(string))
 
     async def read_anew(self) -> None:
         """Forget the lines and read the stored ones again, with those that were just typed."""
@@ -65,30 +60,33 @@ class InputHistory(History):
 
     async def settled(self) -> None:
         """Wait until everything is read and written."""
-        pending = {*self._writing, *filter(None, [self._reading])}
-        if pending:
-            await asyncio.wait(pending)
+        if self._newest is not None:
+            await asyncio.wait({self._newest})
 
-    async def _take_stored(self, known: int, writing: set[asyncio.Task[None]]) -> None:
-        """Put the stored lines in place of the oldest ``known`` ones, which are among them."""
-        if writing:
-            await asyncio.wait(writing)
+    def _begun(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        """Begin ``work`` when all before is done, so that a reading finds the lines typed before it and no other."""
+        before = self._newest
+
+        async def in_turn() -> None:
+            if before is not None:
+                await asyncio.wait({before})
+            await work
+
+        self._newest = asyncio.create_task(in_turn())
+        return self._newest
+
+    async def _take_stored(self, known: int) -> None:
         with suppress(StorageError):
             stored = await self._read()
+            # The oldest that are known are among them.
             self._loaded_strings[len(self._loaded_strings) - known :] = stored
             self._loaded = True
-
-    async def _stored(self, line: str, reading: asyncio.Task[None] | None) -> None:
-        if reading is not None:
-            await asyncio.wait({reading})
-        await self._write(line)
 
 
 class Browsing:
     """Tells changes of the line being typed from steps through the history; lines are known by their position in it.
 
-    The line being typed is the newest. The history is loaded all at once, which raises its position, and before that
-    no step is possible: so it has the highest position at any key press.
+    The line being typed has the highest position at any key press: no step is possible before the history is loaded.
     """
 
     def __init__(self) -> None:
@@ -107,10 +105,7 @@ class Browsing:
         self._newest = max(self._newest, position)
 
     def is_typing(self, position: int, text: str) -> bool:
-        """Return whether a change to ``text`` is one of the line being typed.
-
-        It may be a line of the history that is edited, as long as nothing else was typed.
-        """
+        """Return whether ``text`` is the line being typed, or a line of the history edited while there is no other."""
         if position == self._newest:
             self._typed = text
             return True
@@ -118,10 +113,7 @@ class Browsing:
 
 
 class InputHistories:
-    """The history of each persona, by its slug; ``read`` and ``write`` reach the lines that are stored.
-
-    ``mark`` changes with every purge, which may have deleted some of them.
-    """
+    """The history of each persona, by its slug; ``mark`` changes with every purge, which may have deleted lines."""
 
     def __init__(
         self,

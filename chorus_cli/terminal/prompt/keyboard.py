@@ -11,7 +11,7 @@ import sys
 import termios
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     AtRest = Callable[[], AbstractContextManager[None]]
 
+# Errors raised by a terminal that is closed, or that belongs to another process group now.
 HANG_UPS: tuple[type[Exception], ...] = (OSError, termios.error)
-"""Errors raised by a terminal that is closed, or that belongs to another process group now."""
-
 _MAX_EARLY_BYTES = 65_536
 _AT_ONCE_SECONDS = 0.5
 
@@ -29,9 +28,8 @@ _AT_ONCE_SECONDS = 0.5
 class Foreground:
     """The one piece of work that Ctrl-C stops; at the prompt there is none, and Ctrl-C is a key.
 
-    ``suspendable`` is entered during the work, so that Ctrl-Z can suspend it. ``take_key`` takes Ctrl-C out of the keys
-    that the prompt has left, and returns whether it was there. ``typed_ahead`` are the keys typed for the next prompt
-    when a signal ended the run.
+    ``take_key`` takes Ctrl-C out of the keys that the prompt has left, and returns whether it was there.
+    ``typed_ahead`` are the keys typed for the next prompt when a signal ended the run.
     """
 
     def __init__(self, suspendable: Callable[[], AbstractContextManager[None]], take_key: Callable[[], bool]) -> None:
@@ -44,7 +42,7 @@ class Foreground:
     async def carry_out(self, work: Coroutine[None, None, bool]) -> bool:
         """Return the result of ``work``, false if Ctrl-C stopped it; other keys wait for the prompt meanwhile."""
         task = asyncio.create_task(self._stoppable(work))
-        with _unechoed(), self._suspendable():
+        with _modes(_unechoed), self._suspendable():
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError:
@@ -63,12 +61,9 @@ class Foreground:
             self._stopped_at = time.monotonic()
 
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
-        """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost.
-
-        Ctrl-C may have come between Enter and the work: as a key to the prompt, or as a signal after it.
-        """
+        """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""
         self._work = task = asyncio.current_task()
-        # Asked only now: from here on a signal finds the work, before it is remembered.
+        # Ctrl-C may have come since Enter, as a key or a signal. Asked only now: from here on a signal finds the work.
         was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
         self._stopped_at = -math.inf
         if (self._take_key() or was_signal) and task is not None:
@@ -82,11 +77,8 @@ class Foreground:
 
 @contextmanager
 def typing_ahead() -> Iterator[None]:
-    """Own the terminal: nothing is echoed, pastes are marked, and the kernel keeps keys until a prompt reads them.
-
-    When a signal or an error ends it, the keys are dropped: a shell might run them.
-    """
-    with _unechoed(for_nobody_else=True):
+    """Own the terminal: nothing is echoed, pastes are marked, and the kernel keeps keys until a prompt reads them."""
+    with _modes(_unechoed, drops_keys=True):
         _mark_pastes("h")
         try:
             yield
@@ -110,18 +102,15 @@ def can_mark_pastes() -> bool:
 
 
 @contextmanager
-def _unechoed(*, for_nobody_else: bool = False) -> Iterator[None]:
-    """Turn off echo and line editing, but not Ctrl-C."""
+def _modes(change: Callable[[list[Any]], None], *, drops_keys: bool = False) -> Iterator[None]:
+    """Change the modes of the terminal, if there is one; if it ``drops_keys``, no shell runs those left by an error."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
-        quiet = [*before]
-        # Enter must reach the prompt as a carriage return; a line feed is Ctrl-J.
-        quiet[0] = before[0] & ~termios.ICRNL
-        # Ctrl-C stops the reply, but NOFLSH keeps the keys typed ahead.
-        quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
-        # A process that has lost its terminal may read the settings, but not change them.
-        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+        changed = [*before]
+        change(changed)
+        # A process that has lost its terminal may read the modes, but not change them.
+        termios.tcsetattr(descriptor, termios.TCSANOW, changed)
     except (AttributeError, ValueError, OSError, termios.error):
         yield
         return
@@ -129,7 +118,7 @@ def _unechoed(*, for_nobody_else: bool = False) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        when = termios.TCSAFLUSH if for_nobody_else else when
+        when = termios.TCSAFLUSH if drops_keys else when
         raise
     finally:
         # A terminal that was closed meanwhile needs no restoring.
@@ -137,14 +126,22 @@ def _unechoed(*, for_nobody_else: bool = False) -> Iterator[None]:
             termios.tcsetattr(descriptor, when, before)
 
 
+def _unechoed(modes: list[Any]) -> None:
+    # Enter must reach the prompt as a carriage return; a line feed is Ctrl-J.
+    modes[0] &= ~termios.ICRNL
+    # Ctrl-C stops the reply, but NOFLSH keeps the keys typed ahead.
+    modes[3] = modes[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
+
+
+def _plain(modes: list[Any]) -> None:
+    modes[0] |= termios.ICRNL
+    modes[3] = modes[3] & ~termios.NOFLSH | termios.ECHO | termios.ICANON
+
+
 def suspendable(
     take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
 ) -> AbstractContextManager[None]:
-    """Let Ctrl-Z suspend the program and hand a sane terminal to the shell.
-
-    ``take_down`` erases temporary rows, so that the shell does not write into them. ``at_rest`` is entered while the
-    program is stopped. ``feed`` takes the keys typed ahead, if there may be any: otherwise the shell would read them.
-    """
+    """Let Ctrl-Z suspend the program, within ``at_rest``; ``feed`` takes the keys that the shell would read."""
 
     def suspend() -> None:
         take_down()
@@ -177,10 +174,7 @@ def stop(process_id: int, at_rest: AtRest) -> None:
 
 
 def typed_early() -> str:
-    """Return the keys typed before line editing was turned off.
-
-    Until then the terminal turned Enter into a line feed, and Ctrl-D into the end of a line, which is read as NUL.
-    """
+    """Return the keys typed before, when the terminal turned Enter into a line feed and Ctrl-D into a NUL."""
     return _waiting_keys().replace("\n", "\r").replace("\0", "\x04")
 
 
@@ -196,25 +190,12 @@ def _waiting_keys() -> str:
 
 @contextmanager
 def _shell_typing(feed: Callable[[str], None]) -> Iterator[None]:
-    """Turn echo and line editing on for a while, and pass the keys typed before to ``feed``."""
     feed(_waiting_keys())
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    plain = [*before]
-    plain[0] = before[0] | termios.ICRNL
-    plain[3] = before[3] & ~termios.NOFLSH | termios.ECHO | termios.ICANON
-    termios.tcsetattr(descriptor, termios.TCSANOW, plain)
-    try:
-        with pastes_unmarked():
-            yield
-    finally:
-        # A terminal that was closed meanwhile needs no restoring.
-        with suppress(termios.error):
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+    with _modes(_plain), pastes_unmarked():
+        yield
 
 
 def _mark_pastes(switch: str) -> None:
-    """Turn bracketed paste on (``h``) or off (``l``)."""
     if can_mark_pastes():
         with suppress(OSError):
             os.write(sys.stdout.fileno(), f"\x1b[?2004{switch}".encode())

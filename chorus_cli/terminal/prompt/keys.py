@@ -8,18 +8,10 @@ import select
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from prompt_toolkit import filters
 from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import (
-    Condition,
-    emacs_mode,
-    has_focus,
-    has_selection,
-    is_searching,
-    vi_insert_mode,
-    vi_navigation_mode,
-)
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
@@ -45,10 +37,8 @@ if TYPE_CHECKING:
 
 _LEAVING_SECONDS = 3.0
 _THOUGHTS = "/thoughts"
-_TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
-_MOST_READS = 64
-"""The times that waiting keys are read, 1,024 bytes each: as many as a terminal may hold."""
-
+_TYPING = filters.has_focus(DEFAULT_BUFFER) & ~filters.is_searching
+_MOST_READS = 64  # of 1,024 bytes each: as many as a terminal may hold
 _HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -70,11 +60,6 @@ class AtSigns:
     def __init__(self) -> None:
         self._text = ""
         self._typed: frozenset[int] = frozenset()
-
-    @property
-    def typed(self) -> tuple[int, ...]:
-        """The positions of the typed at signs in the line."""
-        return tuple(sorted(self._typed))
 
     def begin(self, text: str) -> None:
         """Begin a line with ``text``; nothing in it was typed, unless it is the line before."""
@@ -100,8 +85,8 @@ class AtSigns:
         self._typed = frozenset((*kept, *(each + shift for each in self._typed if each >= end)))
 
     def escaped(self, line: str) -> str:
-        """Return a line that was read, with a backslash before each at sign that would attach and was not typed."""
-        from chorus_cli.attachments.rules.mentions import escaped  # noqa: PLC0415 - the first prompt does not need it
+        """Return the line read last, with a backslash before each at sign that would attach and was not typed."""
+        from chorus_cli.attachments.rules.mentions import escaped
 
         return escaped(line, self._typed if line == self._text else ())
 
@@ -111,8 +96,7 @@ class Line:
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
     that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
-    into the window. ``at_signs``: those that were typed. ``browsing``: steps through the history. ``dropped``: a
-    pasted text that is the path of a file, and that path. ``at_rest`` is entered while the program is stopped.
+    into the window. ``dropped``: a pasted text that is the path of a file, and that path.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
@@ -139,9 +123,12 @@ class Line:
 
     def paste(self, pressed: str) -> str:
         """Return a pasted text with line feeds only; the path of a file can be attached by the next key."""
+        from chorus_cli.attachments.files.document_files import is_file
+        from chorus_cli.attachments.rules.mentions import dropped_path
+
         text = pressed.replace("\r\n", "\n").replace("\r", "\n")
-        path = _dropped_file(text)
-        self.dropped = None if path is None else (text, path)
+        path = dropped_path(text)
+        self.dropped = (text, path) if path is not None and is_file(path) else None
         return text
 
     def offers_to_attach(self, before_cursor: str) -> bool:
@@ -156,17 +143,8 @@ class Line:
             self._timer = None
 
 
-def _dropped_file(text: str) -> str | None:
-    """Return the path of a file if ``text`` is one."""
-    from chorus_cli.attachments.files.document_files import is_file  # noqa: PLC0415 - no key before the first needs it
-    from chorus_cli.attachments.rules.mentions import dropped_path  # noqa: PLC0415 - likewise
-
-    path = dropped_path(text)
-    return path if path is not None and is_file(path) else None
-
-
 def key_bindings(line: Line) -> KeyBindings:
-    """Return the bindings, which share the state ``line``."""
+    """Return the bindings that act on ``line``."""
     bindings = KeyBindings()
     _bind_typing(bindings, line)
     _bind_pasting(bindings, line)
@@ -185,7 +163,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
             event.app.erase_when_done = line.is_too_tall = is_too_tall(event.app)
             buffer.validate_and_handle()
 
-    @bindings.add("/", filter=_TYPING & ~vi_navigation_mode)
+    @bindings.add("/", filter=_TYPING & ~filters.vi_navigation_mode)
     def _command(event: KeyPressEvent) -> None:
         # A command replaces a refilled message: another /undo goes further back.
         buffer = event.current_buffer
@@ -193,7 +171,11 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
             _clear(buffer, line)
         buffer.insert_text("/")
 
-    @bindings.add("@", filter=_TYPING & (emacs_mode | vi_insert_mode), save_before=lambda event: not event.is_repeat)
+    @bindings.add(
+        "@",
+        filter=_TYPING & (filters.emacs_mode | filters.vi_insert_mode),
+        save_before=lambda event: not event.is_repeat,
+    )
     def _at_sign(event: KeyPressEvent) -> None:
         _insert_typed(event.current_buffer, line, "@" * event.arg, range(event.arg))
 
@@ -202,13 +184,13 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
         """Select nothing: prompt_toolkit ignores letters while a selection is active, and nothing would show it."""
 
     # In vi mode Escape must not wait for a second key.
-    @bindings.add("escape", "enter", filter=_TYPING & emacs_mode)
+    @bindings.add("escape", "enter", filter=_TYPING & filters.emacs_mode)
     @bindings.add("c-j", filter=_TYPING)
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
     # Programs that type into a dumb terminal, such as Emacs's shell mode, send this for Enter.
-    bindings.add("c-j", filter=_TYPING & Condition(is_dumb_terminal))(_send)
+    bindings.add("c-j", filter=_TYPING & filters.Condition(is_dumb_terminal))(_send)
 
 
 def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
@@ -216,13 +198,13 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
     def _paste(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text(line.paste(event.data))
 
-    @Condition
+    @filters.Condition
     def is_offered() -> bool:
         return line.offers_to_attach(get_app().current_buffer.document.text_before_cursor)
 
     @bindings.add("tab", filter=_TYPING & is_offered)
     def _attach(event: KeyPressEvent) -> None:
-        from chorus_cli.attachments.rules.mentions import mention_of  # noqa: PLC0415 - no key before the first needs it
+        from chorus_cli.attachments.rules.mentions import mention_of
 
         if line.dropped is not None:
             text, path = line.dropped
@@ -232,7 +214,6 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 
 
 def _clear(buffer: Buffer, line: Line) -> None:
-    """Begin the line anew."""
     buffer.reset()
     line.at_signs.begin("")
     line.browsing.begin()
@@ -241,23 +222,20 @@ def _clear(buffer: Buffer, line: Line) -> None:
 
 
 def _insert_typed(buffer: Buffer, line: Line, text: str, at_signs: Iterable[int]) -> None:
-    """Insert a text; the at signs at these positions of it were typed."""
     start = buffer.cursor_position
     buffer.insert_text(text)
     line.at_signs.add(start + each for each in at_signs)
 
 
 def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
-    """Bind the keys that leave the prompt: for an editor, the thoughts, the shell, or for good."""
-
     @bindings.add("c-x", "c-e", filter=_TYPING)
-    @bindings.add("v", filter=_TYPING & vi_navigation_mode & ~has_selection)
+    @bindings.add("v", filter=_TYPING & filters.vi_navigation_mode & ~filters.has_selection)
     def _compose(event: KeyPressEvent) -> None:
         # The line comes back when the editor is closed, and must not appear twice.
         event.app.erase_when_done = True
         event.app.exit(exception=Compose(event.current_buffer.text))
 
-    @bindings.add("c-t", filter=_TYPING & Condition(lambda: not get_app().current_buffer.text))
+    @bindings.add("c-t", filter=_TYPING & filters.Condition(lambda: not get_app().current_buffer.text))
     def _thoughts(event: KeyPressEvent) -> None:
         event.app.erase_when_done = True
         event.app.exit(result=_THOUGHTS)
@@ -332,20 +310,14 @@ def ctrl_d_dropped(source: Input) -> Iterator[None]:
 
 
 def ctrl_c_taken(source: Input) -> bool:
-    """Take Ctrl-C out of the keys that were typed before the terminal made a signal of it; return whether it was there.
-
-    Other keys stay.
-    """
+    """Take Ctrl-C, and no other key, out of those typed before it was a signal; return whether it was there."""
     typed = _presses_ahead(source)
     store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
     return any(press.key is Keys.ControlC for press in typed)
 
 
 def line_ahead(source: Input) -> bool:
-    """Return whether any line was typed ahead, finished or not; keys that make none are dropped.
-
-    Enter would send a text that the next prompt begins with.
-    """
+    """Return whether any line was typed ahead; keys that make none are dropped: Enter would send the next prompt."""
     typed = _presses_ahead(source)
     is_there = bool(text_of(typed).strip())
     store_typeahead(source, typed if is_there else [])

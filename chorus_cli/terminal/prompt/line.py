@@ -1,7 +1,4 @@
-"""The prompt: reads one message or command, of one line or many; pastes are bounded, hidden characters are shown.
-
-Commands and their arguments are completed, and the files that a message names.
-"""
+"""The prompt: reads one message or command, with completion; pastes are bounded, hidden characters are shown."""
 
 from __future__ import annotations
 
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
-    from prompt_toolkit.layout import Layout
     from prompt_toolkit.layout.processors import TransformationInput
 
     from chorus_cli.personas.rules.persona import Persona
@@ -56,7 +52,6 @@ if TYPE_CHECKING:
 
     Act = Callable[[], None]
     Toolbar = Callable[[int], list[tuple[str, str]]]
-    """Returns pieces of style and text for so many columns."""
 
 
 _SIGN, _PLAIN_SIGN = "❯", ">"
@@ -68,9 +63,8 @@ _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _REVEALED = "class:control-character"
+# The library draws a line character by character, again with each key: of a long one only the ends.
 _END_CHARACTERS = 5_000
-"""The length of each end: the library draws a line character by character, again with each key."""
-
 _LEFT_OUT = " … "
 
 STYLE = Style.from_dict(
@@ -94,7 +88,8 @@ STYLE = Style.from_dict(
 class Prompt:
     """The input lines of the chat.
 
-    ``toolbar`` returns the line below for so many columns; ``begun`` is called with the first key of each text.
+    ``toolbar`` returns the line below for so many columns; ``begun`` is called with the first key of each text,
+    ``drawn`` once when the next prompt is on the screen, and ``changed`` whenever the line being typed has changed.
     """
 
     def __init__(
@@ -109,9 +104,10 @@ class Prompt:
         self._sign = ""
         self._is_empty = True
         self._is_reading = False
-        self._drawn: Callable[[], None] | None = None
-        self._changed: Callable[[str], None] = lambda _text: None
+        self.drawn: Act | None = None
+        self.changed: Callable[[str], None] = lambda _text: None
         self._line = Line(at_rest=at_rest)
+        self.escaped = self._line.at_signs.escaped
         self._echo = Echo(create_output()) if is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
@@ -125,7 +121,10 @@ class Prompt:
             style=STYLE,
             output=prompt_output(),
         )
-        reveal_searches(self._session.layout)
+        # Characters in search fields are revealed too, before the processors that add words in front of the line.
+        for control in self._session.layout.find_all_controls():
+            if isinstance(control, SearchBufferControl) and control.input_processors is not None:
+                control.input_processors.insert(0, Revealing())
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.key_processor.before_key_press += self._before_key
         self._session.app.before_render += self._make_fit
@@ -135,14 +134,6 @@ class Prompt:
         """Call ``tell`` with a sentence whenever a paste is too long and left out."""
         if isinstance(self.keyboard, Vt100Input):
             self.keyboard.vt100_parser = PasteParser(self.keyboard.vt100_parser.feed_key_callback, tell)
-
-    def when_drawn(self, drawn: Callable[[], None]) -> None:
-        """Call ``drawn`` once, when the next prompt is on the screen."""
-        self._drawn = drawn
-
-    def when_changed(self, changed: Callable[[str], None]) -> None:
-        """Call ``changed`` with the line being typed whenever that has changed; a step through the history is none."""
-        self._changed = changed
 
     def feed(self, keys: str) -> None:
         """Pass keys to the next prompt as if they were typed there."""
@@ -165,30 +156,23 @@ class Prompt:
         """Drop the keys that wait for the next prompt."""
         get_typeahead(self.keyboard)
 
-    def escaped(self, line: str) -> str:
-        """Return the line read last, with a backslash before each at sign that would attach and was not typed here."""
-        return self._line.at_signs.escaped(line)
-
     @property
     def typed(self) -> str:
         """The unfinished text at the prompt; empty if it was sent."""
         return self._session.default_buffer.text if self._is_reading else ""
 
     async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
-        """Ask for a message to ``persona``, beginning with the text ``typed``, which "/" replaces if it ``gives_way``.
-
-        Up, Down and Ctrl-R go through ``history``, to which the line is added.
-
-        Raises:
-            EOFError: the terminal is closed.
-        """
+        """Ask for a message to ``persona``, beginning with ``typed``, which "/" replaces if it ``gives_way``."""
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._line.at_signs.begin(typed)
         self._line.browsing.begin(typed)
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
-        self._use_keys_of(persona.settings.editing_mode)
+        is_vi = persona.settings.editing_mode == "vi"
+        self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
+        # The shape of the cursor shows the vi mode.
+        self._session.cursor = ModalCursorShapeConfig() if is_vi else None
         sign = self._sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
         if self._echo:
             self._echo.sign = sign
@@ -216,10 +200,8 @@ class Prompt:
             self._session.app.invalidate()
 
     def above(self, draw: Callable[[], None]) -> None:
-        """Let ``draw`` write above the prompt and the text typed there, if there is a prompt.
-
-        ``run_in_terminal`` of prompt_toolkit releases the terminal meanwhile, and keys typed then would get lost.
-        """
+        """Let ``draw`` write above the prompt and the text typed there, if there is a prompt."""
+        # ``run_in_terminal`` of prompt_toolkit releases the terminal meanwhile, and keys typed then would get lost.
         application = self._session.app
         if self._echo:
             self._echo.break_off()
@@ -239,8 +221,7 @@ class Prompt:
     async def confirm(self, question: str, choices: Collection[str], refuse: Callable[[str, str], None]) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
 
-        Any other line is passed to ``refuse``, with the answers, because it may have been typed ahead for the prompt.
-        Ctrl-C, Ctrl-D and a closed terminal mean no.
+        Any other line is passed to ``refuse``, with the answers. Ctrl-C, Ctrl-D and a closed terminal mean no.
         """
         # In a dumb terminal the prompt itself has a dummy output.
         session: PromptSession[str] = PromptSession(
@@ -261,12 +242,6 @@ class Prompt:
                     refuse(answer, choice[1:-1])
         return "n"
 
-    def _use_keys_of(self, mode: str) -> None:
-        is_vi = mode == "vi"
-        self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
-        # The shape of the cursor shows the vi mode.
-        self._session.cursor = ModalCursorShapeConfig() if is_vi else None
-
     def _bottom(self) -> FormattedText:
         # During a search Ctrl-C only ends the search.
         if self._line.is_over and not self._session.app.layout.is_searching:
@@ -276,7 +251,6 @@ class Prompt:
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:
-        """Reserve no more lines for the menu than a low window has."""
         lines = self._session.app.output.get_size().rows
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 
@@ -287,7 +261,7 @@ class Prompt:
         if was_empty and buffer.text:
             self._begun()
         if self._line.browsing.is_typing(buffer.working_index, buffer.text):
-            self._changed(buffer.text)
+            self.changed(buffer.text)
 
     def _before_key(self, _keys: object) -> None:
         self._line.browsing.before_key(self._session.default_buffer.working_index)
@@ -298,8 +272,8 @@ class Prompt:
         if self._line.is_too_tall:
             self._line.is_too_tall = False
             draw_sent(application, self._sign)
-        if self._drawn is not None:
-            drawn, self._drawn = self._drawn, None
+        if self.drawn is not None:
+            drawn, self.drawn = self.drawn, None
             drawn()
 
 
@@ -317,7 +291,7 @@ class LineCompleter(Completer):
             if "@" in line:
                 yield from _file_completions(line)
             return
-        from chorus_cli.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
+        from chorus_cli.framework.command_line import completions
 
         try:
             services = self._services()
@@ -330,9 +304,8 @@ class LineCompleter(Completer):
 
 
 def _file_completions(before_cursor: str) -> Iterator[Completion]:
-    """Yield the completions of a file's name behind an at sign; the user can go on typing after a folder's name."""
-    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of  # noqa: PLC0415 - not at the first prompt
-    from chorus_cli.storage.typed_paths import offered  # noqa: PLC0415 - likewise
+    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
+    from chorus_cli.storage.typed_paths import offered
 
     begun = begun_mention(before_cursor)
     for path in offered(begun.path, None) if begun else ():
@@ -344,8 +317,8 @@ def _file_completions(before_cursor: str) -> Iterator[Completion]:
 class PasteParser(Vt100Parser):
     """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept.
 
-    A copied text that brings a mark of the end, which most terminals take out, shall not go on as keys that send it: of
-    the marks that arrive at once, up to the beginning of another paste, the last one is the end.
+    A mark of the end within a copied text must not let the rest be keys that send it: of the marks that arrive at once,
+    up to the beginning of another paste, the last one is the end.
     """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:
@@ -437,11 +410,3 @@ def _both_ends(line: str) -> Transformation:
         return number if number <= _END_CHARACTERS else number + hidden - 1
 
     return Transformation([("", "".join(signs))], drawn_at, source_of)
-
-
-def reveal_searches(layout: Layout) -> None:
-    """Reveal characters in search fields too, whose processors are separate."""
-    for control in layout.find_all_controls():
-        if isinstance(control, SearchBufferControl) and control.input_processors is not None:
-            # First, before the processors that add words in front of the line.
-            control.input_processors.insert(0, Revealing())

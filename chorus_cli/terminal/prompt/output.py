@@ -124,14 +124,11 @@ def is_too_tall(application: Application[str]) -> bool:
 
 
 def draw_sent(application: Application[str], sign: str) -> None:
-    """Redraw the sent message whole, in place of the part that fitted the window, and go below it.
-
-    Of a very long one only the beginning is shown, after ``sign``, the words of the prompt.
-    """
+    """Redraw the sent message whole, or the beginning of a very long one after ``sign``, and go below it."""
     application.renderer.erase()
     text = application.current_buffer.text
     if text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS:
-        from chorus_cli.terminal.screen.drawing import beginning  # noqa: PLC0415 - few messages are so long
+        from chorus_cli.terminal.screen.drawing import beginning
 
         size = application.output.get_size()
         rows, more = beginning(text, size.rows, size.columns - get_cwidth(sign))

@@ -28,10 +28,7 @@ _PRICE_RANK, _MARK_RANK = 8, -2
 
 
 class Background(NamedTuple):
-    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end.
-
-    ``attached`` are the names of the files that wait for the next message.
-    """
+    """The numbers of replies and jobs in the background and of waiting messages, and the names of waiting files."""
 
     replies: int = 0
     jobs: int = 0
@@ -45,12 +42,8 @@ NOTHING = Background()
 class Toolbar:
     """The text of the line, kept up to date by a background task.
 
-    ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown.
-    ``background`` is called whenever the line is drawn, so it must be quick.
-
-    Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
-    ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
-    ``names_model`` is set, when it is settled. ``mark`` comes first.
+    ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown. It is
+    called at each prompt and once a minute, the first time after ``settling_seconds``, as it needs a vocabulary.
     """
 
     def __init__(
@@ -74,7 +67,8 @@ class Toolbar:
 
     def show(self, target: Target) -> None:
         """Show another target, or the same one after a line was handled."""
-        if self._target is None or _place(target) != _place(self._target):
+        before = self._target
+        if before is None or (target.persona.slug, target.thread_id) != (before.persona.slug, before.thread_id):
             self._meter = self._price = None
         self._target = target
         self.renew()
@@ -112,8 +106,11 @@ class Toolbar:
         await asyncio.sleep(self._settling_seconds)
         while True:
             self._news.clear()
+            target = self._target
             try:
-                await self._renew()
+                measured = await self._measure(target) if target is not None else None
+                if measured is not None and self._target is target:
+                    self._meter, self._price = measured
             except ChorusError:
                 # The next message or command reports the error.
                 self._meter = None
@@ -125,36 +122,24 @@ class Toolbar:
                 async with asyncio.timeout(_RENEWED_SECONDS):
                     await self._news.wait()
 
-    async def _renew(self) -> None:
-        target = self._target
-        if target is None:
-            return
-        measured = await self._measure(target)
-        if self._target is target:
-            self._meter, self._price = measured
-
 
 def ranked(
     target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
 ) -> tuple[Piece, ...]:
     """Return the pieces in display order, each with its rank; the lowest is dropped last."""
+    files = [shortened(safe_line(name), 30) for name in background.attached]
     pieces = (
         (2, safe_line(target.persona.name)),
         (6, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
         (7, f"thread {target.thread_number}"),
-        (-1, attached(background.attached)),
+        (-1, f"+ {files[0] if len(files) == 1 else f'{len(files)} files'}" if files else ""),
         (3, f"{background.replies} running" if background.replies else ""),
         (5, counted(background.jobs, "job") if background.jobs else ""),
         (4, f"{background.waiting} waiting" if background.waiting else ""),
     )
     return tuple(piece for piece in pieces if piece[1])
-
-
-def attached(names: tuple[str, ...]) -> str:
-    """Return the name of the file that waits for the next message, or the number of them; empty for none."""
-    return f"+ {shortened(safe_line(names[0]), 30)}" if len(names) == 1 else f"+ {len(names)} files" if names else ""
 
 
 def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:
@@ -175,7 +160,3 @@ def metered(meter: Meter, *, unicode: bool) -> str:
     share = round(min(1.0, meter.usage) * _GAUGE_WIDTH)
     drawn = full * share + empty * (_GAUGE_WIDTH - share)
     return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
-
-
-def _place(target: Target) -> tuple[str, int]:
-    return target.persona.slug, target.thread_id

@@ -1,7 +1,7 @@
 """Typing while a reply is shown: keys make a line in sight, and lines that end with Enter wait to be sent.
 
-Between two replies all of it is type-ahead of prompt_toolkit, so that the prompts take it up as if it were typed there.
-The parser and the decoder of the prompt's own input are used: a paste may begin at the prompt and end in the reply.
+Between two replies all of it is type-ahead of prompt_toolkit. The parser of the prompt's own input is used: a paste may
+begin at the prompt and end in the reply.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.painted_rows import Row
 
 _FRAME_SECONDS = 1 / 15
-_ESCAPE_SECONDS = 0.5
-"""Escape and a key within this time are Alt and that key, as at the prompt."""
-
+_ESCAPE_SECONDS = 0.5  # Escape and a key within this time are Alt and that key, as at the prompt
 _SHOWN_LINES = 3
 _SIGN, _PLAIN_SIGN = "❯", ">"
 _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
@@ -38,8 +36,7 @@ _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
 class TypedLine:
     """The keys of a line, with the cursor at its end, and those of the lines that wait to be sent, oldest first.
 
-    A key does what it does at the prompt; those that move the cursor do nothing. Up on an empty line takes back the
-    newest line that waits.
+    Keys that move the cursor do nothing, but Up on an empty line takes back the newest line that waits.
     """
 
     def __init__(self) -> None:
@@ -102,14 +99,14 @@ class TypedLine:
             case Keys.ControlH:
                 self._keep(len(text) - 1)
             case Keys.ControlW:
-                self._keep(_words_before_last(text))
+                kept = text.rstrip()
+                self._keep(len(kept) - len(kept.rsplit(maxsplit=1)[-1]) if kept else 0)
             case Keys.ControlU:
                 self._keep(len(text) - 1 if text.endswith("\n") else text.rfind("\n") + 1)
             case Keys.Up if self._waiting and not text:
                 self._keys = self._waiting.pop()
 
     def _keep(self, length: int) -> None:
-        """Erase all but so many characters."""
         surplus = len(self.text) - max(0, length)
         while surplus > 0:
             last = self._keys.pop()
@@ -217,7 +214,6 @@ class ReplyKeyboard:
             self._show()
 
     def _show(self) -> None:
-        """Have a frame painted, at once if the last one was a while ago."""
         if self._frame is None:
             loop = asyncio.get_running_loop()
             self._frame = loop.call_at(max(loop.time(), self._shown_at + _FRAME_SECONDS), self._show_now)
@@ -230,9 +226,3 @@ class ReplyKeyboard:
 
 def _text_of(keys: Iterable[KeyPress]) -> str:
     return "".join(press.data for press in keys)
-
-
-def _words_before_last(text: str) -> int:
-    """Return the length of a text without its last word."""
-    kept = text.rstrip()
-    return len(kept) - len(kept.rsplit(maxsplit=1)[-1]) if kept else 0

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
-from chorus_cli.models.rules.events import Asking, ToolStarted, WaitOver
 from chorus_cli.terminal.screen.output import widest
 from chorus_cli.terminal.screen.painted_rows import Wait, beginning_of, dim_row, dots, end_of
 
@@ -20,20 +19,15 @@ if TYPE_CHECKING:
 _LATEST_CHARACTERS = 500
 _THOUGHT_SECONDS = 0.25
 _PATIENCE_SECONDS = 3.0
-_QUICK_ANSWER_SECONDS = 0.3
 _TAB_COLUMNS = 4
 PREPARING = Wait("preparing the request", 1.0)
 WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your message back")
 
 
 class Thinking:
-    """The newest thoughts since the last piece of the reply, in one row; ``changed`` is called when that is another.
-
-    Words that move are hard to read, and each row is bytes on the line, so it changes only some times a second.
-    """
+    """The newest thoughts since the last piece of the reply, in one row that changes only some times a second."""
 
     has_printed = False
-    """Nothing of it stays."""
 
     def __init__(self, screen: Screen, changed: Callable[[], None]) -> None:
         self._screen = screen
@@ -79,10 +73,7 @@ class Thinking:
 
 
 class PrintedThoughts:
-    """Thoughts that stay on the screen, row by row; the last row is open. ``changed`` is called when more have come.
-
-    ``has_printed`` once a row of them stays.
-    """
+    """Thoughts that stay on the screen, row by row; the last row is open. ``changed`` is called when more have come."""
 
     def __init__(self, screen: Screen, changed: Callable[[], None]) -> None:
         self.has_printed = False
@@ -110,7 +101,7 @@ class PrintedThoughts:
         return [dim_row(self._open, columns, colour=self._screen.colour)] if self._open.strip() else []
 
     def take_settled(self, columns: int) -> list[Row]:
-        """Return the rows that stay, since the last call; a blank one divides the last of them from the reply."""
+        """Return the rows that stay since the last call; a blank one divides the last of them from the reply."""
         text = self._safe.feed("".join(self._arrived)) + (self._safe.close() if self._is_over else "")
         self._arrived.clear()
         *lines, last = (self._open + text.expandtabs(_TAB_COLUMNS)).split("\n")
@@ -125,7 +116,6 @@ class PrintedThoughts:
         return [dim_row(row, columns, colour=self._screen.colour) for row in settled]
 
     def _with_gaps(self, rows: list[str]) -> Iterator[str]:
-        """Yield the rows with one blank row between paragraphs, and one behind the end."""
         for row in rows:
             if not row.strip():
                 self._has_gap = self._is_begun
@@ -145,17 +135,6 @@ def silence_rows(seconds: float, columns: int, screen: Screen) -> list[Row]:
         return []
     told = f"waiting for more {dots(unicode=screen.unicode)} {seconds:.0f} s"
     return [dim_row(told, columns, colour=screen.colour)]
-
-
-def wait_after(event: WaitOver | Asking | ToolStarted) -> Wait:
-    """Return the line of progress after an event of the turn."""
-    match event:
-        case WaitOver():
-            return PREPARING
-        case Asking(model):
-            return Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS)
-        case ToolStarted(call):
-            return Wait(safe_line(call), _QUICK_ANSWER_SECONDS)
 
 
 def tool_line(used: ToolUsed, columns: int, *, unicode: bool) -> str:

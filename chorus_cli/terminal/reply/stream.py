@@ -17,72 +17,45 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
-from chorus_cli.models.rules.events import (
-    Asking,
-    Notice,
-    ReasoningDelta,
-    TextDelta,
-    ToolStarted,
-    ToolUsed,
-    TurnDone,
-    WaitBegun,
-    WaitOver,
-)
-from chorus_cli.terminal.reply.dim_lines import (
-    PREPARING,
-    WAITING,
-    PrintedThoughts,
-    Thinking,
-    silence_rows,
-    tool_line,
-    wait_after,
-)
-from chorus_cli.terminal.screen.painted_rows import Progress
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
+from chorus_cli.models.rules import events as turn_events
+from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, PrintedThoughts, Thinking, silence_rows, tool_line
+from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import AsyncGenerator, Callable, Iterator
 
     from chorus_cli.log.rules.messages import Thought
-    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.terminal.markdown.stream import MarkdownStream
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.painted_rows import Row, Wait
+    from chorus_cli.terminal.screen.painted_rows import Row
 
 _Result = TypeVar("_Result")
 
-_PIECE_CHARACTERS = 4_096
-"""Making so much text safe takes some milliseconds at most."""
-
+_PIECE_CHARACTERS = 4_096  # making so much text safe takes some milliseconds at most
 _FRAME_SECONDS = 1 / 15
-_REST_PER_WORK = 9
-"""Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
-
+_QUICK_ANSWER_SECONDS = 0.3
+_REST_PER_WORK = 9  # painting takes a tenth of the time at most
+# How long a reply that was stopped may take to be drawn to its end: processor time, and time on a busy machine.
 _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
-"""How long a reply that was stopped may take to be drawn to its end, in which no key is read: processor time, and time
-on a busy machine."""
 _LOOK_SECONDS = 0.005
-_REST_SECONDS = 0.35
-"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
-
+_REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
 _UNSHOWN = "The last {:,} characters that had arrived are not shown. They are kept; /copy and /export have them."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
 async def show_events(
-    events: AsyncGenerator[TurnEvent, None],
+    events: AsyncGenerator[turn_events.TurnEvent, None],
     answers: Screen,
     asides: Screen,
     keyboard: ReplyKeyboard | None = None,
     *,
     shows_thoughts: bool = False,
-) -> TurnDone | None:
+) -> turn_events.TurnDone | None:
     """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line.
 
     Text typed on the ``keyboard`` is shown below a painted reply, thoughts above it if it ``shows_thoughts``.
-    The words before a call of a tool are settled when the tool starts: those after it are painted below its line.
     """
 
     def begun() -> PaintedReply | PlainReply:
@@ -94,7 +67,7 @@ async def show_events(
     try:
         async with aclosing(events):
             async for event in events:
-                if isinstance(event, ToolStarted):
+                if isinstance(event, turn_events.ToolStarted):
                     await reply.finish()
                     reply.close(event.thought)
                     reply = begun()
@@ -108,9 +81,8 @@ async def show_events(
     return reply.done
 
 
-def _pieces(event: TurnEvent) -> Iterator[TurnEvent]:
-    """Yield an event, in pieces if it is a long text: one may have megabytes."""
-    if isinstance(event, TextDelta | ReasoningDelta) and len(event.text) > _PIECE_CHARACTERS:
+def _pieces(event: turn_events.TurnEvent) -> Iterator[turn_events.TurnEvent]:
+    if isinstance(event, turn_events.TextDelta | turn_events.ReasoningDelta) and len(event.text) > _PIECE_CHARACTERS:
         for start in range(0, len(event.text), _PIECE_CHARACTERS):
             yield replace(event, text=event.text[start : start + _PIECE_CHARACTERS])
     else:
@@ -118,10 +90,7 @@ def _pieces(event: TurnEvent) -> Iterator[TurnEvent]:
 
 
 class PlainReply:
-    """Appends one reply to ``answers``; notices and errors go to ``asides``.
-
-    Thoughts and progress are not shown, and the tools that are used only to a person at a terminal.
-    """
+    """Appends one reply to ``answers``; notices and errors, and at a terminal the tools used, go to ``asides``."""
 
     def __init__(self, answers: Screen, asides: Screen) -> None:
         self._answers = answers
@@ -129,24 +98,22 @@ class PlainReply:
         self._safe = SafeTextStream()
         self._open_line = False
         self._closed = False
-        self.done: TurnDone | None = None
+        self.done: turn_events.TurnDone | None = None
 
-    def show(self, event: TurnEvent) -> None:
+    def show(self, event: turn_events.TurnEvent) -> None:
         """Show one event of the turn."""
         match event:
-            case TextDelta(text):
+            case turn_events.TextDelta(text):
                 self._write(self._safe.feed(text))
-            case WaitOver() | Asking() | ReasoningDelta() | ToolStarted():
-                return
-            case ToolUsed():
+            case turn_events.ToolUsed():
                 self._end_line()
                 if self._asides.is_terminal:
                     columns = shutil.get_terminal_size().columns
                     self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
-            case Notice(text) | WaitBegun(text):
+            case turn_events.Notice(text) | turn_events.WaitBegun(text):
                 self._end_line()
                 self._asides.notice(text)
-            case TurnDone():
+            case turn_events.TurnDone():
                 self.done = event
                 self.close(event.thought)
                 if event.error is not None:
@@ -156,10 +123,7 @@ class PlainReply:
         """Do nothing: all text that has arrived is shown already."""
 
     def close(self, thought: Thought | None = None) -> None:
-        """Show the text held back, end the line, and report hidden characters; a second call does nothing.
-
-        At a terminal a line reports the ``thought``.
-        """
+        """Show the text held back, and report hidden characters and the ``thought``; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -186,8 +150,7 @@ class PaintedReply:
     """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
     The task first imports rich in a thread, while the request is under way. Rows are drawn in a thread too: a text can
-    be made that takes seconds. ``keyboard`` is read until the reply is settled. Thoughts are printed above the reply if
-    it ``shows_thoughts``.
+    be made that takes seconds. ``keyboard`` is read until the reply is settled.
     """
 
     def __init__(
@@ -195,21 +158,20 @@ class PaintedReply:
         answers: Screen,
         asides: Screen,
         monotonic: Callable[[], float] = time.monotonic,
-        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
         keyboard: ReplyKeyboard | None = None,
         *,
         shows_thoughts: bool = False,
     ) -> None:
-        self.done: TurnDone | None = None
+        self.done: turn_events.TurnDone | None = None
         self._answers = answers
         self._asides = asides
         self._monotonic = monotonic
-        self._size = size
-        self._seen_size = size()
+        self._size = shutil.get_terminal_size
+        self._seen_size = self._size()
         self._rests_at = monotonic()
         self._safe = SafeTextStream()
         self._keyboard = keyboard
-        self._progress = Progress(answers, monotonic, size, self._typed)
+        self._progress = Progress(answers, monotonic, self._size, self._typed)
         self._news = asyncio.Event()
         self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
         # The time of the last piece of the reply, while another is expected and nothing else is shown.
@@ -225,31 +187,34 @@ class PaintedReply:
         if keyboard is not None:
             keyboard.begin(self._show_typed)
 
-    def show(self, event: TurnEvent) -> None:
+    def show(self, event: turn_events.TurnEvent) -> None:
         """Take one event of the turn; it appears with the next frame."""
         if self._painting.done():
             self._painting.result()
         match event:
-            case WaitBegun(text):
+            case turn_events.WaitBegun(text):
                 self._tell(text)
                 self._wait_for(WAITING)
-            case WaitOver() | Asking() | ToolStarted():
-                self._wait_for(wait_after(event))
-            case TextDelta(text):
+            case turn_events.WaitOver():
+                self._wait_for(PREPARING)
+            case turn_events.Asking() | turn_events.ToolStarted():
+                words = f"waiting for {event.model}" if isinstance(event, turn_events.Asking) else event.call
+                self._wait_for(Wait(safe_line(words), _QUICK_ANSWER_SECONDS))
+            case turn_events.TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
                 self._silent_since = self._monotonic()
                 self._arrived.append(self._safe.feed(text))
-            case ReasoningDelta(text):
+            case turn_events.ReasoningDelta(text):
                 self._progress.end()
                 self._silent_since = None
                 self._thinking.feed(text)
                 return
-            case Notice(text):
+            case turn_events.Notice(text):
                 self._tell(text)
-            case ToolUsed():
+            case turn_events.ToolUsed():
                 self._tell(tool_line(event, self._size().columns, unicode=self._answers.unicode))
-            case TurnDone():
+            case turn_events.TurnDone():
                 self._silent_since = None
                 self.done = event
         self._news.set()
@@ -267,11 +232,7 @@ class PaintedReply:
         self._is_settled = True
 
     def close(self, thought: Thought | None = None) -> None:
-        """Settle the reply, and report hidden or omitted characters and errors; a second call does nothing.
-
-        A line below it reports the ``thought``, which is also in the last event of a turn.
-        Without ``finish`` before, much may be omitted: a user who stops a long reply wants the prompt.
-        """
+        """Settle the reply, also one that was stopped, and report what is hidden or omitted; do nothing twice."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -324,8 +285,8 @@ class PaintedReply:
     @cached_property
     def _markdown(self) -> MarkdownStream:
         # Only painting needs rich.
-        from chorus_cli.terminal.markdown.lexing import LexingProcess  # noqa: PLC0415
-        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
+        from chorus_cli.terminal.markdown.lexing import LexingProcess
+        from chorus_cli.terminal.markdown.stream import MarkdownStream
 
         return MarkdownStream(
             self._answers.write,
@@ -348,7 +309,6 @@ class PaintedReply:
         self._news.set()
 
     def _tell(self, text: str) -> None:
-        """Write a notice above the open block."""
         self._progress.end()
         self._answers.take_down()
         self._asides.notice(text)
@@ -358,7 +318,6 @@ class PaintedReply:
         self._print_thoughts()
 
     def _print_thoughts(self) -> None:
-        """Write the thoughts that stay above the open block."""
         if rows := self._thinking.take_settled(self._size().columns):
             self._answers.take_down()
             self._answers.write("".join(f"{row.text}\n" for row in rows))
@@ -404,7 +363,6 @@ class PaintedReply:
             await asyncio.sleep(self._rests_at - now)
 
     async def _show_frame(self) -> None:
-        """Draw the open block, unless the window changes its size meanwhile, and show it."""
         self._print_thoughts()
         size = self._markdown.adopt_size()
         room = self._markdown.room(self._rows_below(size.columns))
@@ -415,7 +373,6 @@ class PaintedReply:
             self._markdown.show(rows, self._rows_below(size.columns))
 
     async def _drawn(self, work: Callable[..., _Result], *arguments: object) -> _Result:
-        """Do a part of the drawing in its thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def _rows_below(self, columns: int) -> list[Row]:
@@ -424,7 +381,6 @@ class PaintedReply:
         return [*(self._thinking.rows(columns) or silence_rows(seconds, columns, self._answers)), *typed]
 
     async def _advance(self, deadline: float) -> bool:
-        """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""
         self._take_in()
         while await self._drawn(self._markdown.draft.advance, self._markdown.adopt_size()):
             if self._is_stopped or self._monotonic() >= deadline:

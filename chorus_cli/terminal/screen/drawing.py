@@ -1,7 +1,4 @@
-"""Shows answers of commands: sentences as text, tables drawn at a terminal, output of the shell while it arrives.
-
-The last exchange of a thread is shown to a user who comes to it.
-"""
+"""Shows answers of commands, output of the shell while it arrives, and the last exchange of a thread."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ def draw(reply: Reply, screen: Screen) -> None:
 
 
 def _draw_table(table: Table, screen: Screen) -> None:
-    from chorus_cli.terminal.screen.tables import draw_list, draw_table  # noqa: PLC0415 - only tables need rich
+    from chorus_cli.terminal.screen.tables import draw_list, draw_table
 
     columns = shutil.get_terminal_size().columns
     is_narrow = columns < _READABLE_COLUMN_WIDTH * len(table.columns) and not _fits(table, columns)
@@ -64,7 +61,6 @@ def _draw_table(table: Table, screen: Screen) -> None:
 
 
 def _fits(table: Table, columns: int) -> bool:
-    """Return whether the columns that may be cut have room beside the others."""
     whole = [
         2 + max(map(len, (head, *cells)))
         for head, *cells in zip(table.columns, *table.rows, strict=True)
@@ -106,7 +102,7 @@ def show_exchange(exchange: Exchange, screen: Screen) -> None:
     columns = shutil.get_terminal_size().columns
     sign = "❯" if screen.unicode else ">"
     said = f" {sign} {exchange.question}".rstrip() if exchange.question else ""
-    asked, more = beginning(f"{_time(exchange)}{said}", _QUESTION_ROWS, columns)
+    asked, more = beginning(f"{timestamps.local(exchange.at):%a %Y-%m-%d %H:%M}{said}", _QUESTION_ROWS, columns)
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
     replied, more = beginning(exchange.reply, _REPLY_ROWS, columns)
@@ -130,7 +126,3 @@ def beginning(text: str, most_rows: int, columns: int) -> tuple[list[str], int]:
         if len(wrapped) > room or len(line) > longest:
             return rows, len(lines) - position
     return rows, 0
-
-
-def _time(exchange: Exchange) -> str:
-    return f"{timestamps.local(exchange.at):%a %Y-%m-%d %H:%M}"

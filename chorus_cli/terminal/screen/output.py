@@ -1,4 +1,9 @@
-"""Screens: all output to the user goes through one, and its guard; the bell, the window, and questions at it."""
+"""Screens: all output to the user goes through one, and its guard; the bell, the window, and questions at it.
+
+The guard is the second layer behind ``core/text/safe_text``, needed because a renderer produces characters that no
+filter of its input could see (``&#x202e;`` in Markdown becomes a bidi override). It wraps the file instead of using a
+render hook, because rich's live displays and window titles bypass hooks.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,20 @@ import errno
 import locale
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
 from contextlib import contextmanager, suppress
+from functools import cache
+from threading import RLock
 from typing import TYPE_CHECKING, TextIO
 
 from chorus_cli.core.errors import OutputError
+from chorus_cli.core.text import code_points
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.machine.bug_report import own_standard_error
-from chorus_cli.terminal.screen.guard import TerminalGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,15 +37,140 @@ BELL = "\a"
 _LONGEST_MESSAGE = 120
 _QUIET_SECONDS = 1.0
 _WITHOUT_OSC = ("dumb", "linux", "vt")
+ESCAPE_PICTURE = "\u241b"
+
+_ASCII_FORBIDDEN = rf"{code_points.CONTROLS}\r"
+_FORBIDDEN = rf"{_ASCII_FORBIDDEN}{code_points.C1_CONTROLS}{code_points.UNICODE_LINE_BREAKS}{code_points.BIDI_CONTROLS}"
+_INVISIBLE = rf"{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}"
+
+_NUMBERS = "[0-9;]{0,128}"
+_CSI = rf"\x1b\[(?:{_NUMBERS}[A-HJKm]|\?(?:7|25|2026)[hl])"
+_MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}}\x07"
+
+_BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
+
+
+# Compiled when first needed: ASCII does without the classes of other characters, which are large.
+@cache
+def _suspect(*, in_ascii: bool) -> re.Pattern[str]:
+    others = f"{_FORBIDDEN}{_INVISIBLE}{code_points.SURROGATES}{code_points.BLACK_FLAG}"
+    return re.compile(f"[{_ASCII_FORBIDDEN if in_ascii else others}]")
+
+
+@cache
+def _token(*, in_ascii: bool) -> re.Pattern[str]:
+    flag, unfinished_flag, blocked = f"|{code_points.FLAG_PATTERN}", f"|{code_points.UNFINISHED_FLAG_PATTERN}", _BLOCKED
+    if in_ascii:
+        flag, unfinished_flag, blocked = "", "", f"(?P<forbidden>[{_ASCII_FORBIDDEN}])"
+    return re.compile(
+        rf"(?P<own>\r?{_CSI})"
+        rf"|(?P<text>\r\n{flag})"
+        rf"|(?P<unfinished>(?:\r?\x1b(?:\[\??{_NUMBERS})?|\r{unfinished_flag})\Z)"
+        rf"|{blocked}"
+    )
+
+
+@cache
+def _notifications() -> re.Pattern[str]:
+    return re.compile(rf"\x07|{_MESSAGE}|\x1bPtmux;\x1b{_MESSAGE}\x1b\\|\x1bP{_MESSAGE}\x1b\\")
+
+
+class TerminalGuard:
+    """A writable text file in front of ``stream``, the terminal or its substitute.
+
+    Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, wrapping or not at the edge,
+    synchronized output, and a carriage return before a line feed or one of these. Any other control character
+    is shown as U+241B (escape) or U+FFFD, an invisible one is left out, and both are counted in ``blocked``.
+    An incomplete sequence waits for the next write or a flush. Without ``allow_sequences``, for a pipe, none passes.
+    """
+
+    def __init__(self, stream: TextIO, *, allow_sequences: bool = True) -> None:
+        self.blocked = 0
+        self.allows_sequences = allow_sequences
+        self._stream = stream
+        self._unfinished = ""
+        # rich repaints a status from a thread of its own.
+        self._lock = RLock()
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the stream; a stream of text without one takes every character."""
+        return self._stream.encoding or "utf-8"
+
+    def isatty(self) -> bool:
+        """Return whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the stream."""
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Write the permitted part of ``text``; return the length of all of it, as a file does."""
+        with self._lock:
+            self._send(self._guarded(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write an incomplete sequence as text, and flush the stream."""
+        with self._lock:
+            unfinished, self._unfinished = self._unfinished, ""
+            if unfinished:
+                self._send(re.sub(_BLOCKED, self._block, unfinished))
+            self._stream.flush()
+
+    def ring(self, sequence: str) -> None:
+        """Write the bell or a message for the desktop, which no text may contain, and flush; block anything else."""
+        with self._lock:
+            if not _notifications().fullmatch(sequence):
+                self.blocked += 1
+            elif self._stream.isatty() and (self.allows_sequences or sequence == "\a"):
+                self._send(sequence)
+                self._stream.flush()
+
+    def _guarded(self, text: str) -> str:
+        if not (self._unfinished or _suspect(in_ascii=text.isascii()).search(text)):
+            return text
+        whole = self._unfinished + code_points.join_surrogates(text)
+        self._unfinished = ""
+        return _token(in_ascii=whole.isascii()).sub(self._passed, whole)
+
+    def _passed(self, match: re.Match[str]) -> str:
+        match match.lastgroup:
+            case "own":
+                return match.group() if self.allows_sequences else ""
+            case "text":
+                return match.group()
+            case "unfinished":
+                self._unfinished = match.group()
+                return ""
+            case _:
+                return self._block(match)
+
+    def _block(self, match: re.Match[str]) -> str:
+        self.blocked += 1
+        if match.lastgroup == "invisible":
+            return ""
+        return ESCAPE_PICTURE if match.group() == "\x1b" else code_points.REPLACEMENT_CHARACTER
+
+    def _send(self, text: str) -> None:
+        if text:
+            self._stream.write(_encodable(text, self.encoding))
+
+
+def _encodable(text: str, encoding: str) -> str:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.encode(encoding, "replace").decode(encoding)
+    return text
 
 
 class Screen:
-    """One of the process's output streams, made safe.
+    """One of the process's output streams, made safe; what an ``optional`` one cannot show is dropped.
 
-    ``colour`` says whether styles may be used, ``unicode`` whether every character can be shown;
     ``breaks_rows`` says whether a window that is made narrower wraps wide rows; otherwise it cuts them off. ``painted``
-    are functions that erase temporary rows at the end of the screen; their owners paint them again. Text that an
-    ``optional`` screen cannot show is dropped, because the answer matters more.
+    are functions that erase temporary rows at the end of the screen; their owners paint them again.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -90,15 +223,15 @@ class Screen:
 
     def error(self, text: str) -> None:
         """Show an error without the keys that it may quote."""
-        from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
+        from chorus_cli.core.text.redaction import redact, secrets_in
 
         self._styled(_RED, redact(text, secrets_in(self._environment)))
 
     def notify(self, way: str, sentence: str, now: float) -> None:
-        """Tell that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
+        """Say that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
 
-        Sentences within a second, at the monotonic times ``now``, ring the bell once. tmux passes a message on only if
-        it is configured to, so there, and where the terminal would show the message as text, the bell rings too.
+        Within a second of the monotonic time ``now`` the bell rings once. It rings too where the terminal would show
+        the message as text, and in tmux, which passes it on only if it is configured to.
         """
         message = desktop_message(sentence, self._environment) if way == "osc" else ""
         if message:
@@ -109,10 +242,7 @@ class Screen:
             self.ring(BELL)
 
     def ring(self, sequence: str) -> None:
-        """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``.
-
-        A closed terminal is ignored.
-        """
+        """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``."""
         if self._held is not None and sequence != BELL:
             self._held.append(sequence)
             return
@@ -131,7 +261,7 @@ class Screen:
                 self.ring(sequence)
 
     def take_down(self) -> None:
-        """Erase temporary rows at the end, so that something else can be written there."""
+        """Erase temporary rows at the end."""
         for take_down in self.painted:
             take_down()
 
@@ -141,7 +271,6 @@ class Screen:
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 
     def _wrapped(self, text: str) -> str:
-        """Wrap text between words; the terminal would wrap it anywhere."""
         if not self.is_terminal:
             return text
         width = shutil.get_terminal_size().columns
@@ -156,11 +285,7 @@ def standard_output() -> Screen:
 
 
 def refuse_closed_output() -> None:
-    """Refuse to work without an output.
-
-    Raises:
-        OutputError: stdout is closed.
-    """
+    """Raise an `OutputError` if stdout is closed."""
     if sys.stdout is None:
         raise OutputError("The output cannot be written: it is closed.")
 
@@ -171,12 +296,8 @@ def standard_error() -> Screen:
 
 
 def _breaks_rows(environment: Mapping[str, str]) -> bool:
-    """Return whether the terminal wraps rows when it becomes narrower; some old ones cut them off."""
-    if environment.get("TMUX"):
-        return True
-    return not (
-        environment.get("XTERM_VERSION") or environment.get("STY") or environment.get("TERM", "").startswith("linux")
-    )
+    cuts = environment.get("XTERM_VERSION") or environment.get("STY") or environment.get("TERM", "").startswith("linux")
+    return bool(environment.get("TMUX")) or not cuts
 
 
 def _nowhere() -> TextIO:
@@ -194,11 +315,7 @@ def widest(text: str) -> int:
 
 
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text.
-
-    It is OSC 9, which most terminals know, or OSC 777 for those that know only that one. tmux and screen pass it on
-    inside a sequence of their own.
-    """
+    """Return OSC 9, or OSC 777 for terminals that know only that; empty where it might be shown as text."""
     terminal = environment.get("TERM", "")
     if not terminal or terminal.startswith(_WITHOUT_OSC):
         return ""
@@ -219,10 +336,7 @@ def can_ask() -> bool:
 
 
 async def agreed(question: str, screen: Screen) -> bool:
-    """Ask a question and return whether the answer is yes; without a terminal it is no.
-
-    A signal ends the wait.
-    """
+    """Return whether the user answers a question with yes, unless a signal comes; without a terminal it is no."""
     if not can_ask():
         return False
     screen.question(f"{question} [y/N]")

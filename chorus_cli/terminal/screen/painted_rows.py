@@ -1,7 +1,4 @@
-"""Rows at the end of the screen that are painted over until they are settled, and the line of progress among them.
-
-This module does without rich, whose import is one of the things to wait for.
-"""
+"""Rows that are painted over until they are settled, and the line of progress, which does not wait for rich."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import shutil
 import time
 import unicodedata
 from contextlib import contextmanager
-from itertools import cycle, takewhile
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.terminal.screen.output import widest
@@ -51,7 +48,7 @@ class Row(NamedTuple):
             return 1
         if self.plain.isascii():
             return -(-self.width // columns)
-        from rich.cells import cell_len  # noqa: PLC0415 - rich is loaded already: it has drawn the row
+        from rich.cells import cell_len
 
         height, room = 1, columns
         for width in map(cell_len, self.plain):
@@ -63,8 +60,7 @@ class PaintedRows:
     """The end of the screen; between two calls the cursor is at the beginning of the line below.
 
     Settled rows may scroll away and are written once. Open ones are cut off at the edge, not wrapped, so that their
-    number is known even if the terminal measures characters differently. A terminal that ``breaks_rows`` wraps wide
-    rows when it becomes narrower; others cut them off.
+    number is known even if the terminal measures characters differently.
     """
 
     def __init__(self, write: Callable[[str], None], *, breaks_rows: bool = True) -> None:
@@ -75,11 +71,8 @@ class PaintedRows:
         self._rows_above = 0
 
     def let_go(self, columns: int, lines: int) -> list[Row]:
-        """Return, and forget, the open rows that a new window size has moved out of reach of the cursor.
-
-        They stay as they are. A terminal that wraps rows may scroll rows away although it has room at its end, so only
-        as many rows as were written are certainly reachable.
-        """
+        """Return, and forget, the open rows that a new window size has moved out of reach of the cursor."""
+        # Only as many rows as were written are certainly reachable: a terminal that wraps rows may scroll some away.
         room = self._rows_above = min(self._rows_above, lines - 1)
         first = len(self._open)
         while first and (height := self._height(self._open[first - 1 : first], columns)) <= room:
@@ -106,14 +99,11 @@ class PaintedRows:
 
     def _kept(self, settled: Sequence[Row], unsettled: Sequence[Row]) -> int:
         """Return how many rows are on the screen already; settled rows that were cut off at the edge do not count."""
-        new = [*settled, *unsettled]
-        same = takewhile(
-            lambda number: (
-                self._open[number] == new[number] and (number >= len(settled) or new[number].fits(self._columns))
-            ),
-            range(min(len(self._open), len(new))),
-        )
-        return sum(1 for _ in same)
+        number = 0
+        for number, (shown, new) in enumerate(zip(self._open, [*settled, *unsettled], strict=False), 1):
+            if shown != new or (number <= len(settled) and not new.fits(self._columns)):
+                return number - 1
+        return number
 
     def _height(self, rows: Sequence[Row], columns: int) -> int:
         return sum(row.height(columns) if self._breaks_rows else 1 for row in rows)
@@ -128,10 +118,7 @@ class Wait(NamedTuple):
 
 
 class Progress:
-    """The progress line of a screen, painted by a background task; none without escape sequences.
-
-    ``below`` returns temporary rows for so many columns; during a wait they are painted below the line.
-    """
+    """The progress line of a screen, painted by a background task above the rows that ``below`` returns."""
 
     def __init__(
         self,
@@ -212,7 +199,6 @@ class Progress:
             await asyncio.sleep(_FRAME_SECONDS)
 
     def _row(self, told: str, seconds: float, hint: str) -> Row:
-        """Return the line, cut to the width: the hint goes first, the seconds stay."""
         columns = self._size().columns
         counted = f" {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
         line = beginning_of(told, columns - widest(counted)) + counted
@@ -226,11 +212,7 @@ class Progress:
 
 
 def _erasure(height: int) -> str:
-    """Return the sequences that move the cursor up so many rows and erase everything below.
-
-    The first row is erased by itself: tmux takes erasing from the very top of the screen for clearing it, and keeps a
-    copy of what it showed in its history.
-    """
+    # The first row is erased by itself: tmux takes erasing from the very top for clearing, and keeps a copy of it.
     return f"\r\x1b[{height}A\x1b[K\x1b[B\x1b[J\x1b[A" if height else ""
 
 

@@ -1,7 +1,4 @@
-"""Tables of answers: drawn by rich, or in a narrow window as a list.
-
-Imported only when a table is drawn, because rich takes longer to import than most commands to run.
-"""
+"""Tables of answers, by rich, which takes longer to import than most commands to run; in a narrow window lists."""
 
 from __future__ import annotations
 
@@ -44,15 +41,14 @@ def draw_table(table: Table, screen: Screen) -> None:
     for column in table.columns:
         drawn.add_column(Text(safe_line(column)), overflow="fold", no_wrap=bool(table.cut) and column not in table.cut)
     for row in table.rows:
-        cells = zip(table.columns, row, strict=True)
-        drawn.add_row(*(_cell(cell, is_cut=head in table.cut) for head, cell in cells))
+        texts = [Text(safe_line(cell)) for cell in row]
+        for head, text in zip(table.columns, texts, strict=True):
+            if head in table.cut:
+                # Cut off instead of folded, so that the other columns keep their width.
+                text.no_wrap, text.overflow = True, "ellipsis"
+        drawn.add_row(*texts)
     # rich uses only those methods of a file that the guard has.
     console = Console(
         file=cast("TextIO", screen.guard), markup=False, highlight=False, emoji=False, no_color=not screen.colour
     )
     console.print(drawn)
-
-
-def _cell(words: str, *, is_cut: bool) -> Text:
-    """Return a cell, which folds, or is cut off so that the other columns keep their width."""
-    return Text(safe_line(words), no_wrap=True, overflow="ellipsis") if is_cut else Text(safe_line(words))

@@ -24,9 +24,10 @@ GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 
 @GROUP.command("editor")
 async def compose(services: Services) -> Text | Refill | RunningTurn:
-    """Write a message in your editor; it is sent when you save and close, unless it is empty.
+    """Write a message in your editor; it is sent when you save and close.
 
-    Your text is kept until it is stored. If the editor fails, the text comes to the prompt instead.
+    An empty text is not sent. Your text is kept until it is stored. If the editor fails, the text comes to the prompt
+    instead.
 
     Examples:
         /editor
@@ -70,7 +71,7 @@ MESSAGE = replace(TEXT, name="message", help="the message, as you would type it 
 
 @GROUP.command("bg")
 async def background(services: Services, message: Annotated[str, MESSAGE]) -> Text:
-    """Send a message in a new thread, whose reply is written in the background.
+    """Send a message in a new thread and have it answered in the background.
 
     A line says when it is done. Ctrl-B does the same with a reply that is being written on the screen.
 

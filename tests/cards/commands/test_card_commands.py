@@ -58,12 +58,6 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
     assert "made of a character card" in await world.told("/persona info")
 
 
-async def test_the_path_of_a_card_may_be_quoted(world: World, mira: Path) -> None:
-    (mira.parent / "my mira.png").write_bytes(content(mira))
-    await world.told(f'/persona import "{mira.parent}/my mira.png"')
-    assert world.current.slug == "mira"
-
-
 async def test_macros_are_replaced_when_they_are_sent(world: World, mira: Path) -> None:
     await world.told(f"/persona import {mira}")
     world.model.say("Come in.")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.memory.rules.recall import sent_items
-from chorus_cli.personas.rules.macros import OWN_PROMPT, Names, names_of, replaced, sent
+from chorus_cli.personas.rules.macros import Names, replaced, sent
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.settings.rules.table import Settings
 from tests.memory.rules.memory_items import item
@@ -51,10 +51,3 @@ def test_only_the_texts_of_a_card_have_macros(*, has_card: bool, expected: str) 
     persona = Persona("mira", Settings(name="Mira"), has_card=has_card)
     assert sent(persona, "{{char}}") == expected
     assert [each.content for each in sent_items(persona, [item(1, "{{char}}")])] == [expected]
-
-
-@pytest.mark.parametrize(("source", "expected"), [("config.jsonc:3", "Mine."), ("default", OWN_PROMPT)])
-def test_the_original_prompt_is_that_of_the_user_or_one_for_characters(source: str, expected: str) -> None:
-    defaults = Settings(system_prompt="Mine.")
-    persona = Persona("mira", Settings(), defaults=defaults, default_sources={"system_prompt": source}, has_card=True)
-    assert names_of(persona).original == expected

@@ -18,7 +18,6 @@ from chorus_cli.log.rules.messages import Role
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KERNELS = Path("/proc")
 PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.png", entry="b")
 TALK = ForeignConversation("fake", "c1", "", (ForeignMessage("m1", None, Role.USER, "Look", files=(PHOTO, LOST)),), ())
 
@@ -74,7 +73,7 @@ def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats:
 
 def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, formats: tuple[Format, ...]) -> None:
     [batch] = batches([written(tmp_path, a="x") / "a"], tmp_path / "kept", formats=formats)
-    [(conversation, attached)] = batch.read
+    [(_, conversation, attached)] = batch.read
     assert conversation.messages[0].content == "Look\n\n[attachment: b.png, not in the export]"
     assert batch.lost_attachments == 1
     [photo] = attached["m1"]
@@ -100,11 +99,3 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, formats: tuple[Fo
 def test_an_export_without_anything_is_called_empty(tmp_path: Path, formats: tuple[Format, ...], text: str) -> None:
     with pytest.raises(ImportFormatError, match=r"a is empty: it holds no conversations\."):
         next(batches([written(tmp_path, a=text) / "a"], None, formats=formats))
-
-
-@pytest.mark.skipif(not KERNELS.is_dir(), reason="there are no processes as files here")
-def test_a_folder_of_the_kernel_is_refused_in_one_sentence(tmp_path: Path, formats: tuple[Format, ...]) -> None:
-    (tmp_path / "link").symlink_to(KERNELS)
-    for path in (KERNELS, KERNELS / "self", tmp_path / "link"):
-        with pytest.raises(ImportFormatError, match="is a folder of the system, which holds no conversations"):
-            next(batches([path], None, formats=formats))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignMessage, Joined, Node, joined
+from chorus_cli.imports.rules.assembly import Joined, Kind, Node, Said, assembled, joined
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rules.messages import Role
 
 
@@ -59,7 +59,7 @@ def test_a_node_of_several_messages_is_a_chain() -> None:
 
 
 def test_messages_without_branches_follow_each_other() -> None:
-    found = assembled(Talk("fake"), [Said(key, Kind.USER, key) for key in "abc"])
+    found = assembled(ForeignConversation("fake"), [Said(key, Kind.USER, key) for key in "abc"])
     assert {each.key: each.parent for each in found.messages} == {"a": None, "b": "a", "c": "b"}
     assert found.live == ("a", "b", "c")
 

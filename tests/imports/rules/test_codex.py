@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.codex import FORK, conversation_of, is_beginning
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, live, said
 from tests.imports.rules.sessions import codex_event, codex_item, codex_line, codex_meta
 
 CONTEXT = codex_item("user", "<environment_context>\n  <cwd>/home/frodo</cwd>\n</environment_context>")
@@ -155,16 +152,6 @@ def test_a_fork_without_its_beginning_says_so() -> None:
     assert found.guesses == (FORK,)
 
 
-def test_a_subagents_session_and_an_empty_one_are_no_conversations() -> None:
-    subagent = {**codex_meta()["payload"], "source": {"subagent": {"thread_spawn": {}}}}
-    with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of(
-            [codex_line("session_meta", **subagent), codex_event("user_message", "x")], FileFacts("rollout-1")
-        )
-    with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([codex_meta(), CONTEXT], FileFacts("rollout-1"))
-
-
 def test_lines_that_cannot_be_read_are_counted() -> None:
     found = read(codex_meta(), None, codex_event("user_message", "x"), codex_line("future_record"), "{cut")
     assert dict(found.skipped) == {"line that cannot be read": 2}
@@ -181,10 +168,3 @@ FULL = [
     codex_line("compacted", message="z"),
     codex_event("agent_message", "end"),
 ]
-
-
-@given(spoiled(FULL))
-def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
-    is_beginning(lines)
-    with suppress(ImportFormatError):
-        check(conversation_of(lines, FileFacts("rollout-1")))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.gemini_cli import conversation_of, is_beginning
+from chorus_cli.imports.rules.gemini_cli import conversation_of
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, live, said
 from tests.imports.rules.sessions import gemini_line, gemini_meta
 
 CONTEXT = gemini_line("c", "user", [{"text": "<session_context>\nLinux</session_context>"}])
@@ -126,13 +123,6 @@ def test_pictures_are_files() -> None:
     ]
 
 
-def test_a_subagents_session_and_an_empty_one_are_no_conversations() -> None:
-    with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([gemini_meta(kind="subagent"), QUESTION], FileFacts("session-1"))
-    with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([gemini_meta(), CONTEXT], FileFacts("session-1"))
-
-
 FULL = [
     gemini_meta(),
     CONTEXT,
@@ -142,11 +132,3 @@ FULL = [
     *MORE,
     replaced(QUESTION, *MORE),
 ]
-
-
-@given(spoiled(FULL))
-def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
-    for line in lines:
-        is_beginning(line)
-    with suppress(ImportFormatError):
-        check(conversation_of(lines, FileFacts("session-1")))

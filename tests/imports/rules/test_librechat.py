@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from chorus_cli.imports.rules.librechat import conversation_of, is_conversation
+from chorus_cli.imports.rules.librechat import conversation_of
 from chorus_cli.log.rules.messages import Role, Status
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, live, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,10 +87,3 @@ def test_without_branches_the_list_is_the_conversation() -> None:
     assert said(conversation_of({**LIST, "messages": [QUESTION, OLD]})) == [
         ("user", "What is mate?"), ("assistant", "A friend."),
     ]  # fmt: skip
-
-
-@given(spoiled(TREE))
-def test_any_value_is_read_or_refused(value: Any) -> None:
-    is_conversation(value)
-    with suppress(ImportFormatError):
-        check(conversation_of(value))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from chorus_cli.imports.rules.plain_messages import conversation_of, is_beginning
-from tests.imports.rules.exports import check, live, said, spoiled
+from chorus_cli.imports.rules.plain_messages import conversation_of
+from tests.imports.rules.exports import check, live, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,13 +39,6 @@ def read(path: Path) -> Any:
     assert not isinstance(source, Skipped)
     (found,) = source.conversations()
     return found
-
-
-def test_lines_after_a_very_long_first_one_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
-    lines = [{"role": "user", "content": "a" * 100_000}, {"role": "assistant", "content": "Long."}]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert len(read(path).messages) == 2
 
 
 @pytest.mark.parametrize(
@@ -101,11 +92,3 @@ def test_other_lists_are_of_no_known_format(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(ImportFormatError):
         list(sources(tmp_path / "a.json"))
-
-
-@given(spoiled([MESSAGES]))
-def test_any_lines_are_read_or_refused(lines: Any) -> None:
-    values = lines if isinstance(lines, list) and lines else [lines]
-    is_beginning(values)
-    with suppress(ImportFormatError):
-        assert isinstance(conversation_of(values, FileFacts("talk")), ForeignConversation)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules import silly_tavern
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.silly_tavern import is_header, moment
+from chorus_cli.imports.rules.silly_tavern import moment
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, live, said
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -135,20 +130,3 @@ def test_pictures_are_named() -> None:
     found = conversation_of(HEADER, lines)
     assert [file.name for file in found.messages[0].files] == ["a.png", "b"]
     assert found.messages[0].role is Role.USER
-
-
-@pytest.mark.parametrize("lines", [[], [None], [{}], [{"mes": ""}], [{"swipes": []}]])
-def test_without_messages_it_is_none(lines: list[Any]) -> None:
-    with pytest.raises(ImportFormatError):
-        conversation_of(HEADER, lines)
-
-
-def test_the_header_is_the_sign() -> None:
-    assert is_header(HEADER)
-    assert not any(map(is_header, [None, [], {"user_name": "x"}, GREETING]))
-
-
-@given(spoiled(FULL))
-def test_no_type_of_any_field_breaks_the_reader(value: list[object]) -> None:
-    with suppress(ImportFormatError):
-        check(conversation_of(value[0] if value else None, value[1:]))

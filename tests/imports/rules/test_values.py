@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.json import values
+from tests.imports.rules.exports import ANYTHING
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 BERLIN = timezone(timedelta(hours=1))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
+from chorus_cli.imports.service import Exports, ImportReport, Wanted
 from tests.world import World
 
 ROME = {"chorus_conversation": 1, "source": "demo", "key": "c1", "title": "Rome", "created_at": "2025-01-01T10:00:00Z"}
@@ -22,15 +22,31 @@ def written(folder: Path, *lines: object) -> Path:
     return path
 
 
-def imports(world: World) -> Imports:
-    return world.services.imports
+async def took_in(world: World, *paths: Path) -> ImportReport:
+    """Import files, and return the report."""
+    report = ImportReport(is_dry=False)
+    await world.services.imports.take_in(Wanted(paths, "chorus"), report, lambda _line: None)
+    return report
+
+
+async def previewed(world: World, *paths: Path) -> ImportReport:
+    return await world.services.imports.preview(Wanted(paths, "chorus"))
 
 
 async def reported(world: World, *lines: object) -> ImportReport:
     """Import these lines, and return the report."""
-    report = ImportReport(is_dry=False)
-    await imports(world).take_in(Wanted([written(world.folder, *lines)], "chorus"), report, lambda _line: None)
-    return report
+    return await took_in(world, written(world.folder, *lines))
+
+
+async def exported(world: World, folder: Path, ending: str) -> dict[str, bytes]:
+    """Export everything, and return the files by their names."""
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    await exports.export_all(folder, ending, None, lambda _line: None)
+    return contents_of(folder)
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {f"{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 async def taken_in(world: World, *lines: object) -> tuple[int, int]:

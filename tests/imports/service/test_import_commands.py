@@ -10,8 +10,7 @@ import pytest
 
 from chorus_cli.imports.commands import FILES
 from chorus_cli.imports.files import reading
-from chorus_cli.imports.service.imports import ImportReport, Wanted
-from tests.cards.rules.made_cards import card, picture, text_chunk
+from chorus_cli.imports.service import ImportReport, Wanted
 from tests.imports.rules.sessions import qwen_line
 from tests.imports.service.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, written
 
@@ -122,10 +121,3 @@ async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes
 async def test_a_file_is_read_batch_by_batch(world: World) -> None:
     batches = reading.batches([many(world.folder, 5)], None)
     assert [len(batch.read) for batch in batches] == [1, 1, 1, 1, 1, 0]
-
-
-async def test_a_character_card_becomes_a_persona(world: World) -> None:
-    path = world.folder / "mira.png"
-    path.write_bytes(picture(text_chunk("chara", card(2))))
-    assert await world.told(f"/import {path}") != ""
-    assert world.current.slug == "mira"

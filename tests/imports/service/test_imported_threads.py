@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.service.report import context_report, request_report
+from chorus_cli.context.service.report import request_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.imports.rows import whole_threads
@@ -83,42 +83,13 @@ async def test_a_newer_export_may_go_on_from_another_branch(world: World) -> Non
     assert await world.seen() == ["Where is Rome?", "In Latium"]
 
 
-async def test_a_newer_export_may_end_on_another_branch_without_a_new_message(world: World) -> None:
-    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
-    await taken_in(world, ROME, question, italy, latium)
-    await world.carry_out("/thread rome")
-    newer = (ROME, question, {**italy, "superseded": False}, {**latium, "superseded": True})
-    report = await reported(world, *newer)
-    assert "1 thread without new messages now on another branch.\nThere are no new messages." in report.text()
-    assert await world.seen() == ["Where is Rome?", "In Italy"]
-    assert "nothing was changed" in (await reported(world, *newer)).text()
-    await world.carry_out("/context undo")
-    assert await world.seen() == ["Where is Rome?", "In Latium"]
-
-
 async def test_an_older_export_moves_nothing_back(world: World) -> None:
     question, italy = at(world, WHERE, 2), at(world, ITALY, 1.9)
     await taken_in(world, ROME, question, italy, at(world, LATIUM, 1.8))
     await world.carry_out("/thread rome")
     older = await reported(world, ROME, question, {**italy, "superseded": False})
-    assert (older.added.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
-
-
-async def test_an_older_export_of_the_same_messages_moves_nothing_back_until_the_newer_import_is_undone(
-    world: World,
-) -> None:
-    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
-    older = (ROME, question, italy, latium)
-    newer = (ROME, question, {**italy, "superseded": False}, {**latium, "superseded": True})
-    await taken_in(world, *older)
-    await world.carry_out("/thread rome")
-    await taken_in(world, *newer)
-    for export in (older, newer, older):
-        assert "nothing was changed" in (await reported(world, *export)).text()
-        assert await world.seen() == ["Where is Rome?", "In Italy"]
-    await world.carry_out("/context undo")
-    assert (await reported(world, *newer)).added.switched == 1
-    assert await world.seen() == ["Where is Rome?", "In Italy"]
+    assert "nothing was changed" in older.text()
+    assert await world.seen() == ["Where is Rome?", "In Latium"]
 
 
 async def test_messages_of_other_branches_and_undone_imports_are_not_counted(world: World) -> None:
@@ -187,24 +158,10 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
     report = await reported(world, ROME, WHERE)
-    assert report.text().endswith("The import was undone and is redone (1 operation).")
+    assert report.text().endswith(
+        "The import that was undone is redone as a whole (1 operation), also beyond these files."
+    )
     assert await titles(world) == ["", "Rome"]
-
-
-async def test_a_part_of_an_undone_import_says_that_it_is_redone_as_a_whole(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
-    await world.carry_out("/context undo")
-    report = await reported(world, OSLO, OFTEN)
-    assert "redone as a whole: 3 messages, also of conversations that are not in these files." in report.text()
-    await world.carry_out("/context undo")
-    assert "as a whole" not in (await reported(world, ROME, WHERE, LATIUM, OSLO, OFTEN)).text()
-
-
-async def test_other_branches_are_called_replaced_in_context_as_in_the_log(world: World) -> None:
-    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
-    await world.carry_out("/thread rome")
-    report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert [(each.reason, each.messages) for each in report.omissions] == [("replaced by another reply", 1)]
 
 
 async def test_completion_offers_titles_of_closed_threads_that_begin_so_and_not_all(world: World) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rules.conversation import NO_TIME
-from chorus_cli.imports.service.imports import ImportReport, Wanted, _progress
-from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rules.messages import Message
+from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.rows.import_rows import Added, Incoming
+from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
 from tests.imports.service.foreign_talk import (
     ITALY,
@@ -22,13 +23,16 @@ from tests.imports.service.foreign_talk import (
     OSLO,
     ROME,
     WHERE,
-    imports,
+    previewed,
     reported,
     taken_in,
+    took_in,
     written,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.world import World
 
 
@@ -65,66 +69,34 @@ async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: Worl
     assert NO_TIME in report.text()
 
 
-async def test_the_same_import_twice_adds_nothing(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
-    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (0, 0)
-    assert len(await world.journal.entries(world.current.target())) == 1
-
-
-async def test_a_newer_export_adds_what_is_new(world: World) -> None:
-    await taken_in(world, ROME, WHERE)
-    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (1, 2)
-    assert await contents(world) == ["Where is Rome?", "In Latium", "Is Oslo cold?"]
-
-
 async def test_a_dry_run_changes_nothing(world: World) -> None:
     await taken_in(world, ROME, WHERE)
-    report = await imports(world).preview(Wanted([written(world.folder, ROME, WHERE, ITALY, LATIUM)], "chorus"))
+    report = await previewed(world, written(world.folder, ROME, WHERE, ITALY, LATIUM))
     assert (report.conversations, report.messages, report.known, report.off) == (1, 3, 1, 1)
     assert await contents(world) == ["Where is Rome?"]
 
 
-async def test_the_database_of_this_very_chorus_is_left_out(world: World) -> None:
+async def test_the_database_of_this_very_chorus_has_nothing_to_add(world: World) -> None:
     await taken_in(world, ROME, WHERE)
-    own = world.services.imports.attachments.with_name("chorus.db")
-    other = written(world.folder, OSLO, OFTEN)
-    report = await imports(world).preview(Wanted([own, other], "chorus"))
-    assert (report.conversations, [*report.skipped]) == (1, ["database of this very Chorus"])
+    world.model.say("Hi")
+    await world.say("Hello")
+    report = await took_in(world, *world.folder.glob("*.db"))
+    assert (report.conversations, report.added.messages, report.known) == (2, 0, 3)
 
 
 async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
     folder = written(world.folder, ROME, WHERE).parent / "system"
     folder.mkdir()
     (folder / "endless").touch(mode=0o000)
-    report = await imports(world).preview(Wanted([folder], "chorus"))
+    report = await previewed(world, folder)
     assert not report.skipped
-
-
-async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
-    await taken_in(world, ROME, WHERE)
-    await world.carry_out("/context undo")
-    assert await taken_in(world, ROME, WHERE) == (0, 0)
-    assert next(entry.counts for entry in await world.journal.entries(world.current.target()))
-
-
-async def test_search_finds_imported_messages(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM)
-    found = await world.search.find("latium", Scope(None, None, 10), lambda _line: None)
-    assert [match.message.content for match in found.matches] == ["In Latium"]
-
-
-async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World) -> None:
-    path = world.folder / "notes.txt"
-    path.write_text("hello", encoding="utf-8")
-    with pytest.raises(ImportFormatError, match=r"is of no known format\. Known are"):
-        await imports(world).preview(Wanted([path], "chorus"))
 
 
 async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
     ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
     report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
     assert (report.added.conversations, report.added.messages) == (1, 1)
-    assert report.skipped == {"conversation that the log cannot hold": 1}
+    assert report.skipped == {"conversation that the log cannot hold, or holds otherwise": 1}
     assert await contents(world) == ["Is Oslo cold?"]
 
 
@@ -143,15 +115,8 @@ async def test_a_file_may_name_the_persona_by_a_name_that_is_not_its_slug(world:
     lines = {**ROME, "persona": name}, WHERE
     assert await taken_in(world, *lines) == (1, 1)
     assert await taken_in(world, *lines) == (0, 0)
-    found = await imports(world).preview(Wanted([written(world.folder, *lines)], "chorus"))
+    found = await previewed(world, written(world.folder, *lines))
     assert (found.known, found.messages) == (1, 1)
-
-
-async def test_the_title_of_a_file_is_one_line_without_control_characters(world: World) -> None:
-    await taken_in(world, {**ROME, "title": f"Rome\x1b]0;x\x07\nline two {'long ' * 100}"}, WHERE)
-    title = next(each.title for each in await world.threads.all() if each.title.startswith("Rome"))
-    assert title.isprintable()
-    assert len(title) <= 200
 
 
 async def test_imported_messages_do_not_put_the_idle_timer_off(world: World) -> None:
@@ -170,6 +135,39 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
     ]
 
 
-def test_the_progress_counts_one_as_one() -> None:
-    report = ImportReport(is_dry=False, conversations=1, messages=1)
-    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 message a second)"
+class Incomparable(ForeignMessage):
+    """A message that no other may be compared with, as that would be done for each pair."""
+
+    def __eq__(self, other: object) -> NoReturn:
+        """Refuse to be compared."""
+        raise AssertionError(other)
+
+    __hash__ = ForeignMessage.__hash__
+
+
+def incomparable(key: str) -> ForeignMessage:
+    return Incomparable(key, None, Role.USER, f"say {key}")
+
+
+async def stored(world: World, messages: Sequence[ForeignMessage], *, live: bool) -> Added:
+    conversation = ForeignConversation(
+        "tavern", "c", "Talk", tuple(messages), tuple(each.key for each in messages if live)
+    )
+    incoming = [Incoming("chorus", conversation, {})]
+    return await world.store.write(import_rows.store, incoming, Added(), world.clock.now())
+
+
+async def test_hidden_messages_are_found_by_their_keys_also_if_one_was_purged_elsewhere(world: World) -> None:
+    await world.say("A secret")
+    secret = (await world.log())[0]
+    origin = await world.store.read(
+        lambda connection: connection.execute("SELECT origin || '-' || origin_seq FROM messages").fetchone()[0]
+    )
+    await (await world.asked_back(f"/purge message {secret.id}")).confirmed()
+    await stored(world, [incomparable("a")], live=True)
+    hidden = [replace(incomparable(key), is_hidden=True) for key in ("a", "b", "c", origin)]
+    added = await stored(world, hidden, live=False)
+    assert (added.messages, added.purged) == (2, 1)
+    operations = await world.store.read(operation_rows.imports_of, "chorus")
+    told = {row.content for row in await world.log() if row.id in journal.hidden_by(journal.effective(operations))}
+    assert told == {"say a", "say b", "say c"}

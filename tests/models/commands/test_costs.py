@@ -1,23 +1,112 @@
-"""``/cost`` and the budget of a day, over a real log with the usage that providers reported."""
+"""What replies cost, ``/cost`` and the budget of a day, over a real log with the usage that providers reported."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from chorus_cli.core.text.phrases import dollars
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.log.rows import thread_rows
-from chorus_cli.models.rules.costs import THOUGHT, Prices, TokenUse
+from chorus_cli.models.rules.costs import (
+    THOUGHT,
+    CostLine,
+    DaySpending,
+    ModelUse,
+    Prices,
+    TokenUse,
+    cost_lines,
+    total,
+    without_price,
+)
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from tests.world import MODEL, another_thread
 
 if TYPE_CHECKING:
     from tests.world import World
+
+OF_EACH_KIND = Prices(prompt=0.01, completion=0.05, cached=0.001, written=0.02)
+NOON = datetime(2026, 2, 12, 12, tzinfo=UTC)
+
+
+def use(model: str, *counts: int, persona: str = "chorus", replies: int = 1) -> ModelUse:
+    return ModelUse(persona, 1, model, NOON, replies, TokenUse(*counts))
+
+
+def prices_of(model: str) -> Prices | None:
+    return OF_EACH_KIND if model.startswith("priced") else None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cost"),
+    [
+        (TokenUse(), 0),
+        (TokenUse(100, 10), 1.5),
+        (TokenUse(100, 10, cached=90), 0.1 + 0.09 + 0.5),
+        (TokenUse(100, 10, cached=50, written=50), 0.05 + 1 + 0.5),
+        (TokenUse(10, 0, cached=90), 0.09),
+    ],
+    ids=["nothing", "plain", "from the cache", "into the cache", "more from the cache than there is"],
+)
+def test_each_kind_of_token_has_its_price(tokens: TokenUse, cost: float) -> None:
+    assert tokens.cost(OF_EACH_KIND) == pytest.approx(cost)
+
+
+def test_without_a_price_the_cost_is_unknown_and_the_model_named() -> None:
+    (line,) = cost_lines([use("mystery", 5, 5)], prices_of, lambda each: each.model)
+    assert (line.cost, line.cost_text, line.unpriced) == (None, "unknown", ("mystery",))
+    assert without_price(line) == "No price is known of mystery."
+
+
+def test_a_sum_that_lacks_a_model_without_a_price_says_so() -> None:
+    line = total([use("priced", 100, 10), use("mystery", 5, 5), use("mystery", 5, 5)], prices_of)
+    assert (line.cost_text, line.replies, line.tokens) == ("$1.50+", 3, TokenUse(110, 20))
+    assert line.unpriced == ("mystery",)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert total([], prices_of) == CostLine("total", cost=0.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 10**9), st.integers(0, 10**9)), max_size=20))
+def test_the_lines_add_up_to_the_total(rows: list[tuple[str, int, int]]) -> None:
+    uses = [use(f"priced/{name}", prompt, completion) for name, prompt, completion in rows]
+    lines = cost_lines(uses, prices_of, lambda each: each.model)
+    assert sum(line.cost or 0 for line in lines) == pytest.approx(total(uses, prices_of).cost)
+    assert [line.key for line in lines] == sorted({each.model for each in uses})
+
+
+def test_amounts_are_dollars() -> None:
+    assert [dollars(amount) for amount in (0, 0.00012345, 0.01, 1234.5)] == ["$0.00", "$0.000123", "$0.01", "$1,234.50"]
+
+
+def test_summaries_add_to_the_cost_and_not_to_the_replies() -> None:
+    summaries = use("priced", 100, 10, replies=0)._replace(summaries=2)
+    line = total([use("priced", 100, 10), summaries], prices_of)
+    assert (line.replies, line.summaries, line.tokens, line.cost_text) == (1, 2, TokenUse(200, 20), "$3.00")
+    assert line.as_json()["summaries"] == 2
+
+
+@pytest.mark.parametrize(("summaries", "counted"), [(0, "replies"), (1, "replies and summaries")])
+def test_the_budget_says_what_is_counted(summaries: int, counted: str) -> None:
+    spending = DaySpending.of(CostLine("total", cost=4.0, summaries=summaries), 5.0)
+    assert spending.sentence == f"The {counted} of today have cost $4.00, 80% of your budget of $5.00."
+
+
+@pytest.mark.parametrize(
+    ("spent", "is_near", "is_over"), [(3.99, False, False), (4.0, True, False), (5.0, True, True), (6.0, True, True)]
+)
+def test_a_budget_is_near_at_four_fifths_and_over_at_its_end(spent: float, *, is_near: bool, is_over: bool) -> None:
+    spending = DaySpending(spent, 5.0)
+    assert (spending.is_near, spending.is_over) == (is_near, is_over)
+
 
 PRICES = Prices(0.001, 0.01, 0.0001, 0.002)
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cached_tokens": 80}
@@ -49,11 +138,9 @@ async def test_cached_tokens_are_stored_and_cost_less(world: World, costs: Costs
     report = await costs.report(Grouping.MODEL, None)
     assert report.total.cost == pytest.approx(COST)
     assert report.total.tokens.cached == 80
-
-
-async def test_an_old_usage_without_cached_tokens_is_read(world: World, costs: Costs) -> None:
+    # As an older Chorus stored it.
     await answered(world, {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7})
-    assert (await costs.report(Grouping.MODEL, None)).total.tokens == TokenUse(3, 4)
+    assert (await costs.report(Grouping.MODEL, None)).total.tokens == TokenUse(103, 14, 80)
 
 
 async def test_costs_are_told_by_day_persona_model_and_thread(world: World, costs: Costs) -> None:
@@ -88,9 +175,11 @@ async def test_damaged_and_missing_usage_is_passed_over(world: World, costs: Cos
     await answered(world)
     await answered(world, usage={})
     await answered(world)
-    damage = "UPDATE messages SET usage = '{' WHERE id = 2"
-    await world.store.write(lambda connection: bool(connection.execute(damage)))
-    assert (await costs.report(Grouping.MODEL, None)).total.replies == 1
+    await folded(world)
+    await world.store.write(lambda connection: bool(connection.execute("UPDATE messages SET usage = '{' WHERE id = 2")))
+    await world.store.write(lambda connection: bool(connection.execute("UPDATE other_requests SET usage = '{'")))
+    total = (await costs.report(Grouping.MODEL, None)).total
+    assert (total.replies, total.summaries) == (1, 0)
 
 
 async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, costs: Costs) -> None:
@@ -100,24 +189,25 @@ async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, cos
     world.clock.advance(timedelta(minutes=1))
     await answered(world, usage=USAGE | {"completion_tokens": 20})
     assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
+    await folded(world)
+    assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
 
 
-@pytest.mark.parametrize("grouping", Grouping)
-async def test_summaries_are_counted_by_every_grouping_and_named(
-    world: World, costs: Costs, grouping: Grouping
-) -> None:
+async def test_summaries_are_counted_by_every_grouping_and_named(world: World, costs: Costs) -> None:
     await folded(world)
     await answered(world)
     keys = {Grouping.DAY: "2026-02-12", Grouping.PERSONA: "chorus", Grouping.MODEL: MODEL, Grouping.THREAD: "chorus #1"}
-    report = await costs.report(grouping, None)
-    [line] = report.lines
-    assert (line.key, line.replies, line.summaries) == (keys[grouping], 1, 1)
-    assert [line.cost, report.total.cost, report.summaries.cost] == [pytest.approx(each * COST) for each in (2, 2, 1)]
-    told = report.as_json()["summaries"]
-    assert isinstance(told, dict)
-    assert told.items() >= {"replies": 0, "summaries": 1, "prompt_tokens": 100, "cached_tokens": 80}.items()
-    assert (await costs.report(grouping, world.clock.now())).lines == ()
-    assert (await costs.report(grouping, None, "frodo")).lines == ()
+    for grouping, key in keys.items():
+        report = await costs.report(grouping, None)
+        [line] = report.lines
+        assert (line.key, line.replies, line.summaries) == (key, 1, 1)
+        found = [line.cost, report.total.cost, report.summaries.cost]
+        assert found == [pytest.approx(each * COST) for each in (2, 2, 1)]
+        told = report.as_json()["summaries"]
+        assert isinstance(told, dict)
+        assert told.items() >= {"replies": 0, "summaries": 1, "prompt_tokens": 100, "cached_tokens": 80}.items()
+        assert (await costs.report(grouping, world.clock.now())).lines == ()
+        assert (await costs.report(grouping, None, "frodo")).lines == ()
 
 
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
@@ -127,12 +217,6 @@ async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world
     )
     world.clock.advance(timedelta(days=1))
     assert (await costs.spending(0.15)).spent == 0
-
-
-async def test_the_price_of_the_last_reply_has_no_summary_in_it(world: World, costs: Costs) -> None:
-    await answered(world)
-    await folded(world)
-    assert await costs.of_last_reply(world.current.thread_id) == pytest.approx(COST)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +231,6 @@ async def test_the_command_says_how_much_of_the_cost_is_summaries(
     named = "This includes 1 request for summaries (100 prompt and 10 completion tokens, cost unknown)."
     assert f"Cost of {title}, in tokens and USD" in told
     assert (named in told, "for summaries" in told) == (is_named, is_named)
-
-
-async def test_a_damaged_usage_of_a_summary_is_passed_over(world: World, costs: Costs) -> None:
-    await folded(world)
-    damage = "UPDATE other_requests SET usage = '{'"
-    await world.store.write(lambda connection: bool(connection.execute(damage)))
-    assert (await costs.report(Grouping.MODEL, None)).lines == ()
 
 
 async def test_the_command_shows_a_table_and_today(world: World) -> None:
@@ -198,12 +275,9 @@ async def test_the_command_advises_a_budget_unless_prices_are_unknown(
     assert "/settings set budget 5" in await told()
 
 
-@pytest.mark.parametrize("line", ["/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"])
-async def test_a_time_and_a_grouping_are_read_in_any_combination(world: World, line: str) -> None:
-    assert "No reply with a known number of tokens" in await world.told(line)
-
-
-async def test_a_grouping_is_completed_and_a_wrong_time_refused(world: World) -> None:
+async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_refused(world: World) -> None:
+    for line in ("/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"):
+        assert "No reply with a known number of tokens" in await world.told(line)
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")

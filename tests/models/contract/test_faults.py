@@ -94,16 +94,8 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
             "The provider of openai/m is failing or overloaded, status 529 (overloaded). Try again later.",
             True,
         ),
-        (
-            STREAM_HEAD + chunk("Once") + b"data: \xff\xfe\n\n",
-            f"{BROKE_OFF} (not valid UTF-8). {KEPT}",
-            False,
-        ),
-        (
-            chunked(chunk("Once")),
-            f"{BROKE_OFF} (connection lost). {KEPT}",
-            False,
-        ),
+        (STREAM_HEAD + chunk("Once") + b"data: \xff\xfe\n\n", f"{BROKE_OFF} (not valid UTF-8). {KEPT}", False),
+        (chunked(chunk("Once")), f"{BROKE_OFF} (connection lost). {KEPT}", False),
     ],
 )
 async def test_a_fault_is_told_in_plain_words(

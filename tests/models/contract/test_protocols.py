@@ -214,6 +214,13 @@ STREAMS = {
         (f"The provider of {CLAUDE} sent an invalid response (Overloaded).",),
     ),
     "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (TextDelta("hi"), ReplyEnd("stop"))),
+    "Gemini: cut by the token limit": Odd(
+        GEMINI,
+        part({"text": "hi"}) + part({"text": "!"}, "MAX_TOKENS"),
+        (TextDelta("hi"), TextDelta("!"), ReplyEnd("length")),
+    ),
+    "Gemini: filtered": Odd(GEMINI, part({"text": "hi"}, "SAFETY"), (TextDelta("hi"), ReplyEnd("content_filter"))),
+    "Gemini: nothing at all": Odd(GEMINI, b"", (ReplyEnd(None),)),
     "Gemini: thoughts": Odd(
         GEMINI,
         part({"text": "hm", "thought": True}) + part({"text": "hi"}, "STOP"),
@@ -225,10 +232,7 @@ STREAMS = {
         (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x": 1}'),)),),
     ),
     "Gemini: cut without a word": Odd(
-        GEMINI,
-        part({"text": "hi"}),
-        (TextDelta("hi"), ReplyEnd(None)),
-        (TextDelta("hi"), ReplyEnd("stop")),
+        GEMINI, part({"text": "hi"}), (TextDelta("hi"), ReplyEnd(None)), (TextDelta("hi"), ReplyEnd("stop"))
     ),
     "Gemini: a prompt that is filtered": Odd(
         GEMINI, event({"promptFeedback": {"blockReason": "SAFETY"}}), (ReplyEnd("content_filter"),)

@@ -1,12 +1,28 @@
-"""Which models want markers in a prompt, and which messages get them."""
+"""Messages as they are sent: markers, calls and tools, and the attachments that a model takes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from chorus_cli.models.providers.chat_messages import chat_message, marked_messages, reply_limit, wants_markers
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.models.providers.chat_messages import (
+    accepted_kinds,
+    chat_message,
+    marked_messages,
+    refuses_tools,
+    reply_limit,
+    takes_tools,
+    tool_arguments,
+    wants_markers,
+)
 from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from tests.models.providers.asked_models import HELLO
+from tests.models.providers.ways import MODEL_MAP
 
 CALL = '[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]'
 MESSAGES = {
@@ -19,32 +35,22 @@ MESSAGES = {
 }
 
 
-def translated(prompt: list[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
-    return [chat_message(marked) for marked in marked_messages(prompt, with_markers=with_markers)]
+def translated(letters: str, model: str = "claude-sonnet-4-5") -> list[dict[str, object]]:
+    request = ModelRequest(model, tuple(MESSAGES[letter] for letter in letters), tools=(Tool("f", "Find."),))
+    return [chat_message(marked) for marked in marked_messages(request, ModelMap())]
 
 
-@pytest.mark.parametrize(
-    ("model", "wants"),
-    [
-        ("anthropic/claude-sonnet-4-5", True),
-        ("claude-sonnet-4-5", True),
-        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
-        ("anthropic.claude-haiku-4-5-20251001-v1:0", True),
-        ("vertex_ai/claude-sonnet-4-5", True),
-        ("azure_ai/claude-sonnet-4-5", True),
-        ("anthropic/claude-of-tomorrow", True),
-        ("anthropic/claude-1-of-old", False),
-        ("bedrock/anthropic.claude-v1", False),
-        ("databricks/databricks-claude-sonnet-4-5", False),
-        ("replicate/anthropic/claude-4-sonnet", False),
-        ("openai/claude-sonnet-4-5", False),
-        ("openai/gpt-4o", False),
-        ("gpt-4o", False),
-        ("chorus/eliza", False),
-    ],
-)
-def test_a_claude_that_keeps_prompts_wants_markers(model: str, wants: bool) -> None:  # noqa: FBT001 - a table
-    assert wants_markers(model, ModelMap()) is wants
+def test_a_claude_that_keeps_prompts_wants_markers() -> None:
+    wanting = (
+        *("anthropic/claude-sonnet-4-5", "claude-sonnet-4-5", "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        *("anthropic.claude-haiku-4-5-20251001-v1:0", "vertex_ai/claude-sonnet-4-5", "azure_ai/claude-sonnet-4-5"),
+        "anthropic/claude-of-tomorrow",
+    )
+    others = (
+        *("anthropic/claude-1-of-old", "bedrock/anthropic.claude-v1", "databricks/databricks-claude-sonnet-4-5"),
+        *("replicate/anthropic/claude-4-sonnet", "openai/claude-sonnet-4-5", "openai/gpt-4o", "gpt-4o", "chorus/eliza"),
+    )
+    assert [name for name in (*wanting, *others) if wants_markers(name, ModelMap())] == list(wanting)
 
 
 @pytest.mark.parametrize(
@@ -66,19 +72,19 @@ def test_a_claude_that_keeps_prompts_wants_markers(model: str, wants: bool) -> N
 )
 def test_the_system_message_and_the_two_newest_questions_are_marked(messages: str, markers: str) -> None:
     prompt = [MESSAGES[letter] for letter in messages]
-    marked = translated(prompt, with_markers=True)
+    marked = translated(messages)
     marker = {"cache_control": {"type": "ephemeral"}}
     for message, sent, mark in zip(prompt, marked, markers.ljust(len(prompt)), strict=True):
         block = [{"type": "text", "text": message.content, **marker}]
         assert sent["content"] == (block if mark == "^" else message.content)
     assert [sent["role"] for sent in marked] == [message.role for message in prompt]
-    plain = translated(prompt, with_markers=False)
+    plain = translated(messages, "gpt-4o")
     assert [sent["content"] for sent in plain] == [message.content for message in prompt]
 
 
 def test_a_request_begins_as_the_one_before_it_up_to_its_marker() -> None:
-    before = translated([MESSAGES[letter] for letter in "suau"], with_markers=True)
-    after = translated([MESSAGES[letter] for letter in "suauau"], with_markers=True)
+    before = translated("suau")
+    after = translated("suauau")
     assert after[0] == before[0]
     assert after[3] == before[3]
 
@@ -103,3 +109,64 @@ def test_a_reply_is_promised_no_more_than_there_is_room_for(
 ) -> None:
     request = ModelRequest(model, (), max_output_tokens=most, context_tokens=limit, prompt_tokens=prompt)
     assert reply_limit(request, ModelMap()) == told
+
+
+def test_pictures_and_pdfs_are_sent_unless_the_map_says_no() -> None:
+    seeing = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash", "openai/a-model-of-tomorrow")
+    reading = ("openai/gpt-3.5-turbo", "deepseek/deepseek-chat", "local/model.gguf")
+    assert {accepted_kinds(name, MODEL_MAP) for name in seeing} == {ALL_SENT}
+    assert {accepted_kinds(name, MODEL_MAP) for name in reading} == {frozenset({Kind.TEXT})}
+    assert accepted_kinds("chorus/eliza", MODEL_MAP) == frozenset()
+
+
+ECHO = Tool("echo", "Say a text again.", (Parameter("text", "Any text."),))
+OFFERING = ModelRequest("openai/m", HELLO, tools=(ECHO,))
+
+
+def test_without_tools_the_request_says_nothing_of_them() -> None:
+    assert tool_arguments(ModelRequest("openai/m", HELLO)) == {}
+    assert tool_arguments(replace(OFFERING, model="ollama_chat/llama3", may_call=False)) == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Invalid parameter: messages with role 'tool' must be a response to a preceding message."),
+        (400, "This model's maximum context length is 4096 tokens; 9 in the tools."),
+        (400, "temperature is not supported with this model"),
+        (401, "Incorrect API key; tools are not supported."),
+        (429, "Too many tool calls are not supported on this plan"),
+        (None, "tools are not supported"),
+    ],
+)
+def test_other_errors_are_no_refusal(status: int | None, message: str) -> None:
+    assert not refuses_tools(status, message)
+
+
+def test_tools_are_offered_unless_the_map_says_no() -> None:
+    offered = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5", "openai/a-model-of-tomorrow", "ollama_chat/anything")
+    others = ("perplexity/sonar", "ollama/llama3.1", "chorus/eliza")
+    assert [name for name in (*offered, *others) if takes_tools(name, MODEL_MAP)] == list(offered)
+
+
+CALLED = (
+    PromptMessage("user", "hello"),
+    PromptMessage("assistant", "Let me see.", tool_calls=ToolCall("c1", "echo", "{}").as_json),
+    PromptMessage("tool", "gold", tool_call_id="c1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "tools", "roles"),
+    [
+        ("openai/m", (), ["user", "assistant", "tool"]),
+        ("anthropic/claude-x", (ECHO,), ["user", "assistant", "tool"]),
+        ("anthropic/claude-x", (), ["user", "assistant", "user"]),
+    ],
+)
+def test_claude_gets_calls_in_words_where_no_tools_are_offered(
+    model: str, tools: tuple[Tool, ...], roles: list[str]
+) -> None:
+    accepted = [marked.message for marked in marked_messages(ModelRequest(model, CALLED, tools=tools), MODEL_MAP)]
+    assert [message.role for message in accepted] == roles
+    assert "gold" in accepted[-1].content

@@ -21,11 +21,7 @@ ANTHROPIC = "https://api.anthropic.com"
         ("o3", {}, Endpoint("openai", "o3", OPENAI, "")),
         ("ft:gpt-4o:mine::7", {}, Endpoint("openai", "ft:gpt-4o:mine::7", OPENAI, "")),
         ("openai/m", {"OPENAI_BASE_URL": "http://x/v1/"}, Endpoint("openai", "m", "http://x/v1", "")),
-        (
-            "openai/m",
-            {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"},
-            Endpoint("openai", "m", "http://y", ""),
-        ),
+        ("openai/m", {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"}, Endpoint("openai", "m", "http://y", "")),
         (
             "claude-x",
             {"ANTHROPIC_API_KEY": "k"},
@@ -58,32 +54,17 @@ def test_a_model_of_the_table_is_asked_at_its_providers_address(
     assert endpoint(model, environment) == asked
 
 
-@pytest.mark.parametrize(
-    ("model", "environment"),
-    [
-        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", {}),
-        ("azure/gpt-4o", {}),
-        ("cohere_chat/command-r-08-2024", {}),
-        ("vertex_ai/gemini-2.5-pro", {}),
-        ("ollama/llama3.2", {}),
-        ("ollama_chat/llama3.2", {}),
-        ("chorus/eliza", {}),
-        ("command-r", {}),
-        ("gemini-2.5-flash", {}),
-        ("claude-3-5-sonnet@20240620", {}),
-        ("text-completion-openai/davinci-002", {}),
-        ("gpt-3.5-turbo-instruct", {}),
-        ("anthropic/claude-2.1", {}),
-        ("perplexity/openai/gpt-5.2", {}),
-        ("xai/grok-4.20-multi-agent", {}),
-        ("openai", {}),
-        ("", {}),
-        ("openai/m", {"USE_LITELLM_PROXY": "True"}),
-        ("anthropic/claude-x", {"ANTHROPIC_FEDERATION_RULE_ID": "rule"}),
-    ],
-)
-def test_every_other_model_is_left_to_litellm(model: str, environment: dict[str, str]) -> None:
-    assert endpoint(model, environment) is None
+def test_every_other_model_is_left_to_litellm() -> None:
+    names = (
+        *("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "azure/gpt-4o", "cohere_chat/command-r-08-2024"),
+        *("vertex_ai/gemini-2.5-pro", "ollama/llama3.2", "ollama_chat/llama3.2", "chorus/eliza", "command-r"),
+        *("gemini-2.5-flash", "claude-3-5-sonnet@20240620", "text-completion-openai/davinci-002"),
+        *("gpt-3.5-turbo-instruct", "anthropic/claude-2.1", "perplexity/openai/gpt-5.2", "xai/grok-4.20-multi-agent"),
+        *("openai", ""),
+    )
+    assert [name for name in names if endpoint(name, {})] == []
+    assert endpoint("openai/m", {"USE_LITELLM_PROXY": "True"}) is None
+    assert endpoint("anthropic/claude-x", {"ANTHROPIC_FEDERATION_RULE_ID": "rule"}) is None
 
 
 @pytest.mark.parametrize(
@@ -122,41 +103,24 @@ def test_keys_tokens_and_accounts_come_from_the_environment(
     assert (asked.key, dict(asked.headers)) == (key, headers)
 
 
-@pytest.mark.parametrize(
-    ("model", "environment", "lacking"),
-    [
-        ("openai/m", {}, True),
-        ("openai/m", {"OPENAI_API_KEY": "k"}, False),
-        ("openai/m", {"OPENAI_BASE_URL": "http://x/v1"}, False),
-        ("anthropic/c", {}, True),
-        ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t"}, False),
-        ("openai/m", {"OPENAI_ORG_ID": "us"}, True),
-        ("lm_studio/m", {}, False),
-    ],
-)
-def test_a_key_is_wanted_at_the_providers_own_address(
-    model: str,
-    environment: dict[str, str],
-    lacking: bool,  # noqa: FBT001 - a table
-) -> None:
-    asked = endpoint(model, environment)
-    assert asked is not None
-    assert lacks_key(asked) is lacking
+def test_a_key_is_wanted_at_the_providers_own_address() -> None:
+    asked: tuple[tuple[str, dict[str, str]], ...] = (
+        *(("openai/m", {}), ("anthropic/c", {}), ("openai/m", {"OPENAI_ORG_ID": "us"})),
+        *(("openai/m", {"OPENAI_API_KEY": "k"}), ("openai/m", {"OPENAI_BASE_URL": "http://x/v1"})),
+        *(("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t"}), ("lm_studio/m", {})),
+    )
+    found = [endpoint(model, environment) for model, environment in asked]
+    assert [each is not None and lacks_key(each) for each in found] == [True] * 3 + [False] * 4
 
 
-@pytest.mark.parametrize("prefix", PROVIDERS)
-def test_addresses_have_a_scheme_and_no_slash_at_their_end(prefix: str) -> None:
-    provider = PROVIDERS[prefix]
-    assert provider.address.startswith("http://" if provider.is_local else "https://")
-    assert provider.address == provider.address.rstrip("/")
-    assert provider.address.endswith(provider.path)
-
-
-@pytest.mark.parametrize("prefix", PROVIDERS)
-def test_the_sentence_of_a_missing_key_names_a_variable_of_the_provider(prefix: str) -> None:
-    sentence = str(model_error(Failure(Trouble.NO_KEY), Asked(f"{prefix}/m")))
-    assert sentence.startswith(f"There is no key for {prefix}/m. Set ")
-    assert any(f" {variable}," in sentence for variable in PROVIDERS[prefix].key_variables)
+def test_addresses_have_a_scheme_and_no_slash_at_their_end_and_a_missing_key_is_named() -> None:
+    for prefix, provider in PROVIDERS.items():
+        assert provider.address.startswith("http://" if provider.is_local else "https://")
+        assert provider.address == provider.address.rstrip("/")
+        assert provider.address.endswith(provider.path)
+        sentence = str(model_error(Failure(Trouble.NO_KEY), Asked(f"{prefix}/m")))
+        assert sentence.startswith(f"There is no key for {prefix}/m. Set ")
+        assert any(f" {variable}," in sentence for variable in provider.key_variables)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.backup.daily import PURGE_LOCK
+from chorus_cli.stores.backup.archive import PURGE_LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.rules.purging import asked_purge
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.rules.purging import WantedPurge
+from chorus_cli.stores.service.checks import check_log
 from tests.attachments.attached_talk import say
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.world import World, built
@@ -36,7 +36,7 @@ async def found(world: World) -> Found:
     for text in SAID:
         await world.say(text)
     await world.told("/context save")
-    return await purging(world).find(asked_purge("search", CANARY, world.clock.now()), "chorus", lambda _line: None)
+    return await purging(world).find(WantedPurge(words=CANARY), "chorus", lambda _line: None)
 
 
 def purging(world: World) -> Purging:
@@ -177,7 +177,7 @@ async def test_another_purge_carries_on_the_one_that_was_interrupted(
     world: World, steps: int, *, with_backups: bool
 ) -> None:
     await decided(world, steps, with_backups=with_backups)
-    other = asked_purge("search", "weather fine", world.clock.now())
+    other = WantedPurge(words="weather fine")
     await purging(world).carry_out(await purging(world).find(other, "chorus", lambda _line: None))
     assert await world.store.read(carrying_out.is_pending) is False
     assert [name for name in holding(world.folder) if with_backups or not name.startswith("backups/")] == []

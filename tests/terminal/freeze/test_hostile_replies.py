@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
@@ -12,9 +12,6 @@ from tests.terminal.driver import Home
 from tests.terminal.freeze.hostile_replies import hostile_replies
 from tests.terminal.freeze.watched import HEARTBEAT_SECONDS
 from tests.terminal.freeze.watched_chat import END, WatchedChat, watching
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 STOP_SECONDS = 0.1
 MIXED = (
@@ -44,12 +41,10 @@ HUGE = (
 )
 
 
-_ATTEMPTS = 3
-"""Times that a reply is shown until nothing took long: other work on the machine can only add to a time."""
+_ATTEMPTS = 3  # times that a reply is shown until nothing took long: other work on the machine can only add to a time
 
 
 def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[str]:
-    """Have replies shown and return what was wrong with each."""
     found: list[str] = []
     for name in names:
         slow: list[str] = []
@@ -63,7 +58,6 @@ def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[
 
 
 def delays(chat: WatchedChat, name: str, seconds: float) -> list[str]:
-    """Have a reply shown and return what took long."""
     chat.begin_thread()
     taken = chat.shown(name, seconds)
     # On a crowded machine the drawing that was given up has processor time while the loop waits for its own.

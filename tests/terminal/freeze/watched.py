@@ -15,13 +15,11 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
 from chorus_cli.__main__ import run as run_chorus
 from chorus_cli.terminal import repl
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 HEARTBEAT_SECONDS = 0.25
 NOTEWORTHY_SECONDS = 0.05
@@ -39,7 +37,6 @@ class Step(NamedTuple):
 
 
 def steps(file: Path) -> list[Step]:
-    """Return the steps that were written so far."""
     return [Step(**json.loads(line)) for line in file.read_text().splitlines()]
 
 

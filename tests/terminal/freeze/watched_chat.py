@@ -7,8 +7,10 @@ import os
 import re
 import select
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from chorus_cli.core import limits
 from tests.loopback_server import serving
@@ -16,10 +18,6 @@ from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.forked import WATCHED_PROGRAM
 from tests.terminal.freeze.watched import Step, steps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 END = "and that is the end"
 _PIECE = 20_000
@@ -29,9 +27,7 @@ _LIMIT = 10**9
 _GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-_LONGEST_BYTES = 1_000
-"""Words that are waited for take less, with a colour for each letter."""
-
+_LONGEST_BYTES = 1_000  # words that are waited for take less, with a colour for each letter
 _BEGUN_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;?]*)?\Z")
 _OBEYED = re.compile("[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -64,7 +60,6 @@ class WatchedChat:
         return taken
 
     def begin_thread(self) -> None:
-        """Begin a thread, so that the next request is small."""
         self.terminal.say("/thread new")
         assert self.seen("Thread #")
         self._await_prompt()
@@ -90,7 +85,6 @@ class WatchedChat:
         assert PROMPT in self._tail() or self.seen(PROMPT)
 
     def long_steps(self) -> list[Step]:
-        """Return the long steps of the loop since the last call."""
         found = steps(self._file)
         new, self._begin = found[self._begin :], len(found)
         return new

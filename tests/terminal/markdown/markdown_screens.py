@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import pyte
 from rich.console import Console
@@ -18,10 +20,6 @@ from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, to
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from random import Random
 
 _HISTORY_LINES = 100_000
 
@@ -50,7 +48,6 @@ class StreamHere(MarkdownStream):
         return self.draft.advance(self.adopt_size())
 
     def paint(self) -> None:
-        """Show the text that is parsed."""
         self.show(self.draft.frame(self.adopt_size(), self.room([])))
 
     def close(self) -> int:
@@ -117,7 +114,6 @@ class Window:
         return _without_end(["".join(cell.data for cell in row).rstrip() for row in self.rows()], "")
 
     def current_size(self) -> os.terminal_size:
-        """Return the size as it is now."""
         return self.size()
 
     def _cells(self, row: Any) -> list[Any]:
@@ -158,12 +154,10 @@ def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Win
 
 
 def cut(text: str, length: int) -> list[str]:
-    """Cut ``text`` into chunks of one length."""
     return [text[start : start + length] for start in range(0, len(text), length)]
 
 
 def randomly_cut(text: str, random: Random) -> list[str]:
-    """Cut ``text`` into chunks of many lengths, all of them short in some texts."""
     chunks, longest = [], random.choice([1, 4, 30])
     while text:
         length = random.randint(1, longest)

@@ -9,6 +9,7 @@ these. The one column that stands for many that are too narrow is not here: the 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it import MarkdownIt
@@ -20,8 +21,6 @@ from rich.markdown import Markdown, TableDataElement
 from chorus_cli.terminal.markdown.drawing import CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from markdown_it.rules_core import StateCore
     from rich.console import JustifyMethod
     from rich.markdown import MarkdownElement
@@ -65,7 +64,6 @@ def _with_backslashes(state: StateCore) -> None:
 
 
 def walked(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield tokens and all within them."""
     for token in tokens:
         yield token
         yield from walked(token.children or [])

@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from chorus_cli.terminal.markdown.lexing import LexingProcess, tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
+from tests.terminal.markdown.markdown_screens import Size, at_once, cut, streamed
 
 CODE = 'def f(x: int) -> str:\n    """Say\n\n    more."""\n    return f"{x}\u20ac"\n\n\nf(1)\n'
 PATIENCE_SECONDS = 30.0
@@ -28,7 +26,7 @@ import sys, time
 from chorus_cli.terminal.markdown.lexing import LexingProcess
 lexing = LexingProcess()
 lexing.tokens("python", "x = 1")
-print(lexing.pid, flush=True)
+print(lexing._served.process.pid, flush=True)
 time.sleep(60)
 """
 
@@ -38,6 +36,11 @@ def until(seen: Callable[[], bool]) -> None:
     while not seen():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def pid_of(lexing: LexingProcess) -> int:
+    assert lexing._served is not None
+    return lexing._served.process.pid
 
 
 def is_running(pid: int) -> bool:
@@ -54,20 +57,20 @@ def test_the_colours_are_those_of_this_process() -> None:
 def test_text_and_code_that_costs_too_much_need_no_process() -> None:
     lexing = LexingProcess()
     assert lexing.tokens("text", "x") is lexing.tokens("c", "\n" * 12_000) is None
-    assert lexing.pid is None
+    assert lexing._served is None
 
 
 def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
         assert lexing.tokens("python", CODE)
-        pid = lexing.pid or 0
+        pid = pid_of(lexing)
         os.kill(pid, signal.SIGSTOP)
         lexing.hurry()
         begun = time.monotonic()
         assert lexing.tokens("python", CODE) is None
         assert lexing.tokens("python", CODE) is None
         assert time.monotonic() - begun < 5
-        assert lexing.pid is None
+        assert lexing._served is None
         assert not is_running(pid)
 
 
@@ -76,13 +79,13 @@ def test_one_that_takes_long_ends_itself() -> None:
         begun = time.monotonic()
         assert lexing._answer("cpp", f"a{' ' * 12_000}!") is None
         assert time.monotonic() - begun < PATIENCE_SECONDS / 2
-        assert lexing.pid is None
+        assert lexing._served is None
 
 
 def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing, ThreadPoolExecutor() as thread:
         lexing.tokens("python", CODE)
-        os.kill(int(lexing.pid or 0), signal.SIGSTOP)
+        os.kill(pid_of(lexing), signal.SIGSTOP)
         waiting = thread.submit(lexing.tokens, "python", CODE)
         time.sleep(0.1)
         assert not waiting.done()
@@ -103,7 +106,7 @@ def test_it_knows_no_keys_and_does_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
         lexing.tokens("python", CODE)
-        pid = lexing.pid or 0
+        pid = pid_of(lexing)
         assert b"OPENAI_API_KEY" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert os.getsid(pid) == pid
 
@@ -132,3 +135,43 @@ def test_every_lexer_answers_or_is_stopped_whatever_it_is_given() -> None:
                 slowest = max(slowest, (name, run, time.monotonic() - begun), key=lambda found: found[2])
     lexing.close()
     assert slowest[2] < 5, slowest
+
+
+STRING = 'int x = "y";\n'
+TOO_MUCH = {
+    "blanks": ("cpp", f"{STRING}a{' ' * 12_000}!"),
+    "newlines": ("autohotkey", f"{STRING}{chr(10) * 1_500}x"),
+    "tabs": ("autoit", f"{STRING}{chr(9) * 6_000}x"),
+    "blanks of several kinds": ("c", STRING + " \n\t" * 400 + "x"),
+    "a long line": ("python", STRING + "x = 1;" * 1_000),
+    "few blanks, in 4 kB": ("c", STRING + " " * 4_000 + "x"),
+}
+
+pytestmark = pytest.mark.usefixtures("true_colours")
+
+
+@pytest.mark.parametrize(("language", "code"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_no_lexer_looks_at_what_is_too_much_for_some(language: str, code: str) -> None:
+    assert is_too_costly(code.expandtabs(4))
+    named, plain = (streamed([f"```{name}\n{code}\n```\nend\n"], Size()).rows() for name in (language, "text"))
+    assert named == plain
+
+
+@pytest.mark.parametrize("code", ["x" * 40_000, "x = 1\n" * 10_000])
+def test_nor_at_very_much_code(code: str) -> None:
+    assert is_too_costly(code)
+
+
+@pytest.mark.parametrize("code", ["\n" * 100 + "x", "x" + " " * 150 + "y", "x = 1\n" * 2_000, "x" * 2_000])
+def test_what_people_write_is_looked_at(code: str) -> None:
+    assert not is_too_costly(code)
+
+
+def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
+    text = f"```perl\n{'s{{' * 33_000}\n```\n\nend\n"
+    assert streamed(cut(text, 5_000), Size(), frames_every=20).text()[-1] == "end"
+
+
+def test_a_string_over_the_seam_of_two_parts_keeps_its_text_and_may_lose_its_colour() -> None:
+    text = '```python\nx = """\n' + "".join(f"  line {number}\n" for number in range(60)) + '"""\n```\n\nend\n'
+    assert streamed(cut(text, 40), Size()).text() == at_once(text, Size()).text()

@@ -1,12 +1,20 @@
-"""In the end the screen shows the text that rich would have printed at once, but for mends, however it came."""
+"""In the end the screen shows the text that rich would have printed at once, but for mends, however it came.
+
+The examples of the CommonMark specification are by John MacFarlane, CC BY-SA 4.0; see ``_about`` in
+``commonmark_examples.json``.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import safe_text
 from tests.amount import examples
@@ -152,16 +160,6 @@ def test_nothing_is_repeated_in_the_scrollback(form: str) -> None:
         assert [shown.count(str(number)) for number in numbers] == [1] * len(numbers)
 
 
-def test_a_link_that_is_defined_later_stays_text_where_it_is_settled() -> None:
-    text = "[one]\n\nmore\n\n[one]: /url\n\n[one]\n"
-    assert [row for row in streamed(cut(text, 3), Size()).text() if row] == [
-        "[one]",
-        "more",
-        "[one]: /url",
-        "one (/url)",
-    ]
-
-
 def test_the_numbers_of_a_list_in_parts_go_on() -> None:
     text = "".join(f"1. item {number}\n" for number in range(5, 125)) + "\nend\n"
     rows = streamed(cut("5" + text[1:], 30), Size(40, 10)).text()
@@ -302,3 +300,58 @@ def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> 
     shown = "".join("".join(streamed(cut(text, 25), Size(columns, height)).text()).split())
     # In one or two columns code has no room beside its margins.
     assert columns <= 2 or shown.endswith("theend")
+
+
+_FILE = Path(__file__).with_name("commonmark_examples.json")
+EXAMPLES = [safe_text(text) for text in json.loads(_FILE.read_text(encoding="utf-8"))["examples"]]
+COLUMNS = (80, 33, 20)
+
+
+def with_definitions_ahead(text: str) -> str:
+    """Return ``text`` with its links defined before it, if one could be used before it is defined there.
+
+    For a link that stands on the screen already cannot be made one by a definition that follows.
+    """
+    environment: dict[str, Any] = {}
+    tokens = MarkdownIt().enable("strikethrough").enable("table").parse(text, environment)
+    definitions = environment.get("references", {})
+    last = max((definition["map"][0] for definition in definitions.values()), default=0)
+    if all(token.map is None or token.map[0] >= last for token in tokens):
+        return text
+    ahead = (f"[{label}]: <{definition['href'].replace('&', '&amp;')}>\n" for label, definition in definitions.items())
+    return "".join(ahead) + "\n" + text
+
+
+def test_all_examples_are_there() -> None:
+    assert len(EXAMPLES) == 652
+    assert EXAMPLES[0] == "\tfoo\tbaz\t\tbim\n"
+
+
+@pytest.mark.parametrize(
+    ("tried", "is_cut_everywhere"),
+    [
+        pytest.param(slice(None, None, 5), False, id="every fifth"),
+        pytest.param(slice(None), False, id="each", marks=pytest.mark.slow),
+        pytest.param(slice(None), True, id="cut everywhere", marks=pytest.mark.slow),
+    ],
+)
+def test_every_example_stands_as_if_it_had_come_at_once(tried: slice, *, is_cut_everywhere: bool) -> None:
+    for number, example in [*enumerate(EXAMPLES, 1)][tried]:
+        random = Random(number)  # noqa: S311 - the same in each run
+        text, size = with_definitions_ahead(example), Size(random.choice(COLUMNS), 24)
+        chunks = list(text) if is_cut_everywhere else randomly_cut(text, random)
+        assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
+
+
+@examples(150)
+@given(
+    st.lists(st.sampled_from(EXAMPLES), min_size=2, max_size=6),
+    st.sampled_from(["", "\n"]),
+    st.randoms(use_true_random=False),
+    st.sampled_from(COLUMNS),
+)
+def test_examples_one_after_another_stand_as_if_they_had_come_at_once(
+    chosen: list[str], between: str, random: Random, columns: int
+) -> None:
+    text = with_definitions_ahead(between.join(chosen))
+    assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))

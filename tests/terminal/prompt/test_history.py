@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.terminal.prompt.history import Browsing, InputHistories, InputHistory
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 class SlowLog:
@@ -30,7 +27,6 @@ class SlowLog:
         return lines
 
     async def write(self, line: str) -> None:
-        """Store a line."""
         self.lines.insert(0, line)
 
 
@@ -107,7 +103,6 @@ class Marks:
         self.marks = list(marks)
 
     async def now(self) -> str:
-        """Return the mark."""
         mark = self.marks[0]
         if isinstance(mark, StorageError):
             raise mark
@@ -154,8 +149,6 @@ async def test_lines_are_kept_while_nothing_is_known_about_purges(mark: StorageE
 
 
 def marked(log: SlowLog, marks: Marks) -> Callable[[str], Awaitable[tuple[list[str], str]]]:
-    """Return the reading of the lines together with the mark."""
-
     async def read(_slug: str) -> tuple[list[str], str]:
         return await log.read(), await marks.now()
 
@@ -163,7 +156,6 @@ def marked(log: SlowLog, marks: Marks) -> Callable[[str], Awaitable[tuple[list[s
 
 
 async def shown(history: InputHistory) -> list[str]:
-    """Return the lines, newest first, as a prompt shows them."""
     return [line async for line in history.load()]
 
 

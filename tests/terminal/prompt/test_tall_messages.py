@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,6 @@ from tests.terminal.editors import changing, editor
 from tests.terminal.screen.screen_cells import ScrollingScreen
 from tests.terminal.tmux import await_pane
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 ANSWER = "Say a little more"
 COLUMNS, LINES = 80, 15
 MESSAGE = [f"row {number} of the message" for number in range(1, 61)]
@@ -24,7 +21,6 @@ MESSAGE = [f"row {number} of the message" for number in range(1, 61)]
 
 @contextmanager
 def low_window(home: Home, **variables: str) -> Iterator[Terminal]:
-    """Open the chat in a window of few lines."""
     screen = ScrollingScreen(COLUMNS, LINES, history=2000)
     with closing(Terminal({**home.environment, **variables}, screen)) as chat:
         chat.await_text("Chorus 0.")
@@ -33,7 +29,6 @@ def low_window(home: Home, **variables: str) -> Iterator[Terminal]:
 
 
 def standing(lines: list[str]) -> str:
-    """Return how lines that are sent stand on the screen."""
     return "\n".join([f"{PROMPT} {lines[0]}", *(f"  {line}" for line in lines[1:])])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,16 +23,12 @@ from tests.terminal.markdown.markdown_screens import Size
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from prompt_toolkit.input import PipeInput
 
 Typed = tuple[list[str], str]
 
 BACKSPACE, LAST_WORD, ROW, NEW_LINE, ALT_ENTER, ENTER = "\x7f", "\x17", "\x15", "\n", "\x1b\r", "\r"
-EDITOR = "\x18\x05"
-"""Ends the prompts of the test: the line goes to the editor."""
-
+EDITOR = "\x18\x05"  # ends the prompts of the test: the line goes to the editor
 words = st.text(st.sampled_from("ab /\\ü香"), min_size=1, max_size=6)
 pastes = st.text(st.sampled_from("ab /\\\n\r\t香"), max_size=12).map(lambda text: f"\x1b[200~{text}\x1b[201~")
 keys = st.lists(
@@ -40,7 +37,6 @@ keys = st.lists(
 
 
 def typed(pressed: str) -> Typed:
-    """Return the lines that wait and the unfinished one."""
     line = TypedLine()
     for press in presses(pressed):
         line.press(press)
@@ -48,7 +44,6 @@ def typed(pressed: str) -> Typed:
 
 
 async def read_by_prompts(source: PipeInput) -> Typed:
-    """Return the lines that prompts read, and the one that goes to the editor."""
     session: PromptSession[str] = PromptSession(
         multiline=True, input=source, output=DummyOutput(), key_bindings=key_bindings(Line())
     )

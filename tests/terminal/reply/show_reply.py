@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 import codecs
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from chorus_cli.models.rules.events import TextDelta
+from chorus_cli.models.rules.events import TextDelta, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.output import standard_output
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.output import Screen, standard_output
 
 _PIECE_BYTES = 4096
 
 
 def show(path: str) -> None:
-    """Show the file, and then how much the guard had to block."""
     screen = standard_output()
     with Path(path).open("rb", buffering=0) as file:
         asyncio.run(_shown(_reply(file), screen))

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.models.rules.events import Asking, TurnDone
+from chorus_cli.models.rules.events import Asking, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
 
 DONE = TurnDone(1, Status.COMPLETE)
 ASKING = Asking("gpt-4o-mini")

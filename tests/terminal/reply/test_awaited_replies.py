@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
 
 _LONGER_THAN_A_FRAME_SECONDS = 0.2  # a line that is not gone would be painted anew
 

@@ -6,16 +6,13 @@ import os
 import re
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.reply.shown_turns import HOSTILE
 from tests.terminal.tmux import await_pane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _LONGER_THAN_A_FRAME_SECONDS = 0.2  # a frame on its way would be one of the old size
 

@@ -8,24 +8,19 @@ import io
 import re
 import sys
 import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.shell import marked_processes
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
 
 _PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
 
@@ -168,8 +163,6 @@ async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkey
 
 
 class BegunFile(TerminalFile):
-    """A file that tells as soon as something is written."""
-
     def __init__(self) -> None:
         super().__init__()
         self.begun = asyncio.Event()

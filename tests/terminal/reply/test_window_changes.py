@@ -31,7 +31,6 @@ WORDS = ["a", "be", "sea", "deep", "`code`", "*them*", "größer", "日本語", 
 
 
 def numbered(random: Random) -> tuple[str, range]:
-    """Return a document in which each line has a number of its own, and the numbers."""
     number, parts = 1000, []
     for _ in range(random.randint(1, 6)):
         head, line, tail = random.choice([*FORMS.values()])

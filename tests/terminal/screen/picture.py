@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from tests.terminal.screen.screen_cells import Row
+from tests.terminal.screen.screen_cells import Row
 
 _CELL_WIDTH, _ROW_HEIGHT, _BASELINE = 8.4, 18, 13.5
 _PADDING, _BAR_HEIGHT = 14, 36
@@ -27,12 +25,10 @@ _COLOURS = {
     **{f"bright{name}": colour for name, colour in zip(_NAMES, _BRIGHT, strict=True)},
 }
 _PHRASE = re.compile(r"\S+(?: \S+)*")
-_SECOND_HALF = "\0"
-"""Stands in the second cell of a wide character, which is empty."""
+_SECOND_HALF = "\0"  # stands in the second cell of a wide character, which is empty
 
 
 def drawn(rows: Sequence[Row], title: str) -> str:
-    """Draw rows of equal length as a window."""
     width = len(rows[0]) * _CELL_WIDTH + 2 * _PADDING
     height = len(rows) * _ROW_HEIGHT + _BAR_HEIGHT + _PADDING
     size = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
@@ -91,7 +87,6 @@ def _style(look: Any) -> dict[str, str]:
 
 
 def _colour(name: str) -> str:
-    """Return one of the sixteen colours as the theme has it, any other as it is."""
     return _COLOURS.get(name) or f"#{name}"
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyte
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-Row = list[Any]
-"""The cells of a row, as pyte has them."""
-
+Row = list[Any]  # the cells of a row, as pyte has them
 _DIM, _BLINKING = 2, 5
 _COLOURS = frozenset({38, 48})
 _PARAMETERS_OF_A_COLOUR = {2: 3, 5: 1}
@@ -44,7 +40,6 @@ def rows_of(screen: pyte.HistoryScreen) -> list[Row]:
 
 
 def cursor_row(screen: pyte.HistoryScreen) -> int:
-    """Return which of ``rows_of`` has the cursor."""
     return len(screen.history.top) + screen.cursor.y
 
 
@@ -54,7 +49,6 @@ def cells_in_use(row: Mapping[int, Any], columns: int) -> Row:
 
 
 def text_of(row: Sequence[Any]) -> str:
-    """Return the characters of a row without the blanks at its end."""
     return "".join(cell.data for cell in row).rstrip()
 
 

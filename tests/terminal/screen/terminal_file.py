@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from tests.terminal.markdown.markdown_screens import Size, Window
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -41,7 +38,6 @@ class TerminalFile(io.StringIO):
 
 
 async def seen(condition: Callable[[], bool]) -> None:
-    """Wait until the terminal shows something."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110 - it is another task that writes
             await asyncio.sleep(0.01)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import io
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.wording import entry_as_json
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 EVERYTHING = Selection("chorus")
 
 
 async def logged(world: World, selection: Selection = EVERYTHING) -> list[str]:
-    """Return the lines that ``chorus log`` prints, without their times."""
     file = io.StringIO()
     operations = await operations_of(world.store, selection)
     entries = transcript(world.store, selection, operations)
@@ -28,7 +24,6 @@ async def logged(world: World, selection: Selection = EVERYTHING) -> list[str]:
 
 
 async def json_logged(world: World) -> list[dict[str, object]]:
-    """Return the objects that ``chorus log --json`` prints."""
     operations = await operations_of(world.store, EVERYTHING)
     entries = transcript(world.store, EVERYTHING, operations)
     marks = log_marks(operations)
@@ -98,7 +93,7 @@ async def test_scripts_are_given_the_boundaries_with_their_members(world: World)
     await world.told("/new")
     rows = await json_logged(world)
     assert [row.get("marker", row.get("content")) for row in rows] == [
-        *("One", "ok", "[PRIOR_CONTEXT_PROVIDED]", "ONE", "[CONTEXT_CLEARED]"),
+        *("One", "ok", "[PRIOR_CONTEXT_PROVIDED]", "ONE", "[CONTEXT_CLEARED]")
     ]
     assert [{**row, "timestamp": ""} for row in rows if "marker" in row] == [
         {

@@ -1,0 +1,196 @@
+"""Threads and what is typed to find them, search terms and excerpts, and a conversation as Markdown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.log.rules.acts import Clear
+from chorus_cli.log.rules.messages import Message, Role, Status
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.search_query import (
+    APART,
+    MARKS,
+    SearchQuery,
+    excerpt,
+    marked_literals,
+    search_query,
+    set_apart,
+)
+from chorus_cli.log.rules.threads import Exchange, Thread, ThreadState, last_exchange, number_in, state_of
+from chorus_cli.log.rules.wording import Export, markdown
+from tests.amount import examples
+from tests.fakes import START
+
+AT = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+OPEN = Thread(7, 1, "", "Hello", AT, None, 2, AT)
+NEW = OPEN._replace(messages=0, last_spoken=None)
+CLOSED = OPEN._replace(closed_at=AT)
+RUNNING, WAITING, INTERRUPTED, IDLE = (
+    ThreadState.RUNNING,
+    ThreadState.WAITING,
+    ThreadState.INTERRUPTED,
+    ThreadState.IDLE,
+)
+
+
+@pytest.mark.parametrize(
+    ("thread", "is_running", "waiting", "reply", "state"),
+    [
+        (OPEN, False, 0, None, IDLE),
+        (NEW, False, 0, None, ThreadState.EMPTY),
+        (NEW, False, 1, None, WAITING),
+        (OPEN, False, 0, Status.COMPLETE, IDLE),
+        (OPEN, True, 0, Status.STREAMING, RUNNING),
+        (OPEN, True, 1, Status.INTERRUPTED, RUNNING),
+        (OPEN, False, 1, Status.INTERRUPTED, WAITING),
+        (OPEN, False, 0, Status.INTERRUPTED, INTERRUPTED),
+        (OPEN, False, 0, Status.TRUNCATED, INTERRUPTED),
+        (OPEN, False, 0, Status.FAILED, INTERRUPTED),
+        (OPEN, False, 0, Status.STREAMING, INTERRUPTED),
+        (CLOSED, True, 1, Status.STREAMING, ThreadState.CLOSED),
+    ],
+)
+def test_the_state_of_a_thread(
+    thread: Thread, *, is_running: bool, waiting: int, reply: Status | None, state: ThreadState
+) -> None:
+    assert state_of(thread, is_running=is_running, waiting=waiting, newest_reply=reply) is state
+
+
+def row(id_: int, turn: int, role: Role, content: str, status: Status = Status.COMPLETE) -> Message:
+    return Message(id_, "chorus", 7, turn, role, content, AT, status=status)
+
+
+def test_the_last_exchange_is_the_last_turn_without_its_calls_of_tools() -> None:
+    rows = [
+        row(1, 1, Role.USER, "Before"),
+        row(2, 1, Role.ASSISTANT, "This"),
+        row(3, 3, Role.USER, "Look it up"),
+        row(4, 3, Role.ASSISTANT, "I look."),
+        row(5, 3, Role.TOOL_USE, ""),
+        row(6, 3, Role.TOOL_RESULT, "Found"),
+        row(7, 3, Role.ASSISTANT, "It is", Status.INTERRUPTED),
+    ]
+    assert last_exchange(rows) == Exchange(AT, "Look it up", "I look.\n\nIt is", Status.INTERRUPTED)
+    assert last_exchange(rows[:5]) == Exchange(AT, "Look it up", "I look.", Status.COMPLETE)
+    assert last_exchange(rows[:1]) == Exchange(AT, "Before", "", None)
+    assert last_exchange([]) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"), [("3", 3), ("#3", 3), (" # 3 ", 3), ("", None), ("3a", None), ("-3", None), ("³", None)]
+)
+def test_a_number_is_read(typed: str, number: int | None) -> None:
+    assert number_in(typed) == number
+
+
+OPENING, CLOSING = MARKS
+
+
+@pytest.mark.parametrize(
+    ("typed", "expression", "literals"),
+    [
+        ("ring", '"ring"', ()),
+        ("one ring  one", '"one" "ring"', ()),
+        ('"speak friend" enter', '"speak friend" "enter"', ()),
+        ("“speak friend”", '"speak friend"', ()),
+        ('left"right side"', '"left" "right side"', ()),
+        ('never "closed', '"never" "closed"', ()),
+        ("begin*", '"begin*" *', ()),
+        ('"how it begin"*', '"how it begin" *', ()),
+        ("cats AND NOT dogs OR NEAR(a, b)", '"cats" "AND" "NOT" "dogs" "OR" "NEAR(a," "b)"', ()),
+        ("content:x -y ^z {a b}:c", '"content:x" "-y" "^z" "{a" "b}:c"', ()),
+        ("it's 100% C++", '"it\'s" "100%" "C++"', ()),
+        ("-> 🎉", "", ("->", "🎉")),
+        ("party 🎉 🎉", '"party"', ("🎉",)),
+        ("*", "", ("*",)),
+        ("a\0b", '"a\u2400b"', ()),
+        ("\ud800", "", ("\ufffd",)),
+        ("東京", f'"{APART}東{APART}{APART}京{APART}"', ()),
+    ],
+)
+def test_what_is_typed_becomes_an_expression_without_syntax(
+    typed: str, expression: str, literals: tuple[str, ...]
+) -> None:
+    assert search_query(typed) == SearchQuery(expression, literals)
+
+
+@pytest.mark.parametrize("typed", ["", "  ", '""', '"', '" "', '""*'])
+def test_nothing_to_look_for_is_refused(typed: str) -> None:
+    with pytest.raises(CommandError, match="nothing to look for"):
+        search_query(typed)
+
+
+@given(st.text())
+@examples(200)
+def test_setting_apart_adds_nothing_but_separators(text: str) -> None:
+    assert set_apart(text).replace(APART, "") == text.replace(APART, "")
+
+
+def test_an_excerpt_is_one_line_with_what_was_found_marked() -> None:
+    assert excerpt(f"The one\n\n  {OPENING}ring{CLOSING}\tto rule") == "The one «ring» to rule"
+    assert excerpt(f"{APART}東{APART}{OPENING}{APART}京{APART}{CLOSING}") == "東«京»"
+
+
+def test_an_excerpt_of_a_long_word_is_cut_around_what_was_found() -> None:
+    assert excerpt("x" * 1000 + f"{OPENING}ring{CLOSING}" + "y" * 1000) == "…" + "x" * 80 + "«ring»" + "y" * 154 + "…"
+    assert excerpt(OPENING + "x" * 1000 + CLOSING) == "«" + "x" * 239 + "»…"
+
+
+@given(st.text(alphabet=st.sampled_from(f"ab \n{OPENING}{CLOSING}{APART}"), max_size=600))
+@examples(200)
+def test_an_excerpt_is_short_and_opens_and_closes_its_marks(marked: str) -> None:
+    shown = excerpt(marked)
+    assert len(shown) < 250
+    assert not set(shown) & {"\n", OPENING, CLOSING, APART}
+
+
+def test_a_literal_is_marked_where_it_first_stands() -> None:
+    assert excerpt(marked_literals("a 🎉 b 🎉 -> c", ("->", "🎉"))) == "a «🎉» b 🎉 -> c"
+    assert excerpt(marked_literals("a" * 1000 + "🎉", ("🎉",))) == "…" + "a" * 80 + "«🎉»"
+
+
+STAMP = f"{START.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def said(content: str, role: Role = Role.USER, status: Status = Status.COMPLETE, calls: str | None = None) -> Message:
+    return Message(1, "frodo", 7, 1, role, content, START, tool_calls=calls, status=status)
+
+
+def body(*entries: Message | Operation) -> str:
+    """Return what stands below the head."""
+    return markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries)).split("\n\n", 2)[2]
+
+
+def test_the_head_says_whose_words_they_are() -> None:
+    text = markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=(said("Hi"),)))
+    assert text.startswith(
+        f"# Frodo Baggins\n\nThread #7, everything that was said: 1 message, exported on {STAMP}.\n\n## Human, {STAMP}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (said("\n  code?\n\n# no heading of ours\n"), f"## Human, {STAMP}\n\n  code?\n\n# no heading of ours\n"),
+        (
+            said("Half a", Role.ASSISTANT, Status.INTERRUPTED),
+            f"## Frodo Baggins, {STAMP}\n\nHalf a\n\n*[interrupted]*\n",
+        ),
+        (said("", Role.ASSISTANT, Status.FAILED), f"## Frodo Baggins, {STAMP}\n\n*[failed]*\n"),
+        (said("", Role.TOOL_USE, calls="[1]"), f"## Frodo Baggins calls a tool, {STAMP}\n\n```json\n[1]\n```\n"),
+        (said("a ```` b", Role.TOOL_RESULT), f"## The tool answers, {STAMP}\n\n`````\na ```` b\n`````\n"),
+        (said("", Role.TOOL_RESULT), f"## The tool answers, {STAMP}\n"),
+    ],
+)
+def test_each_message_stands_below_a_heading(message: Message, expected: str) -> None:
+    assert body(message) == expected
+
+
+def test_a_clear_is_a_line_between_messages() -> None:
+    clear = Operation(1, Clear(), None, 1, START)
+    assert f"One\n\n---\n\n*[CONTEXT_CLEARED] {STAMP}*\n\n## Human" in body(said("One"), clear, said("Two"))

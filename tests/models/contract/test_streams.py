@@ -1,0 +1,374 @@
+"""Odd streams, and odd ways of their bytes: each is read for what it means; a row says what litellm loses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest
+from tests.models.providers.asked_models import (
+    BROKE_OFF,
+    BY_LITELLM,
+    HELLO,
+    KEPT,
+    STOP,
+    error_of,
+    events_of,
+    meaning,
+    text_of,
+)
+from tests.models.providers.fault_server import (
+    DONE,
+    JSON_HEAD,
+    STREAM_HEAD,
+    byte_by_byte,
+    chunk,
+    compressed,
+    encoded,
+    event,
+    serving,
+    usage_chunk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chorus_cli.models.rules.events import ModelEvent
+    from tests.models.providers.ways import MakeClient
+
+pytestmark = BY_LITELLM
+
+HI = chunk("hi")
+LETTERS = "Grüße, \N{GRINNING FACE}"
+USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+OVERLOADED = {"error": {"message": "overloaded", "code": 529}}
+FAILING = "The provider of openai/m is failing or overloaded, status 529 (overloaded). Try again later."
+UNREACHABLE = "Cannot reach openai/m at ADDRESS"
+START_IT = "Check that its server is running and the network is up."
+INVALID = "The provider of openai/m sent an invalid response"
+
+
+def choice(delta: object, *, index: int = 0, finish_reason: str | None = None) -> dict[str, object]:
+    return {"index": index, "delta": delta, "finish_reason": finish_reason}
+
+
+def whole_chunk(*choices: object, **more: object) -> dict[str, object]:
+    return {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [*choices], **more}
+
+
+def saying(delta: object) -> bytes:
+    return event(whole_chunk(choice(delta)))
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A stream, the events that it means, and those that litellm makes of it, if others."""
+
+    answer: bytes
+    events: tuple[ModelEvent, ...] = (TextDelta("hi"), ReplyEnd("stop"))
+    by_litellm: tuple[ModelEvent, ...] = ()
+
+
+def unescaped(text: str) -> bytes:
+    """Return a chunk whose letters stand in it as UTF-8."""
+    return b"data: " + json.dumps(whole_chunk(choice({"content": text})), ensure_ascii=False).encode() + b"\n\n"
+
+
+STREAMS = {
+    "cut after each byte, within letters too": Odd(
+        byte_by_byte(unescaped(LETTERS) + STOP), (TextDelta(LETTERS), ReplyEnd("stop"))
+    ),
+    "compressed": Odd(compressed(HI + STOP)),
+    "compressed by deflate": Odd(encoded("deflate") + zlib.compress(HI + STOP)),
+    "compressed by deflate, without a head": Odd(encoded("Deflate") + zlib.compress(HI + STOP)[2:-4]),
+    "compressed, after which more comes": Odd(compressed(HI + STOP) + b"more"),
+    "not compressed, which is said": Odd(encoded("identity") + HI + STOP),
+    "lines that end with CR and LF": Odd(STREAM_HEAD + (HI + STOP).replace(b"\n", b"\r\n")),
+    "data without a blank": Odd(STREAM_HEAD + (HI + STOP).replace(b"data: ", b"data:")),
+    "data in two lines": Odd(STREAM_HEAD + HI.replace(b'"choices"', b'\ndata: "choices"') + STOP),
+    "comments between events": Odd(STREAM_HEAD + b": ping\n\n" + HI + b": ping\n\n" + STOP),
+    "names and ids of events": Odd(STREAM_HEAD + b"event: message\nid: 4\nretry: 9\n" + HI + STOP),
+    "separators of lines within a text": Odd(
+        STREAM_HEAD + unescaped("a\u2028b\x85c") + STOP, (TextDelta("a\u2028b\x85c"), ReplyEnd("stop"))
+    ),
+    "10 MB in one event": Odd(
+        STREAM_HEAD + chunk("x" * 10_000_000) + STOP, (TextDelta("x" * 10_000_000), ReplyEnd("stop"))
+    ),
+    "no choices": Odd(STREAM_HEAD + event(whole_chunk()) + HI + STOP),
+    "choices that are null": Odd(STREAM_HEAD + event(whole_chunk() | {"choices": None}) + HI + STOP),
+    "a delta that is null": Odd(STREAM_HEAD + saying(None) + HI + STOP),
+    "usage in a chunk of its own": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="stop") + usage_chunk(5, 2) + DONE,
+        (TextDelta("hi"), ReplyEnd("stop", USAGE)),
+    ),
+    "usage in every chunk": Odd(
+        STREAM_HEAD
+        + event(whole_chunk(choice({"content": "hi"}), usage=USAGE | {"total_tokens": 6}))
+        + event(whole_chunk(choice({}, finish_reason="stop"), usage=USAGE))
+        + DONE,
+        (TextDelta("hi"), ReplyEnd("stop", USAGE)),
+    ),
+    "a finish reason without [DONE]": Odd(STREAM_HEAD + HI + chunk(finish_reason="stop")),
+    "[DONE] without a finish reason": Odd(STREAM_HEAD + HI + DONE, by_litellm=(TextDelta("hi"), ReplyEnd(None))),
+    "neither": Odd(STREAM_HEAD + HI, (TextDelta("hi"), ReplyEnd(None))),
+    "something after [DONE]": Odd(STREAM_HEAD + HI + STOP + chunk("more")),
+    "a text with the finish reason": Odd(
+        STREAM_HEAD + event(whole_chunk(choice({"content": "hi"}, finish_reason="stop"))) + DONE
+    ),
+    "a whole reply as JSON": Odd(
+        JSON_HEAD
+        + json.dumps({"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]}).encode(),
+        by_litellm=(ReplyEnd(None),),
+    ),
+    "a second choice mixed in": Odd(
+        STREAM_HEAD
+        + event(whole_chunk(choice({"content": "X"}, index=1)))
+        + event(whole_chunk(choice({"content": "hi"}), choice({"content": "Y"}, index=1)))
+        + event(whole_chunk(choice({}, index=1, finish_reason="length")))
+        + STOP,
+        by_litellm=(TextDelta("X"), TextDelta("hi"), ReplyEnd("length")),
+    ),
+    "content in a list": Odd(
+        STREAM_HEAD + saying({"content": [{"type": "text", "text": "hi"}]}) + STOP, by_litellm=(ReplyEnd("stop"),)
+    ),
+    "a refusal": Odd(STREAM_HEAD + saying({"refusal": "hi"}) + STOP, by_litellm=(ReplyEnd("stop"),)),
+    "<think> in the text, cut": Odd(
+        STREAM_HEAD + chunk("<thi") + chunk("nk>h") + chunk("m</th") + chunk("ink>\n\nhi") + STOP,
+        (ReasoningDelta("h"), ReasoningDelta("m"), TextDelta("hi"), ReplyEnd("stop")),
+        (TextDelta("<thi"), TextDelta("nk>h"), TextDelta("m</th"), TextDelta("ink>\n\nhi"), ReplyEnd("stop")),
+    ),
+    "<think> within the text": Odd(
+        STREAM_HEAD + chunk("Use <think>x</think>.") + STOP, (TextDelta("Use <think>x</think>."), ReplyEnd("stop"))
+    ),
+    "reasoning by its other name": Odd(
+        STREAM_HEAD + saying({"reasoning": "hm"}) + HI + STOP, (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop"))
+    ),
+    "reasoning by both names": Odd(
+        STREAM_HEAD + saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP,
+        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "a call alone": Odd(
+        STREAM_HEAD
+        + saying({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]})
+        + chunk(finish_reason="tool_calls")
+        + DONE,
+        (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", "{}"),)),),
+    ),
+    "the call of the older protocol": Odd(
+        STREAM_HEAD
+        + saying({"function_call": {"name": "f", "arguments": "{"}})
+        + saying({"function_call": {"arguments": "}"}})
+        + chunk(finish_reason="function_call")
+        + DONE,
+        (ReplyEnd("function_call", calls=(ToolCall("", "f", "{}"),)),),
+    ),
+    "a filtered reply": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="content_filter") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
+    ),
+    "a reply that fills the window, as Mistral names it": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="model_length") + DONE,
+        (TextDelta("hi"), ReplyEnd("length")),
+        (TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "a filtered reply, as Z.ai names it": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="sensitive") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
+    ),
+    "an unknown finish reason": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="eos") + DONE,
+        (TextDelta("hi"), ReplyEnd("eos")),
+        (TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "a page instead of a stream": Odd(
+        STREAM_HEAD.replace(b"event-stream", b"html") + b"<html>\n<p>data: log in</p>\n</html>", (ReplyEnd(None),)
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", STREAMS.values(), ids=STREAMS)
+async def test_an_odd_stream_is_read_for_what_it_means(make_client: MakeClient, test_key: str, odd: Odd) -> None:
+    async with serving(odd.answer) as server:
+        # Patient, as the longest takes a while.
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        events = [meaning(event) async for event in client.stream(ModelRequest("openai/m", HELLO))]
+    assert tuple(events) == (odd.by_litellm if make_client.way == "litellm" and odd.by_litellm else odd.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A faulty answer, its sentence, and what becomes of it by litellm, if something else."""
+
+    answer: bytes
+    sentence: str
+    by_litellm: str | tuple[ModelEvent, ...] = ""
+
+
+FAULTS = {
+    "an error event within the reply": Fault(STREAM_HEAD + HI + event(OVERLOADED), f"{BROKE_OFF} (overloaded). {KEPT}"),
+    "an error event in place of the reply": Fault(STREAM_HEAD + event(OVERLOADED), FAILING),
+    "an error event that is called so": Fault(
+        STREAM_HEAD + b"event: error\n" + event({"error": {"message": "Slow down", "type": "rate_limit_error"}}),
+        "openai/m is rate limited (Slow down). Try again later.",
+    ),
+    "an error event in words": Fault(
+        STREAM_HEAD + event({"error": "out of memory"}), f"{INVALID} (out of memory). Try again later."
+    ),
+    "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
+    "an error as the finish reason": Fault(
+        STREAM_HEAD + HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"
+    ),
+    "not JSON": Fault(STREAM_HEAD + b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
+    "not compressed as it says": Fault(
+        encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). Try again later."
+    ),
+    "compressed more than once": Fault(
+        encoded("gzip, gzip") + gzip.compress(gzip.compress(HI + STOP)),
+        f"{INVALID} (compressed more than once). Try again later.",
+    ),
+    "compressed more than once, in two headers": Fault(
+        encoded("gzip\r\nContent-Encoding: deflate") + gzip.compress(gzip.compress(HI + STOP)),
+        f"{INVALID} (compressed more than once). Try again later.",
+    ),
+    "compressed by another method": Fault(
+        encoded("br") + b"abc", f"{INVALID} (compressed in a way that was not asked for). Try again later."
+    ),
+    "a line without an end, compressed": Fault(
+        compressed(HI + b"data: " + bytes(65_000_000)),
+        f"{BROKE_OFF} (an event of more than 64,000,000 bytes). {KEPT}",
+        f"{BROKE_OFF} (an event of more than 16,000,000 bytes). {KEPT}",
+    ),
+    "an error that is compressed more than once": Fault(
+        encoded("gzip, gzip").replace(b"200 OK", b"503 No") + gzip.compress(gzip.compress(b"no")),
+        "The provider of openai/m is failing or overloaded, status 503 (its answer is compressed more than once). "
+        "Try again later.",
+    ),
+    "an error that unpacks to 100 MB": Fault(
+        encoded("gzip").replace(b"200 OK", b"503 No") + gzip.compress(b"busy " * 20_000_000),
+        f"The provider of openai/m is failing or overloaded, status 503 ({'busy ' * 31}busy…). Try again later.",
+    ),
+    "an address that redirects": Fault(
+        b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:9/v1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        "The server of openai/m at ADDRESS redirects elsewhere, status 307 (redirected to http://127.0.0.1:9/v1). "
+        "Correct its address.",
+        # It follows.
+        f"{UNREACHABLE} (connection refused). {START_IT}",
+    ),
+    "bytes that are not HTTP": Fault(
+        b"SSH-2.0-OpenSSH_9.2\r\n", "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
+    ),
+    "many bytes that are not HTTP": Fault(
+        b"x" * 300_000, "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
+    ),
+    "nothing": Fault(b"", f"{UNREACHABLE} (connection lost). {START_IT}"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_a_faulty_stream_is_told_in_plain_words(make_client: MakeClient, test_key: str, fault: Fault) -> None:
+    async with serving(fault.answer) as server:
+        if make_client.way == "litellm" and isinstance(fault.by_litellm, tuple):
+            assert tuple(await events_of(make_client, server.address, test_key)) == fault.by_litellm
+            return
+        error = await error_of(make_client, server.address, test_key)
+    sentence = fault.by_litellm if make_client.way == "litellm" and fault.by_litellm else fault.sentence
+    assert str(error) == str(sentence).replace("ADDRESS", server.address)
+
+
+KEY = "0123456789abcdef"
+SEPARATED = "one\u2028two\x85three"
+OPENAI = "openai/m"
+CLAUDE = "anthropic/claude-sonnet-4-5"
+GEMINI = "gemini/gemini-2.5-flash"
+
+
+def sent(*payloads: dict[str, object]) -> bytes:
+    """Return events whose letters are not escaped; those of Claude have names."""
+    names = (f"event: {payload['type']}\n" if "type" in payload else "" for payload in payloads)
+    data = (f"data: {json.dumps(payload, ensure_ascii=False)}\n\n" for payload in payloads)
+    return "".join(name + event for name, event in zip(names, data, strict=True)).encode()
+
+
+REPLIES = {
+    OPENAI: sent({"id": "1", "model": "m", "choices": [{"index": 0, "delta": {"content": LETTERS}}]}) + STOP,
+    CLAUDE: sent(
+        {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": LETTERS}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+        {"type": "message_stop"},
+    ),
+    GEMINI: sent(
+        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": LETTERS}]}}]},
+        {"candidates": [{"index": 0, "finishReason": "STOP"}]},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """A way for bytes to travel, and the models whose replies litellm loses by it."""
+
+    answer: Callable[[bytes], bytes]
+    lost_by_litellm: tuple[str, ...] = ()
+
+
+TRANSPORTS = {
+    "byte by byte": Transport(byte_by_byte),
+    "compressed": Transport(compressed),
+    "lines that end with CR and LF": Transport(lambda body: STREAM_HEAD + body.replace(b"\n", b"\r\n")),
+    "data without a blank": Transport(lambda body: STREAM_HEAD + body.replace(b"data: ", b"data:")),
+    "comments between events": Transport(lambda body: STREAM_HEAD + body.replace(b"\n\n", b"\n\n: ping\n\n")),
+    "an event with empty data": Transport(lambda body: STREAM_HEAD + b"data:\n\n" + body, (OPENAI,)),
+    "another type of content": Transport(lambda body: STREAM_HEAD.replace(b"event-stream", b"plain") + body),
+}
+
+
+@pytest.fixture(autouse=True)
+def _keys(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert test_key
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+async def came(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, answer: bytes
+) -> tuple[str, str | None] | str:
+    """Return the text and the finish reason of a reply, or the problem of its error."""
+    async with serving(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.address)
+        monkeypatch.setenv("ANTHROPIC_API_BASE", server.address.removesuffix("/v1"))
+        monkeypatch.setenv("GEMINI_API_BASE", f"{server.address}beta")
+        try:
+            events = [each async for each in make_client(os.environ).stream(ModelRequest(model, HELLO))]
+        except ModelError as error:
+            return error.problem
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    return text_of(events), end.finish_reason
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS.values(), ids=TRANSPORTS)
+@pytest.mark.parametrize("model", REPLIES)
+async def test_a_reply_is_the_same_however_it_travels(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, transport: Transport
+) -> None:
+    is_lost = make_client.way == "litellm" and model in transport.lost_by_litellm
+    reply = await came(make_client, monkeypatch, model, transport.answer(REPLIES[model]))
+    assert (reply == (LETTERS, "stop")) is not is_lost
+
+
+@pytest.mark.parametrize("model", REPLIES)
+async def test_separators_of_lines_within_a_text_are_text(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    body = REPLIES[model].replace(LETTERS.encode(), SEPARATED.encode())
+    assert await came(make_client, monkeypatch, model, STREAM_HEAD + body) == (SEPARATED, "stop")
