@@ -153,11 +153,6 @@ class Personas:
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return resolve([own]).settings
 
-    def own_value(self, slug: str, key: str) -> JsonValue:
-        """Return the value of a key in a persona's own file, whatever it is; ``None`` if the file has none."""
-        own, _ = settings_file.read_layer(self.settings_path(slug))
-        return own.values.get(key)
-
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
         return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
