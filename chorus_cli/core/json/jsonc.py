@@ -186,7 +186,7 @@ class _Reader:
         self.offset += 1
         written = self.text[start : self.offset]
         value: str = json.loads(written)
-        # None can stand for itself.
+        # One that is not escaped is refused above.
         if "\\u" in written and has_surrogates(value):
             self.offset = start
             raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
