@@ -52,7 +52,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
             files = attachments.from_text(attached) if attached else ()
         except (ValueError, TypeError) as error:
             raise DatabaseDamagedError(
-                f"Message {id_} of {persona}, of {timestamp}, cannot be read: {error}."
+                f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}."
             ) from error
         place, state = (id_, persona, thread_id, turn_id), (run, model, token_count, introduced_by, revises)
         thought_of = Thought(*thought[1:]) if thought[0] else None
