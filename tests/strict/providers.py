@@ -24,8 +24,7 @@ from tests.strict.chat import (
 from tests.strict.claude import StrictClaude
 from tests.strict.gemini import StrictGemini
 from tests.strict.responses import StrictResponses
-from tests.strict.server import StrictProtocol
-from tests.strict.thoughts import NO_ECHO, EchoRule
+from tests.strict.server import NO_ECHO, EchoRule, StrictProtocol
 
 _CONTENT, _REASONING = "reasoning_content", "reasoning"
 _BLANK = {_CONTENT: " "}
@@ -38,12 +37,7 @@ _MISTRAL = '{{"detail":[' + _EXTRA + '"Extra inputs are not permitted"}}]}}'
 
 
 class Strict(NamedTuple):
-    """A strict provider: its model as Chorus calls it, and the variable that holds its address.
-
-    ``echo`` says how long thoughts come back, which ``shows`` says whether they can be read. ``effort`` is set for the
-    model, if it would not think else. One that ``thinks_once`` does so only at the beginning of a turn. ``misfit`` says
-    why a request is none of the provider's SDK.
-    """
+    """A strict provider; ``shows`` says if its thoughts can be read, ``misfit`` why a request is none of its SDK."""
 
     model: str
     variable: str

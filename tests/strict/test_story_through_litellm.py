@@ -16,9 +16,8 @@ from tests.strict.chat import HIDDEN, MISTRAL, StrictChat
 from tests.strict.gemini import StrictGemini
 from tests.strict.providers import PROVIDERS
 from tests.strict.responses import StrictResponses
-from tests.strict.server import Body, Reply, Sent, Streamed, StrictProtocol, Thinking
+from tests.strict.server import NO_ECHO, Body, Reply, Sent, Streamed, StrictProtocol, Thinking
 from tests.strict.story import Story
-from tests.strict.thoughts import NO_ECHO
 
 pytestmark = [*BY_LITELLM, pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")]
 
@@ -30,7 +29,7 @@ _DUMMY = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 
 @dataclass(frozen=True, slots=True)
-class Spelt:
+class Spelt(StrictProtocol):
     """Google's protocol in litellm's spelling, which Google takes too."""
 
     inner: StrictProtocol

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 # litellm's own limit on a silent socket; the timeouts here are always shorter.
-_SOCKET_TIMEOUT_SECONDS = 600
-_CLOSING_SECONDS = 1.0
-_MOST_CHUNKS = 32
+_SOCKET_TIMEOUT_SECONDS, _CLOSING_SECONDS, _MOST_CHUNKS = 600, 1.0, 32
 _FORM, _CLAUDE, _BLOCKS = "litellm", "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
@@ -101,8 +99,7 @@ class LiteLLMClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last."""
-        problem = request_problem(request.model, self._environment)
-        if problem:
+        if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
         patience = Patience(self._first_token_seconds)
@@ -155,12 +152,10 @@ class LiteLLMClient:
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         rule = _rule_of(request.model, self._environment)
+        marked = marked_messages(request, self._model_map)
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": [
-                _with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
-                for marked in marked_messages(request, self._model_map)
-            ],
+            "messages": [_with_own_thoughts(each.message, chat_message(each, self._load), rule) for each in marked],
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,

@@ -35,11 +35,9 @@ _PLAIN_WORDS = {
     "gaierror": "host name not found",
     "JSONDecodeError": "not valid JSON",
     "UnicodeDecodeError": "not valid UTF-8",
-    "ClientPayloadError": "connection lost",
-    "ServerDisconnectedError": "connection lost",
-    "ConnectionResetError": "connection lost",
-    "RemoteProtocolError": "connection lost",
-}
+} | dict.fromkeys(
+    ("ClientPayloadError", "ServerDisconnectedError", "ConnectionResetError", "RemoteProtocolError"), "connection lost"
+)
 _TIMEOUT_CLASSES = {"TimeoutError", "TimeoutException"}
 _CONNECTION_CLASSES = {"OSError", "RequestError", "ClientConnectionError"}
 

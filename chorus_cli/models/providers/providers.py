@@ -32,9 +32,9 @@ class ProtocolName(Enum):
 class WireProvider(NamedTuple):
     """A provider that is asked directly: of the variables of its address and its key the first that is set counts.
 
-    ``path`` is the end of every address of it, ``folder`` the beginning of its models' names, which users may leave
-    out. ``elsewhere`` matches the names of its models that need another protocol. The server of an ``is_local``
-    provider is the user's own and needs no key. With ``login_variable`` and no key, litellm logs in.
+    Its addresses end in ``path``, its models' names may begin with ``folder``, which users leave out. ``elsewhere``
+    matches models that need another protocol. The server of an ``is_local`` provider is the user's own and needs no
+    key. With ``login_variable`` and no key, litellm logs in.
     """
 
     address: str
@@ -78,17 +78,11 @@ PROVIDERS: Mapping[str, WireProvider] = {
         elsewhere=r"claude-(?:2|instant-1\.)",
         login_variable="ANTHROPIC_FEDERATION_RULE_ID",
     ),
-    "openai": WireProvider(
-        "https://api.openai.com/v1",
-        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        ("OPENAI_API_KEY",),
-        elsewhere=r".*-instruct|(?:babbage|davinci)-",
+    "openai": _usual("OPENAI", "https://api.openai.com/v1")._replace(
+        address_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"), elsewhere=r".*-instruct|(?:babbage|davinci)-"
     ),
-    "gemini": WireProvider(
-        "https://generativelanguage.googleapis.com/v1beta",
-        ("GEMINI_API_BASE",),
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        ProtocolName.GEMINI,
+    "gemini": _usual("GEMINI", "https://generativelanguage.googleapis.com/v1beta")._replace(
+        key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"), protocol=ProtocolName.GEMINI
     ),
     "mistral": WireProvider(
         "https://api.mistral.ai/v1",
@@ -102,24 +96,17 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "zai": _usual("ZAI", "https://api.z.ai/api/paas/v4"),
     "minimax": _usual("MINIMAX", "https://api.minimax.io/v1")._replace(path="/v1"),
     "dashscope": _usual("DASHSCOPE", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
-    "perplexity": WireProvider(
-        "https://api.perplexity.ai",
-        ("PERPLEXITY_API_BASE",),
-        ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
-        # Its agents, and the models of others that it passes on, have names with a slash.
-        elsewhere=r".*/",
+    # Perplexity's agents, and the models of others that it passes on, have names with a slash.
+    "perplexity": _usual("PERPLEXITY", "https://api.perplexity.ai")._replace(
+        key_variables=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"), elsewhere=r".*/"
     ),
     "groq": _usual("GROQ", "https://api.groq.com/openai/v1"),
     "cerebras": _usual("CEREBRAS", "https://api.cerebras.ai/v1"),
-    "together_ai": WireProvider(
-        "https://api.together.ai/v1",
-        ("TOGETHER_AI_API_BASE",),
-        ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
+    "together_ai": _usual("TOGETHER_AI", "https://api.together.ai/v1")._replace(
+        key_variables=("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN")
     ),
-    "fireworks_ai": WireProvider(
-        "https://api.fireworks.ai/inference/v1",
-        ("FIREWORKS_API_BASE",),
-        ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
+    "fireworks_ai": _usual("FIREWORKS", "https://api.fireworks.ai/inference/v1")._replace(
+        key_variables=("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
         folder="accounts/fireworks/models/",
     ),
     "deepinfra": _usual("DEEPINFRA", "https://api.deepinfra.com/v1/openai"),

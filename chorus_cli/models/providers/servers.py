@@ -96,16 +96,13 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-_DEFAULT_ADDRESS = "http://localhost:11434"
-_DEFAULT_PORT = 11434
+_DEFAULT_ADDRESS, _DEFAULT_PORT = "http://localhost:11434", 11434
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_HIGHEST_PORT = 65_535
-_PORT_DIGITS = 5
+_HIGHEST_PORT, _PORT_DIGITS = 65_535, 5
 # litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
 _PREFIX = "ollama_chat/"
 # Older servers list no capabilities; embedding models are recognised by their family or name.
-_EMBEDDING_FAMILY = "bert"
-_EMBEDDING_NAMES = ("embed", "rerank")
+_EMBEDDING_FAMILY, _EMBEDDING_NAMES = "bert", ("embed", "rerank")
 # The listings of Ollama, with the time to sort their models by. A model stays in memory for a fixed time after its last
 # use: the last to expire was used last.
 _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
@@ -238,8 +235,7 @@ def _is_url(address: str) -> bool:
     return is_named and not any(character.isspace() for character in address)
 
 
-DEFAULT_LIMIT_TOKENS = 128_000
-LOOPBACK_LIMIT_TOKENS = 8192
+DEFAULT_LIMIT_TOKENS, LOOPBACK_LIMIT_TOKENS = 128_000, 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
 
 LIMIT_PATIENCE_SECONDS = 0.5

@@ -41,12 +41,8 @@ class TokenUse(NamedTuple):
     def cost(self, prices: Prices) -> float:
         """Return the price in USD."""
         plain = max(0, self.prompt - self.cached - self.written)
-        return (
-            plain * prices.prompt
-            + self.cached * prices.cached
-            + self.written * prices.written
-            + self.completion * prices.completion
-        )
+        counts = (plain, self.completion, self.cached, self.written)
+        return sum(count * price for count, price in zip(counts, prices, strict=True))
 
 
 _NO_TOKENS = TokenUse()

@@ -87,11 +87,7 @@ def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
 
 
 class ReplyReader:
-    """Reads one reply, event by event: text, thoughts and calls, in the order of their arrival.
-
-    Each protocol has a class that reads its events. ``form`` is its name in the log. With ``ends_by_mark`` the mark at
-    the end of a stream stands for the reason.
-    """
+    """Reads one reply, event by event; ``form`` is the protocol's name in the log, ``ends_by_mark`` is OpenAI's way."""
 
     form: ClassVar[str]
     ends_by_mark: ClassVar[bool] = False
@@ -206,11 +202,6 @@ def is_filled(message: PromptMessage) -> bool:
 def bare_id(id_: str) -> str:
     """Return the id of a call without a signature."""
     return id_.partition(SIGNED)[0]
-
-
-def signature_in(id_: str) -> str:
-    """Return the signature in the id of a call, empty without one."""
-    return id_.partition(SIGNED)[2]
 
 
 def unsigned(message: PromptMessage) -> PromptMessage:
