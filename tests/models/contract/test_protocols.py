@@ -166,6 +166,7 @@ CALLED = block(
     {"type": "input_json_delta", "partial_json": '{"x":'},
     {"type": "input_json_delta", "partial_json": "1}"},
 )
+HI, END = TextDelta("hi"), ReplyEnd("stop")
 OVERLOADED = named(claudes("overloaded_error", "Overloaded"))
 BUSY = event(geminis(503, "The model is overloaded", "UNAVAILABLE"))
 
@@ -181,31 +182,19 @@ class Odd:
 
 
 STREAMS = {
-    "Claude: a whole reply with pings": Odd(
-        CLAUDE, BEGIN + PING + SAID + PING + ended("end_turn") + HALT, (TextDelta("hi"), ReplyEnd("stop"))
-    ),
-    "Claude: cut by the token limit": Odd(
-        CLAUDE, BEGIN + SAID + ended("max_tokens") + HALT, (TextDelta("hi"), ReplyEnd("length"))
-    ),
-    "Claude: a refusal": Odd(
-        CLAUDE, BEGIN + SAID + ended("refusal") + HALT, (TextDelta("hi"), ReplyEnd("content_filter"))
-    ),
-    "Claude: thoughts": Odd(
-        CLAUDE,
-        BEGIN + THOUGHT + SAID + ended("end_turn") + HALT,
-        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
-    ),
+    "Claude: a whole reply with pings": Odd(CLAUDE, BEGIN + PING + SAID + PING + ended("end_turn") + HALT, (HI, END)),
+    "Claude: cut by the token limit": Odd(CLAUDE, BEGIN + SAID + ended("max_tokens") + HALT, (HI, ReplyEnd("length"))),
+    "Claude: a refusal": Odd(CLAUDE, BEGIN + SAID + ended("refusal") + HALT, (HI, ReplyEnd("content_filter"))),
+    "Claude: thoughts": Odd(CLAUDE, BEGIN + THOUGHT + SAID + ended("end_turn") + HALT, (ReasoningDelta("hm"), HI, END)),
     "Claude: a call alone": Odd(
         CLAUDE,
         BEGIN + CALLED + ended("tool_use") + HALT,
         (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x":1}'),)),),
     ),
-    "Claude: neither a reason nor an end": Odd(CLAUDE, BEGIN + SAID, (TextDelta("hi"), ReplyEnd(None))),
-    "Claude: a reason without the last event": Odd(
-        CLAUDE, BEGIN + SAID + ended("end_turn"), (TextDelta("hi"), ReplyEnd("stop"))
-    ),
+    "Claude: neither a reason nor an end": Odd(CLAUDE, BEGIN + SAID, (HI, ReplyEnd(None))),
+    "Claude: a reason without the last event": Odd(CLAUDE, BEGIN + SAID + ended("end_turn"), (HI, END)),
     "Claude: an error within the reply": Odd(
-        CLAUDE, BEGIN + SAID + OVERLOADED, (TextDelta("hi"), f"The reply of {CLAUDE} broke off (Overloaded).")
+        CLAUDE, BEGIN + SAID + OVERLOADED, (HI, f"The reply of {CLAUDE} broke off (Overloaded).")
     ),
     "Claude: an error in place of the reply": Odd(
         CLAUDE,
@@ -213,35 +202,29 @@ STREAMS = {
         (f"The provider of {CLAUDE} is failing or overloaded, status 529 (Overloaded).",),
         (f"The provider of {CLAUDE} sent an invalid response (Overloaded).",),
     ),
-    "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (TextDelta("hi"), ReplyEnd("stop"))),
+    "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (HI, END)),
     "Gemini: cut by the token limit": Odd(
-        GEMINI,
-        part({"text": "hi"}) + part({"text": "!"}, "MAX_TOKENS"),
-        (TextDelta("hi"), TextDelta("!"), ReplyEnd("length")),
+        GEMINI, part({"text": "hi"}) + part({"text": "!"}, "MAX_TOKENS"), (HI, TextDelta("!"), ReplyEnd("length"))
     ),
-    "Gemini: filtered": Odd(GEMINI, part({"text": "hi"}, "SAFETY"), (TextDelta("hi"), ReplyEnd("content_filter"))),
+    "Gemini: filtered": Odd(GEMINI, part({"text": "hi"}, "SAFETY"), (HI, ReplyEnd("content_filter"))),
     "Gemini: nothing at all": Odd(GEMINI, b"", (ReplyEnd(None),)),
     "Gemini: thoughts": Odd(
-        GEMINI,
-        part({"text": "hm", "thought": True}) + part({"text": "hi"}, "STOP"),
-        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
+        GEMINI, part({"text": "hm", "thought": True}) + part({"text": "hi"}, "STOP"), (ReasoningDelta("hm"), HI, END)
     ),
     "Gemini: a call alone": Odd(
         GEMINI,
         part({"functionCall": {"name": "f", "args": {"x": 1}, "id": "a"}}, "STOP"),
         (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x": 1}'),)),),
     ),
-    "Gemini: cut without a word": Odd(
-        GEMINI, part({"text": "hi"}), (TextDelta("hi"), ReplyEnd(None)), (TextDelta("hi"), ReplyEnd("stop"))
-    ),
+    "Gemini: cut without a word": Odd(GEMINI, part({"text": "hi"}), (HI, ReplyEnd(None)), (HI, END)),
     "Gemini: a prompt that is filtered": Odd(
         GEMINI, event({"promptFeedback": {"blockReason": "SAFETY"}}), (ReplyEnd("content_filter"),)
     ),
     "Gemini: an error within the reply": Odd(
         GEMINI,
         part({"text": "hi"}) + BUSY,
-        (TextDelta("hi"), f"The reply of {GEMINI} broke off (The model is overloaded)."),
-        (TextDelta("hi"), f"The reply of {GEMINI} broke off (UNAVAILABLE - The model is overloaded)."),
+        (HI, f"The reply of {GEMINI} broke off (The model is overloaded)."),
+        (HI, f"The reply of {GEMINI} broke off (UNAVAILABLE - The model is overloaded)."),
     ),
     "Gemini: an error in place of the reply": Odd(
         GEMINI,

@@ -23,7 +23,7 @@ from tests.models.providers.asked_models import (
     events_of,
     text_of,
 )
-from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving, usage_chunk
+from tests.models.providers.fault_server import STREAM_HEAD, chunk, serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,7 +137,6 @@ async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
 @pytest.mark.parametrize(
     ("pieces", "events"),
     [
-        ((HTML_ANSWER,), [ReplyEnd(None)]),
         ((STREAM_HEAD,), [ReplyEnd(None)]),
         ((STREAM_HEAD, STOP), [ReplyEnd("stop")]),
         ((STREAM_HEAD, chunk("cut")), [TextDelta("cut"), ReplyEnd(None)]),
@@ -154,13 +153,8 @@ async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
             (STREAM_HEAD, chunk("\ude00a\ud83d"), chunk("b\ud83d"), STOP),
             [TextDelta("\ufffda"), TextDelta("\ufffdb"), TextDelta("\ufffd"), ReplyEnd("stop")],
         ),
-        (
-            (STREAM_HEAD, chunk("hi"), chunk(finish_reason="stop"), usage_chunk(5, 2), DONE),
-            [TextDelta("hi"), ReplyEnd("stop", {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7})],
-        ),
     ],
     ids=[
-        "a page instead of a stream",
         "nothing at all",
         "an empty reply",
         "cut without a finish reason",
@@ -168,7 +162,6 @@ async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
         "thinking aloud",
         "halves of a pair in two chunks",
         "halves without the other half",
-        "usage",
     ],
 )
 async def test_what_comes_is_passed_on_and_nothing_is_invented(

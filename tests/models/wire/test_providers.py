@@ -10,6 +10,8 @@ from tests.models.providers.ways import MODEL_MAP
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
+CLAUDE = Endpoint("anthropic", "c", "http://x", "", protocol=ProtocolName.ANTHROPIC)
+AT_X = {"FIREWORKS_API_BASE": "http://x"}
 
 
 @pytest.mark.parametrize(
@@ -22,29 +24,13 @@ ANTHROPIC = "https://api.anthropic.com"
         ("ft:gpt-4o:mine::7", {}, Endpoint("openai", "ft:gpt-4o:mine::7", OPENAI, "")),
         ("openai/m", {"OPENAI_BASE_URL": "http://x/v1/"}, Endpoint("openai", "m", "http://x/v1", "")),
         ("openai/m", {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"}, Endpoint("openai", "m", "http://y", "")),
-        (
-            "claude-x",
-            {"ANTHROPIC_API_KEY": "k"},
-            Endpoint("anthropic", "claude-x", ANTHROPIC, "k", protocol=ProtocolName.ANTHROPIC),
-        ),
-        (
-            "anthropic/c",
-            {"ANTHROPIC_BASE_URL": "http://x/v1/messages"},
-            Endpoint("anthropic", "c", "http://x", "", protocol=ProtocolName.ANTHROPIC),
-        ),
+        ("claude-x", {"ANTHROPIC_API_KEY": "k"}, CLAUDE._replace(model="claude-x", address=ANTHROPIC, key="k")),
+        ("anthropic/c", {"ANTHROPIC_BASE_URL": "http://x/v1/messages"}, CLAUDE),
         ("groq/openai/g", {"GROQ_API_BASE": "http://x/chat/completions"}, Endpoint("groq", "openai/g", "http://x", "")),
         ("mistral/m", {"MISTRAL_API_BASE": "http://x"}, Endpoint("mistral", "m", "http://x/v1", "")),
         ("mistral/m", {"MISTRAL_API_BASE": "http://x/v1"}, Endpoint("mistral", "m", "http://x/v1", "")),
-        (
-            "fireworks_ai/m",
-            {"FIREWORKS_API_BASE": "http://x"},
-            Endpoint("fireworks_ai", "accounts/fireworks/models/m", "http://x", ""),
-        ),
-        (
-            "fireworks_ai/accounts/me/models/m",
-            {"FIREWORKS_API_BASE": "http://x"},
-            Endpoint("fireworks_ai", "accounts/me/models/m", "http://x", ""),
-        ),
+        ("fireworks_ai/m", AT_X, Endpoint("fireworks_ai", "accounts/fireworks/models/m", "http://x", "")),
+        ("fireworks_ai/accounts/me/models/m", AT_X, Endpoint("fireworks_ai", "accounts/me/models/m", "http://x", "")),
         ("lm_studio/m", {}, Endpoint("lm_studio", "m", "http://localhost:1234/v1", "")),
     ],
 )

@@ -82,52 +82,22 @@ def test_an_address_may_name_a_part_of_the_path(address: str, path: str) -> None
     assert posted(CLAUDE, endpoint_of(CLAUDE)._replace(address=address)).path == path
 
 
-@pytest.mark.parametrize(
-    ("key", "headers", "sent"),
-    [
-        ("a-key", (), {"x-api-key": "a-key"}),
-        ("", (("authorization", "Bearer a-token"),), {"authorization": "Bearer a-token"}),
-        ("", (), {}),
-    ],
-    ids=["a key", "a token", "neither"],
-)
-def test_a_key_or_a_token_goes_into_a_header(
-    key: str, headers: tuple[tuple[str, str], ...], sent: dict[str, str]
-) -> None:
-    found = posted(CLAUDE, endpoint_of(CLAUDE)._replace(key=key, headers=headers)).headers
-    assert found == {
-        "anthropic-version": "2023-06-01",
-        "accept": "application/json",
-        "content-type": "application/json",
-        **sent,
-    }
+def test_a_token_goes_into_a_header_in_place_of_the_key() -> None:
+    fixed = {"anthropic-version": "2023-06-01", "accept": "application/json", "content-type": "application/json"}
+    token = {"authorization": "Bearer a-token"}
+    bare = endpoint_of(CLAUDE, key="")
+    assert posted(CLAUDE, bare._replace(headers=tuple(token.items()))).headers == fixed | token
+    assert posted(CLAUDE, bare).headers == fixed
 
 
 @pytest.mark.parametrize(
     ("messages", "written"),
     [
-        pytest.param([HELLO, assistant("hi"), HELLO], ["user: hello", "assistant: hi", "user: hello"], id="talk"),
-        pytest.param([user("a"), user("b")], ["user: a b"], id="two questions"),
         pytest.param([user("a"), assistant(" "), user("b")], ["user: a b"], id="a reply without a text"),
         pytest.param([PromptMessage("system", " \n"), HELLO], ["user: hello"], id="a system message without a text"),
         pytest.param([HELLO, assistant("hi \n")], ["user: hello", "assistant: hi"], id="blanks at the end"),
         pytest.param(
             [HELLO, assistant("hi "), HELLO], ["user: hello", "assistant: hi ", "user: hello"], id="blanks before"
-        ),
-        pytest.param(
-            [HELLO, assistant("So."), called("a"), result("a"), user("b")],
-            ["user: hello", "assistant: So. a", "user: a b"],
-            id="a call",
-        ),
-        pytest.param(
-            [HELLO, called("a"), result("a"), called("b"), result("b", "")],
-            ["user: hello", "assistant: a", "user: a", "assistant: b", "user: b"],
-            id="calls",
-        ),
-        pytest.param(
-            [HELLO, called("a__thought__QQ=="), result("a__thought__QQ==")],
-            ["user: hello", "assistant: a", "user: a"],
-            id="a call of Gemini",
         ),
         pytest.param([], [], id="nothing"),
     ],
@@ -157,20 +127,11 @@ def test_every_request_limits_the_reply(request_: ModelRequest, tokens: int) -> 
     assert body(request_)["max_tokens"] == tokens
 
 
-@pytest.mark.parametrize(
-    ("model", "path"),
-    [
-        ("gemini/gemini-2.5-flash", "/models/gemini-2.5-flash:streamGenerateContent?alt=sse"),
-        ("gemini/a model?", "/models/a%20model%3F:streamGenerateContent?alt=sse"),
-    ],
-)
-def test_the_path_names_the_model_and_asks_for_events(model: str, path: str) -> None:
-    assert posted(replace(GEMINI, model=model)).path == path
-
-
 def test_the_key_goes_into_a_header_never_into_the_path() -> None:
     assert posted(GEMINI).headers == {"content-type": "application/json", "x-goog-api-key": "a-key"}
     assert posted(GEMINI, endpoint_of(GEMINI, key="")).headers == {"content-type": "application/json"}
+    path = posted(replace(GEMINI, model="gemini/a model?")).path
+    assert path == "/models/a%20model%3F:streamGenerateContent?alt=sse"
 
 
 @pytest.mark.parametrize(
@@ -185,30 +146,11 @@ def test_a_model_without_system_messages_reads_them_in_the_question(model: str, 
 
 
 @pytest.mark.parametrize(
-    ("messages", "roles"),
-    [
-        pytest.param([HELLO, assistant("hi"), HELLO], "user model user", id="talk"),
-        pytest.param([user("a"), user("b")], "user", id="two questions"),
-        pytest.param([user("a"), assistant(" "), user("b")], "user", id="a reply without a text"),
-        pytest.param([HELLO, assistant("So."), called("a"), result("a"), HELLO], "user model user user", id="a call"),
-        pytest.param([], "", id="nothing"),
-    ],
-)
-def test_messages_from_one_side_are_one_content(messages: list[PromptMessage], roles: str) -> None:
-    written = body(replace(GEMINI, messages=tuple(messages)))
-    assert " ".join(content["role"] for content in written["contents"]) == roles
-
-
-@pytest.mark.parametrize(
     ("model", "id_", "sent_id", "signature"),
     [
-        pytest.param("gemini-2.5-flash", "c1", None, None, id="an older model"),
-        pytest.param("gemini-2.5-flash", "c1__thought__QQ==", None, "QQ==", id="signed by an older model"),
         pytest.param("gemini-3-pro-preview", "c1__thought__QQ==", "c1", "QQ==", id="signed"),
         pytest.param("gemini-3-pro-preview", "c1", "c1", None, id="called by another provider's model"),
-        pytest.param("gemini-flash-latest", "c1", "c1", None, id="the newest"),
         pytest.param("gemini-pro", "c1", None, None, id="the oldest"),
-        pytest.param("gemma-3-27b-it", "c1", None, None, id="Gemma"),
     ],
 )
 def test_calls_go_back_with_their_ids_and_signatures_where_the_model_wants_them(
@@ -233,10 +175,6 @@ def test_a_signature_that_came_alone_goes_back_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "response"),
     [
-        ("gold", {"content": "gold"}),
-        ("", {"content": ""}),
-        ("[1, 2]", {"content": "[1, 2]"}),
-        ('{"a": 1}', {"a": 1}),
         ("{}", {"content": "{}"}),
         ("{not JSON", {"content": "{not JSON"}),
     ],

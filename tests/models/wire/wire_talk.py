@@ -49,7 +49,7 @@ async def closed(_is_stopped: object) -> None:
     """Do nothing: there is no connection."""
 
 
-async def read(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -> list[ModelEvent]:
+async def read_pieces(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -> list[ModelEvent]:
     """Return the events of a reply whose body comes in these pieces."""
 
     async def body() -> AsyncIterator[bytes]:
