@@ -120,7 +120,6 @@ GREETING = (
 )
 
 REPLAYED_MESSAGES, SCANNED_CHARACTERS, CLAUSE_WORDS, URGENT_RANK = 200, 3000, 60, 100
-
 _APOSTROPHES = str.maketrans({**dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'"), "\u2014": " , "})
 _AROUND_WORDS = ".,;:!?\u2026\u00bf\u00a1\"'`()[]{}<>*_~\u201c\u201d\u201e\u00ab\u00bb"
 _DELIMITERS = frozenset(".,;:!?\u2026")

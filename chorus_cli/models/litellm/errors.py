@@ -40,7 +40,6 @@ _PLAIN_WORDS = {
 )
 _TIMEOUT_CLASSES = {"TimeoutError", "TimeoutException"}
 _CONNECTION_CLASSES = {"OSError", "RequestError", "ClientConnectionError"}
-
 _MISSING_KEY = re.compile(
     r"missing credentials|missing \S+ api key|no key is set|unable to locate credentials|api_key client option must",
     re.IGNORECASE,

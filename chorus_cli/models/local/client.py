@@ -162,8 +162,6 @@ class LocalFiles:
         return file
 
 
-LOADING_SECONDS = 600.0
-
 _PROGRAM = Path(__file__).with_name("engine.py")
 # llama.cpp's own server, as llamafile is too.
 _PROVIDER = "llamafile"
@@ -194,9 +192,7 @@ class LocalServer:
         await self.process.wait()
 
 
-async def started(
-    loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = LOADING_SECONDS
-) -> LocalServer:
+async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = 600) -> LocalServer:
     """Load a model and return its server, which ends with this process at the latest."""
     key = os.urandom(32).hex()
     # With -P a file of the user's is not imported in place of a module. Ctrl-C ends a reply, not the server.

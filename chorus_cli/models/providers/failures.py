@@ -40,7 +40,6 @@ _LONGEST_TEXT = limits.ERROR_WORDS.most // 2
 # Longer than a key, and than what is ever shown: a text without blanks, in Chinese for example.
 _LONGEST_WORD = 1_000
 _DEEPEST, _MOST_CAUSES = 20, 20
-
 _ERRORS = range(400, 600)
 # Error events have a type or a code, but no HTTP status. Gemini's and OpenRouter's codes are statuses.
 _STATUSES = {
@@ -159,7 +158,6 @@ def _error(body: object) -> object:
 
 
 LONGEST_SENTENCE = 300
-
 _LONGEST_WORDS, _LONGEST_NAME, _LONGEST_ADVICE = 160, 60, 130
 
 # Providers whose key is not called after them; of all others it is PROVIDER_API_KEY.

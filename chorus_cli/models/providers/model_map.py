@@ -44,7 +44,6 @@ _MODELS = "model_prices_and_context_window_backup.json"
 _PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
-
 # litellm uses the Responses API for the second kind, with the same results as a chat.
 _CHAT_MODES = ("chat", "responses")
 # Made for a single purpose, which the map does not tell.
@@ -56,7 +55,6 @@ _FOUND_BY_BARE_NAME = frozenset(
 # litellm's map has lines of their own for each entry, indented by at most four blanks.
 _LAID_OUT, _END, _INDENT = b'{\n    "', b"\n    }", 4
 _ALIAS_OF = "alias_of"
-
 
 _Entry = Mapping[str, object]
 """An entry of litellm's map, as its JSON has it."""

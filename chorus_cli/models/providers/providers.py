@@ -64,9 +64,9 @@ class Endpoint(NamedTuple):
     protocol: ProtocolName = ProtocolName.CHAT_COMPLETIONS
 
 
-def _usual(name: str, address: str, *, is_local: bool = False) -> WireProvider:
-    """Return a provider whose variables are the usual ones of its name."""
-    return WireProvider(address, (f"{name}_API_BASE",), (f"{name}_API_KEY",), is_local=is_local)
+def _usual(name: str, address: str, *keys: str, is_local: bool = False) -> WireProvider:
+    """Return a provider whose variables are the usual ones of its name, maybe but for those of its key."""
+    return WireProvider(address, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",), is_local=is_local)
 
 
 PROVIDERS: Mapping[str, WireProvider] = {
@@ -81,9 +81,9 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "openai": _usual("OPENAI", "https://api.openai.com/v1")._replace(
         address_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"), elsewhere=r".*-instruct|(?:babbage|davinci)-"
     ),
-    "gemini": _usual("GEMINI", "https://generativelanguage.googleapis.com/v1beta")._replace(
-        key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"), protocol=ProtocolName.GEMINI
-    ),
+    "gemini": _usual(
+        *("GEMINI", "https://generativelanguage.googleapis.com/v1beta", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+    )._replace(protocol=ProtocolName.GEMINI),
     "mistral": WireProvider(
         "https://api.mistral.ai/v1",
         ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
@@ -97,9 +97,9 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "minimax": _usual("MINIMAX", "https://api.minimax.io/v1")._replace(path="/v1"),
     "dashscope": _usual("DASHSCOPE", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
     # Perplexity's agents, and the models of others that it passes on, have names with a slash.
-    "perplexity": _usual("PERPLEXITY", "https://api.perplexity.ai")._replace(
-        key_variables=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"), elsewhere=r".*/"
-    ),
+    "perplexity": _usual(
+        *("PERPLEXITY", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY")
+    )._replace(elsewhere=r".*/"),
     "groq": _usual("GROQ", "https://api.groq.com/openai/v1"),
     "cerebras": _usual("CEREBRAS", "https://api.cerebras.ai/v1"),
     "together_ai": _usual("TOGETHER_AI", "https://api.together.ai/v1")._replace(
@@ -113,9 +113,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "sambanova": _usual("SAMBANOVA", "https://api.sambanova.ai/v1"),
     "nebius": _usual("NEBIUS", "https://api.studio.nebius.ai/v1"),
     "novita": _usual("NOVITA", "https://api.novita.ai/v3/openai"),
-    "openrouter": _usual("OPENROUTER", "https://openrouter.ai/api/v1")._replace(
-        key_variables=("OPENROUTER_API_KEY", "OR_API_KEY")
-    ),
+    "openrouter": _usual("OPENROUTER", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "OR_API_KEY"),
     "nvidia_nim": _usual("NVIDIA_NIM", "https://integrate.api.nvidia.com/v1"),
     "lm_studio": _usual("LM_STUDIO", "http://localhost:1234/v1", is_local=True),
     "hosted_vllm": _usual("HOSTED_VLLM", "http://localhost:8000/v1", is_local=True),

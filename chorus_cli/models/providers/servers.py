@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 
 PATIENCE_SECONDS = 0.3
-
 _SCHEME_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
 # A thousand models make half a megabyte; no answer expected here is longer than this.
@@ -144,15 +143,13 @@ def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
     return _connectable(host.strip("[]")), int(port) if is_port else default_port
 
 
-def _answered(
-    environment: Mapping[str, str], patience_seconds: float, listings: tuple[tuple[str, str], ...]
-) -> tuple[str, ...]:
+def _answered(environment: Mapping[str, str], patience: float, lists: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     def ask(deadline: float) -> tuple[str, ...]:
         address = ollama_address(environment)
-        answers = ((json_answer(address, path, deadline), moment) for path, moment in listings)
+        answers = ((json_answer(address, path, deadline), moment) for path, moment in lists)
         return next(filter(None, (_names(document, moment) for document, moment in answers)), ())
 
-    return within(patience_seconds, ask) or ()
+    return within(patience, ask) or ()
 
 
 def _names(document: object, moment: str) -> tuple[str, ...]:
@@ -237,11 +234,9 @@ def _is_url(address: str) -> bool:
 
 DEFAULT_LIMIT_TOKENS, LOOPBACK_LIMIT_TOKENS = 128_000, 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
-
 LIMIT_PATIENCE_SECONDS = 0.5
 # Ollama reserves memory for the whole context, and few machines have enough for 128k.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
-
 # Figures outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)

@@ -150,7 +150,11 @@ class AnthropicMessages:
         fields |= {"system": system} if system else {}
         effort = chosen_effort(request, endpoint)
         thinking = _thinking(effort.parameters, most)
-        told = self._sampling(request, thinks=bool(thinking)) | wire.offered(request, _declaration, _BAN)
+        told = wire.offered(request, _declaration, _BAN)
+        # While it thinks, and some always, a model refuses any temperature but one.
+        takes_any = not thinking and self._model_map.takes_temperature(request.model)
+        if request.temperature is not None and (takes_any or request.temperature == _ONLY_TEMPERATURE):
+            told["temperature"] = request.temperature
         fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
         body = wire.object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
@@ -159,12 +163,6 @@ class AnthropicMessages:
         # The address may name a part of the path already.
         begun = next((part for part in (_PATH, "/v1") if endpoint.address.endswith(part)), "")
         return wire.Post(_PATH.removeprefix(begun), headers, body, optional)
-
-    def _sampling(self, request: ModelRequest, *, thinks: bool) -> dict[str, object]:
-        """Return the temperature, unless the model refuses any but one, as it does while it thinks."""
-        wanted = request.temperature
-        takes_any = not thinks and self._model_map.takes_temperature(request.model)
-        return {} if wanted is None or (wanted != _ONLY_TEMPERATURE and not takes_any) else {"temperature": wanted}
 
 
 def _declaration(tool: Tool) -> dict[str, object]:

@@ -264,10 +264,9 @@ def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
     rule = echo_rule(endpoint)
-    if rule.field == "reasoning_details" and request.effort == "none":
-        # The providers behind a gateway may refuse thoughts in a request that does without.
-        return NO_RULE
-    return NO_RULE if endpoint.refused & {*FIELDS} else rule
+    # The providers behind a gateway may refuse thoughts in a request that does without.
+    is_without = rule.field == _DETAILS and request.effort == "none"
+    return NO_RULE if is_without or endpoint.refused & {*FIELDS} else rule
 
 
 def _encoded_message(marked: MarkedMessage, load: Load, rule: EchoRule, *, has_short_ids: bool) -> bytes:

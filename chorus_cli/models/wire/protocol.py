@@ -163,9 +163,7 @@ class WireProtocol(Protocol):
         """Return the HTTP request that asks for a reply as a stream."""
 
 
-def offered(
-    request: ModelRequest, declaration: Callable[[Tool], dict[str, object]], ban: dict[str, object]
-) -> dict[str, object]:
+def offered(request: ModelRequest, declaration: Callable[[Tool], JsonObject], ban: JsonObject) -> JsonObject:
     """Return the fields that offer the tools of a request, with ``ban`` if none may be called; none without tools."""
     if not request.tools:
         return {}
