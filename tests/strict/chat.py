@@ -114,9 +114,7 @@ def _google_signature(thinking: Thinking) -> Body:
     return {"extra_content": {"google": {"thought_signature": thinking.signature}}}
 
 
-MINIMAX = ThoughtForm(
-    _minimax_deltas, lambda thinking, _reply: {"reasoning_details": [_minimax_detail(thinking.words)]}
-)
+MINIMAX = ThoughtForm(_minimax_deltas, lambda thought, _reply: {"reasoning_details": [_minimax_detail(thought.words)]})
 OPENROUTER = ThoughtForm(_openrouter_deltas, _openrouter_own)
 MISTRAL = ThoughtForm(
     lambda thinking: [{"content": [_chunk(piece)]} for piece in halves(thinking.words)],
@@ -159,9 +157,8 @@ class StrictChat(StrictProtocol):
             signed = self.form.on_first_call(thinking) if thinking and not place else {}
             function = {"name": call.name, "arguments": ""}
             begun = {"index": place, "id": call.id, "type": "function", "function": function, **signed}
-            pieces = (
-                {"index": place, "function": {"arguments": piece}} for piece in halves(json.dumps(call.arguments))
-            )
+            written = halves(json.dumps(call.arguments))
+            pieces = ({"index": place, "function": {"arguments": piece}} for piece in written)
             rest += [{"tool_calls": [piece]} for piece in (begun, *pieces)]
         end = _event({}, "tool_calls" if reply.calls else "stop")
         own = self.form.own(thinking, reply) if thinking else None
@@ -204,9 +201,8 @@ def _text(content: object) -> str:
 def _own(message: Body) -> Body | None:
     own = {name: value for name, value in message.items() if name not in _BASE_FIELDS}
     if "reasoning_details" in own:
-        own["reasoning_details"] = [
-            {name: value for name, value in each.items() if value is not None} for each in own["reasoning_details"]
-        ]
+        details = own["reasoning_details"]
+        own["reasoning_details"] = [{n: v for n, v in each.items() if v is not None} for each in details]
     content = message.get("content")
     if isinstance(content, list):
         own["content"] = [part for part in content if part["type"] != "text"]

@@ -103,12 +103,8 @@ class StrictClaude(StrictProtocol):
         for place, block in enumerate(thoughts):
             begin += _block_events(block, place, self.pieces)
         rest: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
-        calls = [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
-        ]
-        pieces = [
-            each for place, block in enumerate(rest + calls, len(thoughts)) for each in _block_events(block, place)
-        ]
+        rest += [{"type": "tool_use", "id": id_, "name": name, "input": given} for name, given, id_ in reply.calls]
+        pieces = [each for place, block in enumerate(rest, len(thoughts)) for each in _block_events(block, place)]
         counts = {"output_tokens": 20, "output_tokens_details": {"thinking_tokens": 12}}
         reason = {"stop_reason": "tool_use" if reply.calls else "end_turn"}
         end = [typed_event("message_delta", delta=reason, usage=counts), typed_event("message_stop")]

@@ -81,9 +81,8 @@ class StrictGemini(StrictProtocol):
             parts[-len(reply.calls)] |= signature
         elif signature and self.signs_words:
             # The signature of words comes by itself, or in the last piece of them.
-            parts = (
-                [*parts, {"text": ""} | signature] if _comes_alone(thinking) else [*parts[:-1], parts[-1] | signature]
-            )
+            alone = _comes_alone(thinking)
+            parts = [*parts, {"text": ""} | signature] if alone else [*parts[:-1], parts[-1] | signature]
         end = {"candidates": [{"index": 0, "content": {"parts": []}, "finishReason": "STOP"}]}
         counts = {"promptTokenCount": 100, "candidatesTokenCount": 20, "thoughtsTokenCount": 12, "totalTokenCount": 132}
         last = event(end | {"usageMetadata": counts})
@@ -95,9 +94,7 @@ class StrictGemini(StrictProtocol):
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
         parts = [(content["role"], part) for content in body["contents"] for part in content["parts"]]
         if not with_thoughts:
-            parts = [
-                (role, {name: v for name, v in part.items() if name != "thoughtSignature"}) for role, part in parts
-            ]
+            parts = [(role, {n: v for n, v in part.items() if n != "thoughtSignature"}) for role, part in parts]
         return json.dumps([body.get("systemInstruction"), body.get("tools")]), parts
 
 

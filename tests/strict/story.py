@@ -189,9 +189,8 @@ class Story:
         if anew:
             self.speaker.newest = None
         first, *others = replies
-        server.will(
-            first, *(each._replace(thinks=each.thinks and not self.speaker.strict.thinks_once) for each in others)
-        )
+        thinks_on = not self.speaker.strict.thinks_once
+        server.will(first, *(each._replace(thinks=each.thinks and thinks_on) for each in others))
         return len(server.asked)
 
     def _check_prefixes(self, begun: int) -> None:

@@ -88,7 +88,7 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
         (chunked(chunk("Once")), f"{BROKE_OFF} (connection lost). {KEPT}", False),
     ],
 )
-async def test_a_fault_is_told_in_plain_words(
+async def test_a_fault_is_told(
     make_client: MakeClient, test_key: str, answer: bytes, sentence: str, *, retryable: bool
 ) -> None:
     async with serving(answer) as server:
@@ -127,9 +127,7 @@ def unused_address(unused_tcp_port: int) -> str:
     return f"http://127.0.0.1:{unused_tcp_port}"
 
 
-async def test_an_address_is_shown_without_password_and_query(
-    make_client: MakeClient, test_key: str, unused_address: str
-) -> None:
+async def test_no_address_shows_its_password(make_client: MakeClient, test_key: str, unused_address: str) -> None:
     error = await error_of(make_client, f"{unused_address}/v1?key=hidden-words", test_key)
     assert f"Cannot reach openai/m at {unused_address}/v1 (" in str(error)
     assert "hidden" not in str(error)
@@ -142,9 +140,7 @@ async def test_a_model_that_ollama_does_not_have_is_to_be_pulled(make_client: Ma
 
 
 @pytest.mark.parametrize("model", ["nosuch/x", "nosuch", "{model}/x"])
-async def test_a_name_that_litellm_does_not_know_is_answered_with_examples(
-    make_client: MakeClient, test_key: str, model: str
-) -> None:
+async def test_a_name_litellm_does_not_know_gets_examples(make_client: MakeClient, test_key: str, model: str) -> None:
     error = await error_of(make_client, "http://127.0.0.1:9/v1", test_key, model=model)
     assert str(error) == (
         f"litellm does not know the model {model}. "

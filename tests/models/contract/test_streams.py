@@ -28,6 +28,7 @@ from tests.models.providers.asked_models import (
 )
 from tests.models.providers.fault_server import (
     DONE,
+    HTML_ANSWER,
     JSON_HEAD,
     STREAM_HEAD,
     byte_by_byte,
@@ -49,12 +50,16 @@ pytestmark = BY_LITELLM
 
 HI = chunk("hi")
 SAID, END = TextDelta("hi"), ReplyEnd("stop")
+THOUGHT = (ReasoningDelta("hm"), SAID, END)
 LETTERS = "Grüße, \N{GRINNING FACE}"
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+COUNTED = (SAID, ReplyEnd("stop", USAGE))
 OVERLOADED = {"error": {"message": "overloaded", "code": 529}}
 FAILING = "The provider of openai/m is failing or overloaded, status 529 (overloaded). Try again later."
 UNREACHABLE = "Cannot reach openai/m at ADDRESS"
 START_IT = "Check that its server is running and the network is up."
+LATER = "Try again later."
+NOT_HTTP = "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
 INVALID = "The provider of openai/m sent an invalid response"
 
 
@@ -102,14 +107,12 @@ STREAMS = {
     "no choices": Odd(event(whole_chunk()) + HI + STOP),
     "choices that are null": Odd(event(whole_chunk() | {"choices": None}) + HI + STOP),
     "a delta that is null": Odd(saying(None) + HI + STOP),
-    "usage in a chunk of its own": Odd(
-        HI + chunk(finish_reason="stop") + usage_chunk(5, 2) + DONE, (SAID, ReplyEnd("stop", USAGE))
-    ),
+    "usage by itself": Odd(HI + chunk(finish_reason="stop") + usage_chunk(5, 2) + DONE, COUNTED),
     "usage in every chunk": Odd(
         event(whole_chunk(choice({"content": "hi"}), usage=USAGE | {"total_tokens": 6}))
         + event(whole_chunk(choice({}, finish_reason="stop"), usage=USAGE))
         + DONE,
-        (SAID, ReplyEnd("stop", USAGE)),
+        COUNTED,
     ),
     "a finish reason without [DONE]": Odd(HI + chunk(finish_reason="stop")),
     "[DONE] without a finish reason": Odd(HI + DONE, by_litellm=(SAID, ReplyEnd(None))),
@@ -136,10 +139,8 @@ STREAMS = {
         (TextDelta("<thi"), TextDelta("nk>h"), TextDelta("m</th"), TextDelta("ink>\n\nhi"), END),
     ),
     "<think> within the text": Odd(chunk("Use <think>x</think>.") + STOP, (TextDelta("Use <think>x</think>."), END)),
-    "reasoning by its other name": Odd(saying({"reasoning": "hm"}) + HI + STOP, (ReasoningDelta("hm"), SAID, END)),
-    "reasoning by both names": Odd(
-        saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP, (ReasoningDelta("hm"), SAID, END)
-    ),
+    "reasoning by its other name": Odd(saying({"reasoning": "hm"}) + HI + STOP, THOUGHT),
+    "reasoning by both names": Odd(saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP, THOUGHT),
     "a call alone": Odd(
         saying({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]})
         + chunk(finish_reason="tool_calls")
@@ -154,16 +155,12 @@ STREAMS = {
         (ReplyEnd("function_call", calls=(ToolCall("", "f", "{}"),)),),
     ),
     "a filtered reply": Odd(HI + chunk(finish_reason="content_filter") + DONE, (SAID, ReplyEnd("content_filter"))),
-    "a reply that fills the window, as Mistral names it": Odd(
+    "a full window at Mistral": Odd(
         HI + chunk(finish_reason="model_length") + DONE, (SAID, ReplyEnd("length")), (SAID, END)
     ),
-    "a filtered reply, as Z.ai names it": Odd(
-        HI + chunk(finish_reason="sensitive") + DONE, (SAID, ReplyEnd("content_filter"))
-    ),
+    "a filtered reply at Z.ai": Odd(HI + chunk(finish_reason="sensitive") + DONE, (SAID, ReplyEnd("content_filter"))),
     "an unknown finish reason": Odd(HI + chunk(finish_reason="eos") + DONE, (SAID, ReplyEnd("eos")), (SAID, END)),
-    "a page instead of a stream": Odd(
-        STREAM_HEAD.replace(b"event-stream", b"html") + b"<html>\n<p>data: log in</p>\n</html>", (ReplyEnd(None),)
-    ),
+    "a page instead of a stream": Odd(HTML_ANSWER + b"\n<p>data: log in</p>", (ReplyEnd(None),)),
 }
 
 
@@ -185,32 +182,29 @@ class Fault:
     by_litellm: str | tuple[ModelEvent, ...] = ""
 
 
+TWICE = gzip.compress(gzip.compress(HI + STOP))
 FAULTS = {
     "an error event within the reply": Fault(HI + event(OVERLOADED), f"{BROKE_OFF} (overloaded). {KEPT}"),
     "an error event in place of the reply": Fault(event(OVERLOADED), FAILING),
     "an error event that is called so": Fault(
         b"event: error\n" + event({"error": {"message": "Slow down", "type": "rate_limit_error"}}),
-        "openai/m is rate limited (Slow down). Try again later.",
+        f"openai/m is rate limited (Slow down). {LATER}",
     ),
-    "an error event in words": Fault(event({"error": "out of memory"}), f"{INVALID} (out of memory). Try again later."),
+    "an error event in words": Fault(event({"error": "out of memory"}), f"{INVALID} (out of memory). {LATER}"),
     "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
-    "an error as the finish reason": Fault(
+    "an error for a reason": Fault(
         HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"
     ),
-    "not JSON": Fault(b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
-    "not compressed as it says": Fault(
-        encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). Try again later."
-    ),
+    "not JSON": Fault(b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). {LATER}"),
+    "badly compressed": Fault(encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). {LATER}"),
     "compressed more than once": Fault(
-        encoded("gzip, gzip") + gzip.compress(gzip.compress(HI + STOP)),
-        f"{INVALID} (compressed more than once). Try again later.",
+        encoded("gzip, gzip") + TWICE, f"{INVALID} (compressed more than once). {LATER}"
     ),
     "compressed more than once, in two headers": Fault(
-        encoded("gzip\r\nContent-Encoding: deflate") + gzip.compress(gzip.compress(HI + STOP)),
-        f"{INVALID} (compressed more than once). Try again later.",
+        encoded("gzip\r\nContent-Encoding: deflate") + TWICE, f"{INVALID} (compressed more than once). {LATER}"
     ),
     "compressed by another method": Fault(
-        encoded("br") + b"abc", f"{INVALID} (compressed in a way that was not asked for). Try again later."
+        encoded("br") + b"abc", f"{INVALID} (compressed in a way that was not asked for). {LATER}"
     ),
     "a line without an end, compressed": Fault(
         compressed(HI + b"data: " + bytes(65_000_000)),
@@ -218,13 +212,13 @@ FAULTS = {
         f"{BROKE_OFF} (an event of more than 16,000,000 bytes). {KEPT}",
     ),
     "an error that is compressed more than once": Fault(
-        encoded("gzip, gzip").replace(b"200 OK", b"503 No") + gzip.compress(gzip.compress(b"no")),
+        encoded("gzip, gzip").replace(b"200 OK", b"503 No") + TWICE,
         "The provider of openai/m is failing or overloaded, status 503 (its answer is compressed more than once). "
-        "Try again later.",
+        f"{LATER}",
     ),
     "an error that unpacks to 100 MB": Fault(
         encoded("gzip").replace(b"200 OK", b"503 No") + gzip.compress(b"busy " * 20_000_000),
-        f"The provider of openai/m is failing or overloaded, status 503 ({'busy ' * 31}busy…). Try again later.",
+        f"The provider of openai/m is failing or overloaded, status 503 ({'busy ' * 31}busy…). {LATER}",
     ),
     "an address that redirects": Fault(
         b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:9/v1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
@@ -233,12 +227,8 @@ FAULTS = {
         # It follows.
         f"{UNREACHABLE} (connection refused). {START_IT}",
     ),
-    "bytes that are not HTTP": Fault(
-        b"SSH-2.0-OpenSSH_9.2\r\n", "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
-    ),
-    "many bytes that are not HTTP": Fault(
-        b"x" * 300_000, "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
-    ),
+    "bytes that are not HTTP": Fault(b"SSH-2.0-OpenSSH_9.2\r\n", NOT_HTTP),
+    "many bytes that are not HTTP": Fault(b"x" * 300_000, NOT_HTTP),
     "nothing": Fault(b"", f"{UNREACHABLE} (connection lost). {START_IT}"),
 }
 
@@ -339,8 +329,6 @@ async def test_a_reply_is_the_same_however_it_travels(
 
 
 @pytest.mark.parametrize("model", REPLIES)
-async def test_separators_of_lines_within_a_text_are_text(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str
-) -> None:
+async def test_separators_are_text(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     body = REPLIES[model].replace(LETTERS.encode(), SEPARATED.encode())
     assert await came(make_client, monkeypatch, model, STREAM_HEAD + body) == (SEPARATED, "stop")

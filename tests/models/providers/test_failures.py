@@ -83,9 +83,7 @@ def test_a_body_says_more_than_its_status(status: int, body: object, problem: st
         ({"error": {"code": 7, "message": "Oh"}}, f"{INVALID} (Oh).", None),
     ],
 )
-def test_an_error_event_is_told_by_the_code_or_the_type_that_it_has(
-    body: object, problem: str, status: int | None
-) -> None:
+def test_an_error_event_is_told_by_its_code_or_its_type(body: object, problem: str, status: int | None) -> None:
     error = model_error(Failure(body=body), ASKED)
     assert error.problem.startswith(problem)
     assert error.status_code == status
@@ -99,9 +97,7 @@ def test_an_error_event_is_told_by_the_code_or_the_type_that_it_has(
         (None, "odd", "The request to openai/m failed (odd). Try another model with /model.", False),
     ],
 )
-def test_a_request_without_an_answer_is_told_by_its_trouble(
-    trouble: Trouble | None, words: str, sentence: str, *, retryable: bool
-) -> None:
+def test_a_trouble_is_told(trouble: Trouble | None, words: str, sentence: str, *, retryable: bool) -> None:
     error = model_error(Failure(trouble, words=words), ASKED)
     assert str(error).startswith(sentence)
     assert (error.status_code, error.retryable) == (None, retryable)
@@ -146,9 +142,7 @@ def test_the_providers_words_are_found_in_every_shape(body: object, words: str) 
         ({}, ({"retryDelay": "soon"},), None),
     ],
 )
-def test_a_provider_may_ask_to_wait(
-    headers: dict[str, str], details: tuple[dict[str, str], ...], seconds: float | None
-) -> None:
+def test_waits_are_read(headers: dict[str, str], details: tuple[dict[str, str], ...], seconds: float | None) -> None:
     body = gemini(429, "Slow down", "RESOURCE_EXHAUSTED", *details)
     error = model_error(Failure(status=429, body=body, headers=headers), ASKED)
     assert error.retry_after_seconds == seconds
@@ -222,9 +216,8 @@ def test_a_secret_that_the_cut_goes_through_is_not_shown_in_part() -> None:
 
 
 def test_a_refusal_of_tools_is_an_error_of_its_own() -> None:
-    assert isinstance(
-        model_error(Failure(status=400, body=openai("m does not support tools")), ASKED), ToolsRefusedError
-    )
+    refused = model_error(Failure(status=400, body=openai("m does not support tools")), ASKED)
+    assert isinstance(refused, ToolsRefusedError)
     assert type(model_error(Failure(status=401, body=openai("no tools, not supported")), ASKED)) is ModelError
 
 

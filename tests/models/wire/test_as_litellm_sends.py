@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -191,38 +191,26 @@ CHAT_REQUESTS = {
 }
 
 
-class Difference(NamedTuple):
-    """A difference on purpose: the members of the body that only one client sends."""
-
-    reason: str
-    only_litellm: frozenset[str] = frozenset()
-    only_wire: frozenset[str] = frozenset()
-
-
-SAME = Difference("")
-COSTS = Difference("litellm asks for the costs too, which nothing shows", only_litellm=frozenset({"usage"}))
-UNMAPPED = "litellm lets only models of its map have this"
-MEANT: Mapping[tuple[str, str], Difference] = {
-    **{("openrouter/m", name): COSTS for name in CHAT_REQUESTS},
-    ("fireworks_ai/m", "no more calls"): Difference(UNMAPPED, only_wire=frozenset({"tool_choice"})),
-    ("sambanova/m", "tools"): Difference(UNMAPPED, only_wire=frozenset({"tools"})),
-    ("sambanova/m", "no more calls"): Difference(UNMAPPED, only_wire=frozenset({"tools", "tool_choice"})),
+NONE: frozenset[str] = frozenset()
+# What only litellm sends, and only the wire: litellm asks for the costs too, which nothing shows, and lets only models
+# of its map have tools.
+MEANT: Mapping[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {
+    **{("openrouter/m", name): (frozenset({"usage"}), NONE) for name in CHAT_REQUESTS},
+    ("fireworks_ai/m", "no more calls"): (NONE, frozenset({"tool_choice"})),
+    ("sambanova/m", "tools"): (NONE, frozenset({"tools"})),
+    ("sambanova/m", "no more calls"): (NONE, frozenset({"tools", "tool_choice"})),
 }
 CHATS = [prefix for prefix, each in PROVIDERS.items() if each.protocol is ProtocolName.CHAT_COMPLETIONS]
 CHAT_MODELS = [
     *(each.default_model for each in OFFERED if each.prefix.removesuffix("/") in CHATS),
     *(f"{prefix}/m" for prefix in CHATS),
     *("gpt-4o", "openai/gpt-4o", "openai/gpt-5-mini", "openai/gpt-6-sol", "openai/gpt-5-chat-latest", "openai/o1"),
-    *(
-        "moonshot/moonshot-v1-8k",
-        "deepseek/deepseek-reasoner",
-        "mistral/magistral-medium-latest",
-        "groq/qwen/qwen3-32b",
-    ),
+    *("moonshot/moonshot-v1-8k", "deepseek/deepseek-reasoner", "mistral/magistral-medium-latest"),
+    "groq/qwen/qwen3-32b",
 ]
 
 
-async def recorded_chats(
+async def chats_of(
     model: str, client: type[LiteLLMClient | WireClient], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Asked]:
     """Return the requests as they came from ``client``."""
@@ -241,25 +229,22 @@ async def recorded_chats(
 
 def telling(asked: Asked) -> dict[str, str]:
     """Return the headers that tell the provider something."""
-    return {
-        name: value
-        for name, value in asked.headers.items()
-        if name not in OF_THE_LIBRARY and not name.startswith("x-stainless-")
-    }
+    told = {name: value for name, value in asked.headers.items() if not name.startswith("x-stainless-")}
+    return {name: value for name, value in told.items() if name not in OF_THE_LIBRARY}
 
 
 @pytest.mark.parametrize("model", CHAT_MODELS)
 @pytest.mark.usefixtures("test_key")
 async def test_both_clients_send_the_same(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from_litellm = await recorded_chats(model, LiteLLMClient, monkeypatch)
-    from_the_wire = await recorded_chats(model, WireClient, monkeypatch)
+    from_litellm = await chats_of(model, LiteLLMClient, monkeypatch)
+    from_the_wire = await chats_of(model, WireClient, monkeypatch)
     for name, theirs in from_litellm.items():
         ours = from_the_wire[name]
         assert (name, ours.path, telling(ours)) == (name, theirs.path, telling(theirs))
-        meant = MEANT.get((model, name), SAME)
-        assert (name, frozenset(theirs.body.keys() - ours.body.keys())) == (name, meant.only_litellm)
-        assert (name, frozenset(ours.body.keys() - theirs.body.keys())) == (name, meant.only_wire)
-        assert (name, without(ours, meant.only_wire)) == (name, without(theirs, meant.only_litellm))
+        only_theirs, only_ours = MEANT.get((model, name), (NONE, NONE))
+        assert (name, theirs.body.keys() - ours.body.keys()) == (name, {*only_theirs})
+        assert (name, ours.body.keys() - theirs.body.keys()) == (name, {*only_ours})
+        assert (name, without(ours, only_ours)) == (name, without(theirs, only_theirs))
 
 
 def without(asked: Asked, names: frozenset[str]) -> dict[str, object]:
@@ -268,8 +253,8 @@ def without(asked: Asked, names: frozenset[str]) -> dict[str, object]:
 
 @pytest.mark.usefixtures("test_key")
 async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = await recorded_chats("openai/o3", LiteLLMClient, monkeypatch)
-    ours = await recorded_chats("openai/o3", WireClient, monkeypatch)
+    theirs = await chats_of("openai/o3", LiteLLMClient, monkeypatch)
+    ours = await chats_of("openai/o3", WireClient, monkeypatch)
     assert [roles(asked["settings"]) for asked in (theirs, ours)] == [["user", "user"], ["system", "user"]]
     assert {**ours["settings"].body, "messages": None} == {**theirs["settings"].body, "messages": None}
 
@@ -282,9 +267,7 @@ def roles(asked: Asked) -> list[object]:
 
 @pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])
 @pytest.mark.usefixtures("test_key")
-async def test_a_server_of_the_users_own_is_sent_no_key_where_litellm_invents_one(
-    prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_ones_own_server_is_sent_no_invented_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         environment = {PROVIDERS[prefix].address_variables[0]: server.address}
         monkeypatch.setenv(PROVIDERS[prefix].address_variables[0], server.address)

@@ -22,8 +22,8 @@ from chorus_cli.models.wire.http_client import EventStream, HttpClient
 from chorus_cli.models.wire.protocol import Post
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
+from tests.models.wire.conversations import ASKING, KEY, client_of, events_of
 from tests.models.wire.servers import speaking_two, storage
-from tests.models.wire.wire_talk import ASKING, KEY, client_of, events_of
 from tests.terminal.command import finished
 
 if TYPE_CHECKING:
@@ -70,9 +70,8 @@ async def test_a_server_that_speaks_another_protocol_is_not_waited_for() -> None
         for _ in range(2):
             with pytest.raises(ModelError) as caught:
                 await events_of(client)
-            assert str(caught.value) == (
-                f"The server of openai/m at {server.address} does not speak HTTP. Correct its address."
-            )
+            told = f"The server of openai/m at {server.address} does not speak HTTP. Correct its address."
+            assert str(caught.value) == told
 
 
 async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
@@ -166,9 +165,7 @@ async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.Mo
         ("http_proxy", "socks9://127.0.0.1", "Unknown scheme for proxy URL"),
     ],
 )
-async def test_a_proxy_that_cannot_be_used_is_told(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, why: str
-) -> None:
+async def test_an_unfit_proxy_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, why: str) -> None:
     monkeypatch.setenv(variable, value)
     async with client_of("http://provider.example/v1") as client:
         with pytest.raises(ModelError) as caught:
@@ -228,18 +225,11 @@ def certified(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
     return context
 
 
-async def test_a_connection_over_tls_is_kept(authority: trustme.CA) -> None:
-    async with storage(context=certified(authority)) as server, client_of(server.address) as client:
-        for _ in range(2):
-            assert await events_of(client) == RAINS
-    assert len(server.connections) == 1
-
-
-async def test_requests_one_after_another_share_a_connection_of_http_2(authority: trustme.CA) -> None:
-    async with speaking_two(certified(authority)) as server, client_of(server.address) as client:
-        for _ in range(2):
-            assert await events_of(client) == RAINS
-    assert (server.connections, server.asked) == (1, ["/v1/chat/completions"] * 2)
+async def test_a_secured_connection_is_kept_by_either_version_of_http(authority: trustme.CA) -> None:
+    for server_of in (storage(context=certified(authority)), speaking_two(certified(authority))):
+        async with server_of as server, client_of(server.address) as client:
+            assert [await events_of(client) for _ in range(2)] == [RAINS, RAINS]
+        assert (len(server.connections), len(server.asked)) == (1, 2)
 
 
 async def test_closing_a_reply_of_http_2_stops_the_server_and_no_other_reply(authority: trustme.CA) -> None:
@@ -253,7 +243,7 @@ async def test_closing_a_reply_of_http_2_stops_the_server_and_no_other_reply(aut
             server.given_up.clear()
             server.hangs = False
             assert await events_of(client) == RAINS
-            assert (server.connections, server.given_up.is_set()) == (3, False)
+            assert (len(server.connections), server.given_up.is_set()) == (3, False)
 
 
 async def cancel(reading: asyncio.Task[object], when: asyncio.Event, gone: asyncio.Event) -> None:
@@ -309,9 +299,7 @@ async def test_cancelling_within_the_handshake_hangs_up() -> None:
 
 
 @pytest.mark.parametrize("case", ["another authority", "another name"])
-async def test_a_certificate_that_is_not_trusted_is_told_and_the_server_is_told_nothing(
-    authority: trustme.CA, case: str
-) -> None:
+async def test_with_a_certificate_that_is_not_trusted_nothing_is_asked(authority: trustme.CA, case: str) -> None:
     context = certified(trustme.CA()) if case == "another authority" else certified(authority, "other.example")
     async with storage(context=context) as server, client_of(server.address) as client:
         with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .*its certificate is not trusted: "):
