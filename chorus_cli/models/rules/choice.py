@@ -136,8 +136,7 @@ def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
     return next(((provider, variable) for provider, variable in keys if variable), None)
 
 
-_MOST_SUGGESTIONS = 3
-_LONGEST_EXAMPLE = 40
+_MOST_SUGGESTIONS, _LONGEST_EXAMPLE = 3, 40
 
 
 def doubt_about(

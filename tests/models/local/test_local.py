@@ -69,9 +69,7 @@ def is_listening(port: int) -> bool:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def test_one_server_answers_all_requests_for_a_model_and_ends_with_the_client(
-    client: LocalClient, tmp_path: Path
-) -> None:
+async def test_one_server_answers_for_a_model_and_ends_with_the_client(client: LocalClient, tmp_path: Path) -> None:
     asked = request(written(tmp_path, "small model.gguf"))
     first, second = await asyncio.gather(said(client, asked), said(client, asked))
     assert first == second == {"process": first["process"], "context": 8192, "model": "small model"}
@@ -81,17 +79,13 @@ async def test_one_server_answers_all_requests_for_a_model_and_ends_with_the_cli
     assert not is_running(first["process"])
 
 
-async def test_a_larger_context_starts_the_server_anew_and_a_smaller_does_not(
-    client: LocalClient, tmp_path: Path
-) -> None:
+async def test_only_a_larger_context_starts_the_server_anew(client: LocalClient, tmp_path: Path) -> None:
     file = written(tmp_path)
     contexts = [(await said(client, request(file, context_tokens=tokens)))["context"] for tokens in (2048, 4096, 1024)]
     assert contexts == [2048, 4096, 4096]
 
 
-async def test_another_model_takes_the_place_of_the_one_in_memory_unless_that_writes_a_reply(
-    client: LocalClient, tmp_path: Path
-) -> None:
+async def test_another_model_takes_the_place_of_the_one_in_memory_if_idle(client: LocalClient, tmp_path: Path) -> None:
     reply = client.stream(request(written(tmp_path, "one.gguf")))
     first = await anext(reply)
     assert isinstance(first, TextDelta)
@@ -114,9 +108,7 @@ async def test_a_server_that_crashed_is_started_anew(client: LocalClient, tmp_pa
     ("weights", "cause"),
     [("damaged", "a tensor is missing"), ("crashing", "llama.cpp ended without a word, perhaps for want of memory")],
 )
-async def test_a_model_that_cannot_be_loaded_is_said_with_the_cause(
-    weights: str, cause: str, client: LocalClient, tmp_path: Path
-) -> None:
+async def test_the_cause_of_failure_is_told(weights: str, cause: str, client: LocalClient, tmp_path: Path) -> None:
     file = written(tmp_path, content=model_files.gguf(weights=weights))
     with pytest.raises(ModelError) as error:
         await said(client, request(file))

@@ -78,41 +78,33 @@ NO_KEY = "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_AP
         ("chorus/eliza", {}, ""),
     ],
 )
-def test_a_model_whose_key_is_missing_is_said_to_want_it(
-    model: str, environment: Mapping[str, str], sentence: str
-) -> None:
+def test_a_model_that_lacks_a_key_is_said_to_want_it(model: str, environment: Mapping[str, str], sentence: str) -> None:
     assert missing_key(model, environment) == sentence
 
 
 BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
-ASK_FOR_A_KEY = (
-    "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
-)
+WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
 
 
 @pytest.mark.parametrize(
     ("choice", "environment", "sentence"),
     [
-        (detected_model(None), {}, f"{ASK_FOR_A_KEY}; then say /model ollama/NAME or /model local/FILE.gguf."),
+        (detected_model(None), {}, f"{WAYS}; then say /model ollama/NAME or /model local/FILE.gguf."),
         (
             BY_FILE,
             {"ANTHROPIC_API_KEY": "key"},
             "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model.",
         ),
-        (BY_FILE, {}, f"{ASK_FOR_A_KEY}; then say /model NAME."),
+        (BY_FILE, {}, f"{WAYS}; then say /model NAME."),
         (ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}, ""),
     ],
 )
-def test_how_a_language_model_comes_to_answer_for_eliza(
-    choice: ModelChoice, environment: Mapping[str, str], sentence: str
-) -> None:
+def test_how_another_model_comes_to_answer(choice: ModelChoice, environment: Mapping[str, str], sentence: str) -> None:
     assert way_to_a_model(choice, environment) == sentence
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_every_default_model_is_in_litellms_map_chats_calls_tools_is_not_dear_and_has_no_announced_end(
-    provider: Provider,
-) -> None:
+def test_every_default_model_is_in_the_map_chats_calls_tools_is_not_dear_and_has_no_end(provider: Provider) -> None:
     prefix, _, name = provider.default_model.partition("/")
     assert prefix in MODEL_MAP.providers()
     entry = shipped_map().get(provider.default_model) or shipped_map()[name]
@@ -127,28 +119,22 @@ def test_every_default_model_is_in_litellms_map_chats_calls_tools_is_not_dear_an
 
 def test_no_provider_variable_or_model_stands_twice_in_the_table() -> None:
     variables = [name for each in PROVIDERS for name in (each.key_variable, *each.other_variables)]
-    for column in (
-        variables,
-        [provider.name for provider in PROVIDERS],
-        [provider.default_model for provider in PROVIDERS],
-    ):
+    for column in (variables, [each.name for each in PROVIDERS], [each.default_model for each in PROVIDERS]):
         assert len(set(column)) == len(column)
 
 
 @cache
 def shipped_map() -> Mapping[str, Mapping[str, object]]:
-    document: dict[str, Mapping[str, object]] = json.loads(
-        (installation_folder() / "model_prices_and_context_window_backup.json").read_bytes()
-    )
+    path = installation_folder() / "model_prices_and_context_window_backup.json"
+    document: dict[str, Mapping[str, object]] = json.loads(path.read_bytes())
     return document
 
 
 @pytest.mark.parametrize("typed", ["eliza", "ELIZA", "chorus/eliza"])
 def test_eliza_alone_is_the_embedded_model(typed: str) -> None:
     assert Naming(typed, {}, lambda: None).named(None, {}) == ModelChoice(ELIZA, "chosen for this run")
-    assert Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {}) == ModelChoice(
-        ELIZA, "from CHORUS_MODEL"
-    )
+    by_variable = Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {})
+    assert by_variable == ModelChoice(ELIZA, "from CHORUS_MODEL")
     assert Naming(None, {}, lambda: None).named(typed, {"model": "system.jsonc:3"}) == BY_FILE
 
 
@@ -236,9 +222,8 @@ def test_of_those_that_are_near_the_likely_ones_are_named_first(name: str, quest
     ],
 )
 def test_a_provider_that_litellm_does_not_know_is_doubted(name: str, provider: str, question: str) -> None:
-    assert doubt_about(name, NAMES, KNOWN_PROVIDERS) == (
-        f"litellm knows no provider '{provider}', so messages may fail.{question}"
-    )
+    doubt = f"litellm knows no provider '{provider}', so messages may fail.{question}"
+    assert doubt_about(name, NAMES, KNOWN_PROVIDERS) == doubt
 
 
 def test_where_nothing_is_known_nothing_is_doubted_but_what_is_no_name_is_refused() -> None:
