@@ -49,12 +49,3 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
     )
     data = made["data"] | {"group_only_greetings": []}
     assert json.loads(card_json((tmp_path / "out.png").read_bytes()) or b"")["data"] == data
-
-
-def test_a_new_chat_with_a_card_shows_its_greeting(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    (tmp_path / "mira.json").write_text(json.dumps(card(1)))
-    imported = home.run("ask", f"/persona import {tmp_path}/mira.json")
-    assert "Made Mira of mira.json" in imported.output
-    with home.chat(MIRA) as terminal:
-        terminal.await_text("*Mira looks up.* You are wet, You.")

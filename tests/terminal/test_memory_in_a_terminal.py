@@ -91,25 +91,6 @@ def test_a_task_goes_before_the_question_while_the_prefix_is_warm_then_into_the_
     assert question == "And now?"
 
 
-def test_a_forgotten_item_is_in_no_request(talking: Home, provider: CallingProvider) -> None:
-    with talking.chat() as chat:
-        chat.say("Hello")
-        chat.until(lambda: len(provider.asked) == 1, "the first request")
-        chat.await_line(PROMPT)
-        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
-        chat.say("What next?")
-        chat.until(lambda: len(provider.asked) == 2, "the second request")
-        chat.await_line(PROMPT)
-        chat.say("/memory forget 1")
-        chat.await_text("(y/n)")
-        chat.ask("y", "Forgot #1")
-        chat.say("Are you sure?")
-        chat.until(lambda: len(provider.asked) == 3, "the third request")
-        chat.await_line(PROMPT)
-    assert "plumber" in str(provider.asked[1]["messages"])
-    assert "plumber" not in str(provider.asked[2]["messages"])
-
-
 def test_a_model_remembers_by_its_tool_and_the_next_request_has_it(talking: Home, provider: CallingProvider) -> None:
     provider.call(*split_call("remember", {"type": "TASK", "content": PLUMBER}))
     provider.say("I will remember that.")

@@ -61,24 +61,6 @@ def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
     assert home.said() == [LONG_MESSAGE]
 
 
-def test_before_the_first_word_it_is_seen_below_the_line_that_says_what_is_waited_for(
-    home: Home, chat: Terminal, provider: PatientProvider
-) -> None:
-    chat.say(LATE_MESSAGE)
-    chat.await_text("waiting for openai/small")
-    chat.type("half a line")
-    await_rows(chat, "❯ half a line")
-    assert "waiting for openai/small" in chat.screen_text().splitlines()[-2]
-    chat.press("alt-enter")
-    chat.type("or two")
-    await_rows(chat, "❯ half a line or two")
-    provider.may_go_on.set()
-    chat.await_text("noted: one.")
-    chat.await_line("  or two")
-    assert "waiting" not in chat.screen_text()
-    assert home.said() == [LATE_MESSAGE]
-
-
 def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal, provider: PatientProvider) -> None:
     begin_a_long_reply(chat)
     for line in ("line one", "line two", "line three", "line four"):
@@ -95,17 +77,6 @@ def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal,
     assert "waiting:" not in shown
     assert [shown.count(f"{PROMPT} line {word}\n") for word in ("one", "two", "three", "fourty")] == [1] * 4
     assert home.unsent() == []
-
-
-def test_commands_wait_as_well(home: Home, chat: Terminal, provider: PatientProvider) -> None:
-    chat.ask("line one", "noted: one.")
-    begin_a_long_reply(chat)
-    chat.say("/undo")
-    chat.say("/undo")
-    await_rows(chat, "waiting: /undo", "waiting: /undo")
-    provider.may_go_on.set()
-    chat.await_line(f"{PROMPT} line one")
-    assert home.seen() == []
 
 
 def test_a_paste_of_many_lines_is_one_message(home: Home, chat: Terminal, provider: PatientProvider) -> None:

@@ -6,7 +6,6 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -170,24 +169,6 @@ def test_a_stored_message_does_not_come_back_after_a_kill_during_its_reply(home:
         assert [status for _, status in home.replies()] == ["streaming"]
         chat.kill(signal.SIGKILL)
     assert home.unsent() == []
-    assert home.said() == [LONG_MESSAGE]
-
-
-def test_a_stored_message_does_not_come_back_after_a_kill_before_its_row_is_deleted(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
-        chat.kill(signal.SIGKILL)
-    for content, is_sent in ((LONG_MESSAGE, 1), ("and this", 0)):
-        home.sql(
-            "INSERT INTO outbox(run, persona, role, content, is_sent, created_at) "
-            "VALUES ('1-ab', 'chorus', 'user', ?, ?, ?)",
-            *(content, is_sent, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"),
-        )
-    with home.chat(f"{PROMPT} and this") as chat:
-        chat.await_text("was interrupted; /retry")
-        chat.until(lambda: home.unsent() == ["and this"], "the rest as a draft")
-        chat.press("ctrl-c")
     assert home.said() == [LONG_MESSAGE]
 
 

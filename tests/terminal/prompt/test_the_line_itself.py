@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
+from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import changing, editor
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
@@ -95,16 +95,6 @@ def test_what_stands_at_the_prompt_outlives_a_window_whose_hanging_up_is_ignored
     assert home.unsent() == ["not sent"]
 
 
-def test_what_was_typed_ahead_outlives_the_window(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
-        chat.type("and then")
-        chat.kill(signal.SIGTERM)
-    with home.chat(f"{PROMPT} and then") as chat:
-        chat.await_text(RETURNED)
-
-
 def test_a_slash_is_typed_into_a_line_that_came_back(home: Home, tmp_path: Path) -> None:
     with home.chat(EDITOR=editor(tmp_path, changing("text += ' and'"))) as chat:
         chat.type("look at /etc")
@@ -114,28 +104,6 @@ def test_a_slash_is_typed_into_a_line_that_came_back(home: Home, tmp_path: Path)
         chat.await_line(f"{PROMPT} look at /etc and /usr")
         chat.press("ctrl-c", "ctrl-c", "ctrl-c")
         assert chat.await_end() == 0
-
-
-def test_what_came_back_and_was_cleared_does_not_come_again(home: Home) -> None:
-    with home.chat() as chat:
-        chat.type("never mind")
-        chat.await_line(f"{PROMPT} never mind")
-        chat.hang_up()
-    with home.chat(f"{PROMPT} never mind") as chat:
-        chat.press("ctrl-c")
-        chat.leave()
-    assert home.unsent() == []
-
-
-def test_what_was_typed_to_one_persona_does_not_come_to_another(home: Home) -> None:
-    with home.chat() as chat:
-        chat.type("for Chorus alone")
-        chat.await_line(f"{PROMPT} for Chorus alone")
-        chat.hang_up()
-    home.run("ask", "/persona frodo")
-    with home.chat("Frodo ❯") as chat:
-        chat.await_text("1 text not sent or not stored is kept; /rescue shows it.")
-    assert home.unsent() == ["for Chorus alone"]
 
 
 def test_the_line_below_says_who_answers_and_how_full_the_request_is(home: Home) -> None:
