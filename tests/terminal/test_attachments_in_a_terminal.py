@@ -64,9 +64,7 @@ def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, phot
     assert kinds(server) == [["text"], ["image_url", "text"]]
 
 
-def test_a_path_that_is_dropped_on_the_terminal_is_attached_by_tab_and_else_is_text(
-    home: Home, photo: Path, server: Recorder
-) -> None:
+def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, photo: Path, server: Recorder) -> None:
     with home.chat(**server.environment()) as chat:
         chat.type("see ")
         chat.paste(f"'{photo}'")
@@ -127,9 +125,7 @@ UP, BACKSPACE = "\x1b[A", "\x7f"
     [("/bg ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
     ids=["in the background", "edited", "from the history", "undone"],
 )
-def test_an_at_sign_that_was_not_typed_is_text(
-    home: Home, photo: Path, server: Recorder, before: str, after: str
-) -> None:
+def test_an_at_sign_not_typed_is_text(home: Home, photo: Path, server: Recorder, before: str, after: str) -> None:
     with home.chat(**server.environment()) as chat:
         chat.type(before)
         chat.paste(f'a stranger wrote @"{photo}" now')

@@ -80,9 +80,7 @@ def test_a_talk_goes_on_for_ever_within_its_limit_also_after_a_crash(home: Home,
     assert home.seen()[0].startswith("fact-1! and")
 
 
-def test_a_summary_is_made_and_shown_and_reworded_and_taken_back_from_the_keyboard(
-    home: Home, provider: RememberingProvider
-) -> None:
+def test_a_summary_is_made_and_shown_and_reworded_and_taken_back(home: Home, provider: RememberingProvider) -> None:
     furnish(home, LIMIT)
     with talking(home, provider.address, VISUAL=editor(home.path, replacing("fact-1!", "FACT ONE"))) as chat:
         say(chat, "fact-1!", "fact-2!", more=40)
@@ -114,9 +112,7 @@ def test_a_summary_is_made_and_shown_and_reworded_and_taken_back_from_the_keyboa
     assert first_words(whole) == ["fact-1!", "fact-2!", "fact-3!", "fact-4!"]
 
 
-def test_a_fold_behind_the_talk_leaves_what_is_being_typed_alone_and_holds_up_nobody_who_leaves(
-    home: Home, provider: RememberingProvider
-) -> None:
+def test_a_fold_behind_the_talk_holds_up_neither_typing_nor_leaving(home: Home, provider: RememberingProvider) -> None:
     furnish(home, LIMIT)
     with talking(home, provider.address) as chat:
         provider.may_write.clear()

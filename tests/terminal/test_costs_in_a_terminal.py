@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.remembering_provider import remembering
 from tests.terminal.driver import PROMPT, Home
-from tests.terminal.small_model import furnish, say, talking
 
 USAGE = '{"prompt_tokens": 1000000, "completion_tokens": 100000, "total_tokens": 1100000, "cached_tokens": 500000}'
 
@@ -64,24 +62,3 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
         terminal.say("y")
         terminal.until(lambda: len(home.replies()) == 2, "a second reply")
     assert home.said() == ["I am unhappy", "I am happy"]
-
-
-def test_summaries_are_counted_from_the_keyboard_and_the_budget_asks_because_of_them(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    furnish(home, 10_000, "openai/gpt-4o-mini")
-    with remembering() as provider, talking(home, provider.address) as chat:
-        provider.tokens = (1_000_000, 100_000)
-        chat.ask("/settings set budget 0.2", "budget is now 0.2")
-        say(chat, "one!", "two!", "three!", "four!", more=3)
-        chat.ask("/cost", "No reply with a known number of tokens.")
-        chat.ask("/compact", "4 messages summarised")
-        counts = "1,000,000 prompt and 100,000 completion tokens, cost $0.21"
-        chat.ask("/cost", f"This includes 1 request for summaries ({counts}).")
-        chat.say("five!")
-        chat.await_text("The replies and summaries of today have cost $0.21, 105% of your budget of $0.20. Ask")
-        chat.say("n")
-        chat.await_text("Nothing was sent.")
-    report = json.loads(home.run("cost", "--json", "--by", "thread").output)
-    assert [(line["key"], line["replies"], line["summaries"]) for line in report["lines"]] == [("chorus #1", 0, 1)]
-    assert report["summaries"]["cost_usd"] == report["total"]["cost_usd"] == pytest.approx(0.21)
-    assert "This includes 1 request for summaries" in home.run("cost").output

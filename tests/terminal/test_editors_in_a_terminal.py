@@ -56,9 +56,7 @@ def said_to(mock_provider: MockProvider) -> list[str]:
     return [message["content"].rpartition("]\n\n")[2] for message in messages]
 
 
-def test_the_next_request_holds_what_was_left_and_nothing_else(
-    tmp_path: Path, home: Home, mock_provider: MockProvider
-) -> None:
+def test_the_next_request_holds_what_was_left(tmp_path: Path, home: Home, mock_provider: MockProvider) -> None:
     scripts = (deleting("B1", "A2"), replacing("Chorus: B1", "Chorus: B1, but better"))
     variables = {"CHORUS_MODEL": "openai/x", "OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-x"}
     with home.chat(EDITOR=editor(tmp_path, *scripts), **variables) as chat:
@@ -255,9 +253,7 @@ def test_a_signal_while_an_editor_is_open_ends_that_and_the_chat_and_keeps_the_d
         assert home.seen() == [*FIVE]
 
 
-def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_named_at_the_next_start(
-    tmp_path: Path, home: Home
-) -> None:
+def test_what_was_edited_when_the_window_closed_or_the_program_died_is_named_later(tmp_path: Path, home: Home) -> None:
     waiting = f'{REWORDING}; trap "" HUP; echo now editing; read answer'
     notice = "1 unused edit is kept for 7 days in"
     with home.chat(EDITOR=editor(tmp_path, waiting, waiting)) as chat:

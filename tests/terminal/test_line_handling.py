@@ -104,9 +104,7 @@ async def test_once_it_is_stored_no_error_brings_it_back(world: World) -> None:
     ],
     ids=["nothing", "a notice", "a thought", "blanks", "words"],
 )
-async def test_only_words_of_the_reply_count_as_something_that_arrived(
-    world: World, events: list[TurnEvent], *, has_words: bool
-) -> None:
+async def test_only_words_of_the_reply_have_arrived(world: World, events: list[TurnEvent], *, has_words: bool) -> None:
     told = await Chat(world).stop(*events)
     assert told.startswith("Stopped. The part that arrived is kept") == has_words
     assert told.startswith("Stopped before the reply began") != has_words

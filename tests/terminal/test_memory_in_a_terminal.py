@@ -71,7 +71,7 @@ def asked(home: Home, provider: CallingProvider, question: str) -> tuple[str, st
     return messages[0]["content"], messages[-1]["content"]
 
 
-def test_a_task_goes_before_the_question_while_the_prefix_is_warm_then_into_the_system_message(
+def test_a_task_goes_before_the_question_and_later_into_the_system_message(
     talking: Home, provider: CallingProvider
 ) -> None:
     with talking.chat() as chat:

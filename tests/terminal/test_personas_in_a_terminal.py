@@ -72,19 +72,6 @@ def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
     assert not (tmp_path / "personas" / "ada").exists()
 
 
-def test_a_line_that_is_no_answer_to_a_question_is_not_sent_and_comes_back_to_the_prompt(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    with home.chat() as terminal:
-        terminal.say("/persona Ada")
-        terminal.await_text("(y/n)")
-        terminal.say("Remember the milk")
-        terminal.await_text('"Remember the milk" is not an answer and was not sent. Answer y/n.')
-        terminal.ask("n", "No persona was created.", f"{PROMPT} Remember the milk")
-        assert home.said() == []
-        terminal.ask("", "milk")
-    assert home.said() == ["Remember the milk"]
-
-
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.run("persona", "archive", "frodo")
@@ -94,9 +81,7 @@ def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "name"), [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")])
-def test_a_shell_is_told_how_to_create_an_unknown_persona(
-    tmp_path: Path, arguments: tuple[str, ...], name: str
-) -> None:
+def test_a_shell_is_told_how_to_create_a_persona(tmp_path: Path, arguments: tuple[str, ...], name: str) -> None:
     outcome = Home(tmp_path).run("persona", *arguments)
     assert (outcome.code, outcome.output) == (1, "")
     told = f"There is no persona called '{name.strip(QUOTE)}'. Known personas: chorus, frodo, reviewer. "

@@ -153,9 +153,7 @@ def test_a_signal_or_a_closed_window_keeps_what_has_arrived(home: Home, number: 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "sysv_signal"), reason="only glibc can leave it to the system")
-def test_the_second_signal_ends_a_chat_whose_interpreter_is_held_by_c_code(
-    home: Home, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_the_second_signal_ends_a_chat_that_c_code_holds(home: Home, tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", HELD.format(file=str(tmp_path / "held"))]
     with closing(Terminal(home.environment, command=command)) as chat:
         chat.await_line(PROMPT)
@@ -198,14 +196,3 @@ def test_a_locale_without_utf8_gets_a_plain_prompt(home: Home) -> None:
         chat.await_line("Chorus >")
         chat.say(UNHAPPY[0])
         chat.await_text(UNHAPPY[1])
-
-
-def test_a_settings_file_broken_during_the_chat_is_told_with_the_next_message(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say("Hello")
-        chat.await_text("I am ELIZA")
-        chat.await_line(PROMPT)
-        (home.path / "personas" / "chorus" / "system.jsonc").write_text('{"name": "Chorus", "temperature": [', "utf-8")
-        chat.type("Are you still there?")
-        chat.press("enter")
-        chat.await_text("nothing in this file counts")

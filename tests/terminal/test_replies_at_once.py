@@ -39,9 +39,7 @@ def begin_one(chat: Terminal) -> None:
     chat.await_text("The reply goes on in the background; /thread 1 shows it.")
 
 
-def test_three_threads_answer_at_once_and_ctrl_c_stops_only_the_one_on_the_screen(
-    home: Home, provider: SlowProvider
-) -> None:
+def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", 'Thread #2 answers "two is aside" in the background.')
@@ -74,9 +72,7 @@ def test_three_threads_answer_at_once_and_ctrl_c_stops_only_the_one_on_the_scree
     ]
 
 
-def test_a_reply_in_the_background_is_followed_again_and_messages_wait_for_it(
-    home: Home, provider: SlowProvider
-) -> None:
+def test_a_reply_in_the_background_is_followed_again_and_waited_for(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("two waits", "Your message waits for the reply in thread #1; /undo takes it back.")
@@ -96,9 +92,7 @@ def test_a_reply_in_the_background_is_followed_again_and_messages_wait_for_it(
     assert in_threads(home) == [["one goes on", "About one: all.", "two waits", "About two: all."]]
 
 
-def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_what_waited(
-    home: Home, provider: SlowProvider
-) -> None:
+def test_after_a_kill_the_next_start_names_replies_and_offers_what_waited(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", "Thread #2 answers")
@@ -122,30 +116,6 @@ def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_wh
     with home.chat() as chat:
         chat.await_text("About one: all.")
         assert names_another not in chat.screen_text()
-
-
-def test_leaving_breaks_off_what_is_running_and_says_so(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.ask("/bg one is aside", "Thread #2 answers")
-        chat.until(lambda: len(provider.asked) == 1, "the request of thread 2")
-        chat.press("ctrl-d")
-        chat.await_text("Stopped: 1 reply in thread #2. What has come is kept; /retry asks again.")
-        assert chat.await_end() == 0
-    assert [status for _, status in home.replies()] == ["interrupted"]
-
-
-def test_all_replies_that_ended_unseen_are_shown_when_the_user_comes(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        begin_one(chat)
-        chat.ask("two waits", "waits for the reply")
-        chat.ask("/thread new", "Thread #2")
-        provider.finish("one", "two")
-        chat.await_text('The reply to "two waits" in thread #1 is done')
-        chat.say("/thread 1")
-        chat.await_text(
-            "Your message: one goes on\nAbout one: all.\nNext, your waiting message: two waits\nAbout two: all."
-        )
-        chat.await_line(PROMPT)
 
 
 def test_ctrl_c_at_any_moment_of_sending_loses_no_message(home: Home, provider: SlowProvider) -> None:

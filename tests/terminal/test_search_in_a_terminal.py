@@ -81,9 +81,7 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
         ((), 1, "chorus search needs <words [since T]>. Usage: chorus search"),
     ],
 )
-def test_what_is_not_found_has_a_code_and_a_sentence(
-    home: Home, arguments: tuple[str, ...], code: int, errors: str
-) -> None:
+def test_what_is_not_found_has_a_sentence(home: Home, arguments: tuple[str, ...], code: int, errors: str) -> None:
     outcome = home.run("search", *arguments)
     assert (outcome.code, outcome.output) == (code, "")
     assert errors in outcome.errors
@@ -117,9 +115,7 @@ def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> No
         (("nhappy",), ""),
     ],
 )
-def test_the_beginnings_that_would_be_found_are_quoted_for_the_shell(
-    home: Home, arguments: tuple[str, ...], wider: str
-) -> None:
+def test_beginnings_that_would_be_found_are_quoted(home: Home, arguments: tuple[str, ...], wider: str) -> None:
     home.run("ask", "I am unhappy about the ring")
     hint = f" Only whole words were looked for: {wider} finds words that begin so." if wider else ""
     assert home.run("search", *arguments).errors == f"Nothing was found.{hint}\n"

@@ -25,7 +25,7 @@ def provider() -> Iterator[ThinkingProvider]:
         yield running
 
 
-def test_its_newest_words_are_seen_while_a_model_thinks_and_all_of_them_on_request(
+def test_its_newest_words_are_seen_while_a_model_thinks_and_all_on_request(
     home: Home, provider: ThinkingProvider
 ) -> None:
     with home.chat(**provider.variables) as chat:
@@ -82,9 +82,7 @@ def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
     assert home.run("ask", "/thoughts").output.endswith("\nThe user asks for tea.\n\nGreen is best.\n")
 
 
-def test_a_very_long_thought_leaves_the_screen_alive_and_is_stored_as_it_comes(
-    home: Home, provider: ThinkingProvider
-) -> None:
+def test_a_very_long_thought_leaves_the_screen_alive_and_is_stored(home: Home, provider: ThinkingProvider) -> None:
     provider.thoughts = [f" word{number}" for number in range(MANY)]
     with home.chat(**provider.variables) as chat:
         chat.ask("/thoughts", NOTHING)

@@ -36,9 +36,7 @@ def assert_begins_with(request: dict[str, Any], before: dict[str, Any]) -> None:
     assert json.dumps(request["messages"]).startswith(known)
 
 
-def test_a_tool_is_used_in_a_chat_and_its_call_is_in_every_later_request(
-    tooled: Home, provider: CallingProvider
-) -> None:
+def test_a_tool_is_used_and_its_call_is_in_every_later_request(tooled: Home, provider: CallingProvider) -> None:
     provider.say("The ring lies in the river.")
     provider.call(*SEARCH, before="Let me *look*.")
     provider.call(

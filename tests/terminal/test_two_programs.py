@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -121,27 +121,6 @@ def test_ask_waits_says_so_on_stderr_and_goes_on(home: Home) -> None:
         output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
     assert (asking.returncode, output.decode(), errors) == (0, f"{ANSWER}\n", b"")
     assert home.seen()[2:] == ["Sent elsewhere", "All of it", UNHAPPY, ANSWER]
-
-
-def test_ctrl_c_ends_an_ask_that_waits_and_stores_nothing(home: Home) -> None:
-    with other_writing(home), home.running("ask", UNHAPPY) as asking:
-        assert asking.stderr
-        assert asking.stderr.readline().decode() == f"{WAITING} …\n"
-        asking.send_signal(signal.SIGINT)
-        assert asking.communicate(timeout=PATIENCE_SECONDS) == (b"", b"")
-        assert asking.returncode == 128 + signal.SIGINT
-    assert home.said() == ["Hello", "Sent elsewhere"]
-
-
-def test_when_the_other_process_dies_the_part_of_its_reply_is_kept_as_interrupted(home: Home) -> None:
-    with ExitStack() as ends:
-        with other_writing(home):
-            process = ends.enter_context(home.running("ask", UNHAPPY))
-            assert process.stderr
-            assert process.stderr.readline().decode() == f"{WAITING} …\n"
-        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, output.decode()) == (0, f"{ANSWER}\n")
-    assert home.replies()[1:] == [("Half of it", "interrupted"), (ANSWER, "complete")]
 
 
 def test_what_is_typed_behind_a_message_that_waits_is_a_line_of_its_own_after_a_signal(home: Home) -> None:

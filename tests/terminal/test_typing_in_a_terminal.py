@@ -44,9 +44,7 @@ def await_replies(home: Home, chat: Terminal, count: int) -> None:
     chat.await_line(PROMPT)
 
 
-def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
-    home: Home, chat: Terminal, provider: PatientProvider
-) -> None:
+def test_the_line_is_seen_and_then_at_the_prompt(home: Home, chat: Terminal, provider: PatientProvider) -> None:
     begin_a_long_reply(chat)
     chat.type("half a lime")
     await_rows(chat, "❯ half a lime")

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pygments.lexers import get_all_lexers
+from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
 from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
 from tests.terminal.markdown.markdown_screens import Size, at_once, cut, streamed

@@ -28,22 +28,10 @@ RED = {"31"}
 NAMES = re.compile(r"\b(?:ansi|bright_?)?(?:black|red|green|yellow|blue|magenta|cyan|white|gr[ae]y)\b|\"#[0-9a-f]{3,6}")
 OWN_GROUND = {"", "default"}
 SHOWN_BY_THE_PROMPT = (
-    "completion-menu",
-    "completion-menu.completion",
-    "completion-menu.completion.current",
-    "completion-menu.meta.completion",
-    "completion-menu.meta.completion.current",
-    "scrollbar.background",
-    "scrollbar.button",
-    "scrollbar.arrow",
-    "search",
-    "incsearch",
-    "incsearch.current",
-    "selected",
-    "control-character",
-    "bottom-toolbar",
-    "bottom-toolbar.text",
-    "warning",
+    *("completion-menu", "completion-menu.completion", "completion-menu.completion.current", "control-character"),
+    *("completion-menu.meta.completion", "completion-menu.meta.completion.current", "scrollbar.background"),
+    *("scrollbar.button", "scrollbar.arrow", "search", "incsearch", "incsearch.current", "selected"),
+    *("bottom-toolbar", "bottom-toolbar.text", "warning"),
 )
 STYLES = Console(theme=MARKDOWN).get_style
 NAMED = [name for name in DEFAULT_STYLES if name.startswith(("markdown.", "table."))]

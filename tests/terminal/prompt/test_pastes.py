@@ -139,9 +139,7 @@ def end_with_sigterm(chat: Terminal) -> int:
 
 
 @pytest.mark.parametrize("end", [end_with_ctrl_d, end_with_sigterm], ids=lambda end: end.__name__)
-def test_notices_above_the_prompt_and_replies_leave_pastes_marked_until_the_end(
-    home: Home, end: Callable[[Terminal], int]
-) -> None:
+def test_notices_and_replies_leave_pastes_marked_until_the_end(home: Home, end: Callable[[Terminal], int]) -> None:
     furnish(home, 1000)
     with remembering() as provider, talking(home, provider.address) as chat:
         say(chat, "one", "two", "three", more=230)

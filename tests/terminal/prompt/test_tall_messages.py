@@ -70,9 +70,7 @@ def test_so_does_one_long_line_and_one_that_the_cursor_has_left(home: Home) -> N
     assert "".join(line.split()) == "".join(["word0", *"".join(rows).split(), "word399"])
 
 
-def test_so_does_one_that_comes_from_the_history_or_from_the_editor_or_was_typed_ahead(
-    home: Home, tmp_path: Path
-) -> None:
+def test_so_does_one_from_the_history_or_the_editor_or_that_was_typed_ahead(home: Home, tmp_path: Path) -> None:
     lines = "\\n".join(MESSAGE)
     with low_window(home, EDITOR=editor(tmp_path, changing(f"text = '{lines}'"))) as chat:
         chat.press("ctrl-x", "ctrl-e")

@@ -17,7 +17,7 @@ RETURNED = "The text you had typed when the chat ended is at the prompt again."
 
 
 @pytest.mark.parametrize(("mode", "keys"), [("emacs", ("ctrl-x", "ctrl-e")), ("vi", ("escape", "v"))])
-def test_the_line_goes_to_the_editor_and_comes_back_to_the_prompt(
+def test_the_line_goes_to_the_editor_and_comes_back(
     home: Home, tmp_path: Path, mode: str, keys: tuple[str, ...]
 ) -> None:
     home.run("ask", f"/settings set editing_mode {mode}")

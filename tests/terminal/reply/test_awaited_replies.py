@@ -13,9 +13,8 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, shown, turn
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.screen.terminal_file import on_terminal, seen, stopped
 
 _LONGER_THAN_A_FRAME_SECONDS = 0.2  # a line that is not gone would be painted anew
 
@@ -23,8 +22,7 @@ pytestmark = pytest.mark.usefixtures("_usual_size")
 
 
 async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     thoughts = [ReasoningDelta("Let me see.\n\nThe use"), ReasoningDelta("r asks\x1b[2J for " + "more " * 100 + "tea.")]
     spoken = asyncio.Event()
 
@@ -48,8 +46,7 @@ async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
 
 
 async def test_thoughts_are_repainted_four_times_a_second_and_nothing_moves_without_one() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     thoughts = [step for number in range(100) for step in (ReasoningDelta(f" word{number}"), 0.01)]
     showing = asyncio.create_task(show_events(turn(*thoughts, 60.0), screen, screen))
     begun = time.monotonic()
@@ -60,9 +57,7 @@ async def test_thoughts_are_repainted_four_times_a_second_and_nothing_moves_with
     written = file.written
     await asyncio.sleep(1.2)
     assert file.written == written
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
 
 
 async def test_thoughts_between_two_parts_of_the_reply_leave_nothing_either() -> None:
@@ -86,8 +81,7 @@ WAITING = " waiting for gpt-4o-mini … "
     ids=["words", "a thought", "what happened"],
 )
 async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEvent, line: str) -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     comes = asyncio.Event()
 
     async def events() -> AsyncGenerator[TurnEvent, None]:
@@ -103,15 +97,12 @@ async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEv
     written = file.written.count(WAITING)
     await asyncio.sleep(_LONGER_THAN_A_FRAME_SECONDS)
     assert file.written.count(WAITING) == written
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
 
 
 @pytest.mark.parametrize("end", ["a failure", "Ctrl-C"])
 async def test_who_is_waited_for_is_gone_when_nothing_comes(end: str) -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     over = asyncio.Event()
 
     async def events() -> AsyncGenerator[TurnEvent, None]:

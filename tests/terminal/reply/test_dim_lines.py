@@ -7,7 +7,6 @@ import io
 import re
 import time
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -21,7 +20,7 @@ from chorus_cli.terminal.reply.dim_lines import PrintedThoughts, silence_rows
 from chorus_cli.terminal.reply.stream import PaintedReply, show_events
 from chorus_cli.terminal.screen.output import Screen, widest
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
 
 CALL = 'search_history("ring")'
 USED = ToolUsed(CALL, "3 messages")
@@ -72,8 +71,7 @@ async def test_a_pipe_gets_the_reply_alone(*, terminal: bool, told: str, shows_t
 
 
 async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_they_come() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     spoken = asyncio.Event()
 
     async def events() -> AsyncGenerator[TurnEvent, None]:
@@ -96,8 +94,7 @@ async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_t
 
 
 async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between_them() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     first = (TextDelta("One"), 0.2, ReasoningDelta("hm"), TextDelta(" two"), ToolStarted(CALL, THOUGHT), USED)
     events = turn(*first, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT)
     await show_events(events, screen, screen, shows_thoughts=True)
@@ -105,35 +102,29 @@ async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between
 
 
 async def test_thoughts_that_cannot_be_read_are_told_in_the_line_all_the_same() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     await show_events(turn(TextDelta("Tea."), THOUGHT_ABOUT), screen, screen, shows_thoughts=True)
     assert file.window.text() == ["Tea.", LINE]
 
 
 async def test_a_turn_that_is_stopped_keeps_the_thoughts_that_were_printed() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     events = turn(ReasoningDelta("One thought\nand ano"), 60.0)
     showing = asyncio.create_task(show_events(events, screen, screen, shows_thoughts=True))
     await seen(lambda: "and ano" in file.written)
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     assert lines(file) == ["One thought", "and ano"]
 
 
 async def test_a_notice_between_thoughts_stands_above_the_open_row() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     steps = (ReasoningDelta("One\ntwo"), 0.3, Notice("Remembered."), 0.3, ReasoningDelta(" three"), DONE)
     await show_events(turn(*steps), screen, screen, shows_thoughts=True)
     assert lines(file) == ["One", "Remembered.", "two three"]
 
 
 async def test_thoughts_cannot_command_the_terminal() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     await show_events(turn(ReasoningDelta(HOSTILE), 0.2, DONE), screen, screen, shows_thoughts=True)
     assert screen.guard.blocked == 0
     assert not any(sign in file.written for sign in ("\x1b]52", "\x1b[2J", "\x9b", "\u202e"))

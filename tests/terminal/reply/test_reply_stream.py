@@ -9,7 +9,6 @@ import re
 import sys
 import time
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 
 import pytest
 
@@ -20,7 +19,7 @@ from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, Tu
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
 
 _PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
 
@@ -79,13 +78,20 @@ async def test_without_colours_markdown_is_painted_all_the_same() -> None:
 
 
 async def test_a_notice_stands_above_what_is_still_open() -> None:
-    file = await shown(TextDelta("One\n\ntwo"), 0.1, Notice("Trying again."), TextDelta(" three"), DONE)
+    file, screen = on_terminal()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield TextDelta("One\n\ntwo")
+        await seen(lambda: "two" in file.written)
+        for event in (Notice("Trying again."), TextDelta(" three"), DONE):
+            yield event
+
+    await show_events(events(), screen, screen)
     assert file.window.text() == ["One", "Trying again.", "", "two three"]
 
 
 async def test_nothing_is_painted_over_while_the_window_changes_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     changed = asyncio.Event()
 
     async def events() -> AsyncGenerator[TurnEvent, None]:
@@ -112,15 +118,12 @@ async def test_why_it_broke_off_stands_below_it() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(seconds: float) -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     steps: list[TurnEvent | float] = [TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never")]
     showing = asyncio.create_task(show_events(turn(*steps), screen, screen))
     await asyncio.sleep(seconds)
     await asyncio.sleep(0)
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     screen.line("❯")
     assert file.window.text() == [" " * 38 + "Head", "", "", " x = '1", "", "❯"]
     assert file.written.count("\x1b[?2026h") == file.written.count("\x1b[?2026l")
@@ -128,8 +131,7 @@ async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(
 
 
 async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     turns = 0
 
     async def count() -> None:
@@ -156,9 +158,7 @@ async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkey
     screen = Screen(TerminalFile(), XTERM)
     showing = asyncio.create_task(show_events(turn(TextDelta("```python\nx = 1\n"), 60.0), screen, screen))
     await seen(is_lexed_apart)
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     await seen(lambda: not is_lexed_apart())
 
 
@@ -181,9 +181,7 @@ async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(
     showing = asyncio.create_task(show_events(turn(TextDelta(text), DONE), screen, screen))
     await file.begun.wait()
     begun = time.monotonic()
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     assert time.monotonic() - begun < _PATIENCE_SECONDS
     assert re.search(r"The last [\d,]+ characters that had arrived are not shown\. They are kept", file.written)
 

@@ -88,9 +88,7 @@ def test_brackets_are_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("columns", [80, 30])
-def test_the_guard_finds_nothing_to_block_in_a_table_of_hostile_words(
-    columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_to_be_blocked_in_a_table_of_hostile_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     stream = Terminal()
     screen = Screen(stream, {})

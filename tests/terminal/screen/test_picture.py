@@ -8,7 +8,7 @@ import pyte
 import pytest
 
 from tests.terminal.screen.picture import drawn
-from tests.terminal.screen.screen_cells import DimScreen, cursor_row, rows_of, text_of
+from tests.terminal.screen.screen_cells import DimScreen, cursor_row, rows_of
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -44,12 +44,6 @@ def test_letters_look_as_they_did(written: str, attributes: dict[str, str]) -> N
     assert letter.attrib == {"fill": "#e6edf3", **place, **attributes}
 
 
-@pytest.mark.parametrize(("written", "fill"), [("\x1b[42m a", "#3fb950"), ("\x1b[7m a", "#e6edf3")])
-def test_what_is_behind_letters_is_as_wide_as_their_cells(written: str, fill: str) -> None:
-    (ground,) = elements(written, "rect")
-    assert (ground.get("fill"), ground.get("x"), ground.get("width")) == (fill, "0", "16.8")
-
-
 def test_every_column_begins_where_its_cell_is() -> None:
     words = elements("one two   <three>\n  日本   x", "text")
     assert [(word.text, word.get("x"), word.get("textLength")) for word in words] == [
@@ -58,12 +52,6 @@ def test_every_column_begins_where_its_cell_is() -> None:
         ("日本", "16.8", "33.6"),
         ("x", "75.6", "8.4"),
     ]
-
-
-def test_what_has_left_the_screen_above_is_shown_too_and_what_is_empty_below_is_not() -> None:
-    screen = shown("one\ntwo\nthree\nfour\nfive\x1b[?25l")
-    assert [text_of(row) for row in rows_of(screen)] == ["one", "two", "three", "four", "five"]
-    assert [text_of(row) for row in rows_of(shown("one\x1b[?25l"))] == ["one"]
 
 
 def test_the_cursor_is_seen() -> None:

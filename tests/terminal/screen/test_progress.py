@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 from tests.terminal.markdown.markdown_screens import Size
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen
 
 SAVING = Wait("/context save", 0.05, ", press Ctrl-C to stop")
 
@@ -56,9 +56,7 @@ async def test_the_line_is_as_long_as_there_is_room(wait: Wait, columns: int, li
     ],
     ids=["colours", "no colours", "no UTF-8"],
 )
-async def test_the_line_has_the_signs_and_styles_that_the_terminal_has(
-    environment: dict[str, str], encoding: str, written: str
-) -> None:
+async def test_the_line_has_the_signs_of_the_terminal(environment: dict[str, str], encoding: str, written: str) -> None:
     file = TerminalFile(encoding=encoding)
     with Progress(Screen(file, environment), Seconds(4)).of(SAVING):
         await seen(lambda: "8 s" in file.written)
@@ -66,8 +64,7 @@ async def test_the_line_has_the_signs_and_styles_that_the_terminal_has(
 
 
 async def test_what_is_said_meanwhile_stands_above_the_line() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     with Progress(screen, Seconds(4)).of(SAVING):
         await seen(lambda: "save" in file.written)
         screen.notice("Half of it is done.")
