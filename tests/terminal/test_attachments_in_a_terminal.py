@@ -40,9 +40,7 @@ def test_a_file_is_completed_after_an_at_sign_and_sent(home: Home, photo: Path, 
         chat.await_text("my photo.png", times=1)
         chat.type("\t")
         chat.await_text('my photo.png"')
-        chat.say(" please")
-        chat.await_text("seen.")
-        chat.await_line(PROMPT)
+        chat.ask(" please", "seen.")
     assert kinds(server) == [["image_url", "text"]]
 
 
@@ -71,9 +69,7 @@ def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, 
         chat.await_bottom_line("Tab attaches this file")
         chat.type("\t")
         chat.await_text('my photo.png"')
-        chat.say("")
-        chat.await_text("seen.")
-        chat.await_line(PROMPT)
+        chat.ask("", "seen.")
         chat.type("see ")
         chat.paste(f'@"{photo}"')
         chat.say("")
@@ -131,9 +127,7 @@ def test_an_at_sign_not_typed_is_text(home: Home, photo: Path, server: Recorder,
         chat.paste(f'a stranger wrote @"{photo}" now')
         chat.await_text("a stranger")
         if after in {UP, "/undo"}:
-            chat.say("")
-            chat.await_text("seen.")
-            chat.await_line(PROMPT)
+            chat.ask("", "seen.")
             server.bodies.clear()
         chat.type(after)
         if after == "/undo":

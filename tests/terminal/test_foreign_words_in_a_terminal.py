@@ -14,7 +14,7 @@ from tests.models.local.model_files import library_in, written
 from tests.models.providers.asked_models import STOP
 from tests.models.providers.fault_server import chunk
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.driver import Home, Terminal
 
 FOREIGN = "FOREIGN"
 # Python imports it before any program. It begins when the log is opened, as a library that is imported then would.
@@ -76,9 +76,7 @@ def test_the_chat_shows_only_our_words(tmp_path: Path, client: Client) -> None:
     with home.chat(**client.variables) as terminal:
         terminal.ask("Hello", client.reply)
         terminal.ask("/context", "are in context")
-        terminal.say("/nonsense")
-        terminal.await_text("There is no command")
-        terminal.await_line(PROMPT)
+        terminal.ask("/nonsense", "There is no command")
         terminal.leave()
     assert FOREIGN.encode() not in terminal.drawn
     assert b"Warning" not in terminal.drawn

@@ -76,8 +76,7 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
             chat.hang_up()
         else:
             chat.press("ctrl-c")
-            chat.type(f"/editor {WORD}")
-            chat.press("enter")
+            chat.say(f"/editor {WORD}")
             chat.until(lambda: bool(user.traces()), "a draft in memory")
             assert all(trace.startswith(str(user.runtime)) for trace in user.traces())
             os.kill(chat.pid, end)
@@ -97,9 +96,7 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.ask("/search happy", "Nothing was found.")
         chat.ask("/private", "This chat is private")
         chat.ask("/persona frodo", "Frodo", "Frodo ❯")
-        chat.say("/private off")
-        chat.await_text(OVER)
-        chat.await_line(PROMPT)
+        chat.ask("/private off", OVER)
         # Keys that come before the prompt are dropped: they may be meant for the private chat.
         chat.await_bottom_line("thread 1")
         assert PRIVATE not in chat.bottom_line()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.calling_provider import CallingProvider, calling, piece, split_call
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import Home
 
 SEARCH = split_call("search_history", {"query": "ring", "since": "7d"})
 
@@ -44,12 +44,8 @@ def test_a_tool_is_used_and_its_call_is_in_every_later_request(tooled: Home, pro
     )
     provider.say("In the **river**.")
     with tooled.chat() as chat:
-        chat.say("Where is the ring?")
-        chat.await_text("The ring lies in the river.")
-        chat.await_line(PROMPT)
-        chat.say("Where was that?")
-        chat.await_text("In the river.")
-        chat.await_line(PROMPT)
+        chat.ask("Where is the ring?", "The ring lies in the river.")
+        chat.ask("Where was that?", "In the river.")
         chat.say("Thanks")
         chat.until(lambda: len(provider.asked) == 5, "the last request")
     _, first, second, third, last = provider.asked

@@ -260,9 +260,7 @@ def test_a_command_that_could_not_store_its_message_is_at_the_prompt_again(home:
     assert home.run("ask", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
     with home.chat() as chat:
-        chat.say("/bg Precious words")
-        chat.await_text("not today")
-        chat.await_line(f"{PROMPT} /bg Precious words")
+        chat.ask("/bg Precious words", "not today", f"{PROMPT} /bg Precious words")
         chat.press("ctrl-c")
         chat.ask("/thread new Rome", "not today")
         chat.await_line(PROMPT)

@@ -26,8 +26,7 @@ def test_what_comes_back_can_be_seen(home: Home, chat: Terminal) -> None:
 
 
 def test_what_was_typed_when_the_chat_was_ended_can_be_seen(home: Home, chat: Terminal) -> None:
-    chat.type("I am\\")
-    chat.press("enter")
+    chat.say("I am\\")
     chat.type("here")
     chat.await_line("  here")
     chat.hang_up()
@@ -48,8 +47,7 @@ def test_keys_that_change_the_line_show_what_it_became(home: Home, chat: Termina
     chat.ask("", "sad?")
     chat.press("up")
     chat.await_line(f"{PROMPT} So I am sad")
-    chat.type("\\")
-    chat.press("enter")
+    chat.say("\\")
     chat.type("and ol\x7fld")
     chat.await_line("  and old")
     chat.ask("", "first notice")

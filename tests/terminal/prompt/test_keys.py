@@ -17,10 +17,8 @@ def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:
         chat.press("alt-enter")
         chat.type("two")
         chat.press("ctrl-j")
-        chat.type("three\\")
-        chat.press("enter")
-        chat.type("four")
-        chat.press("enter")
+        chat.say("three\\")
+        chat.say("four")
         chat.await_text(ANSWER)
         chat.await_line(PROMPT)
     assert home.said() == ["one\ntwo\nthree\nfour"]
@@ -133,9 +131,7 @@ def begin_a_long_reply(chat: Terminal) -> None:
 def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
     with closing(Terminal(home.environment)) as terminal:
         terminal.say("early bird")
-        terminal.say("/new")
-        terminal.await_text("--- New conversation ---")
-        terminal.await_line(PROMPT)
+        terminal.ask("/new", "--- New conversation ---")
     assert home.said() == ["early bird"]
 
 
@@ -158,8 +154,7 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
         chat.await_line(f"{PROMPT} I am two")
         chat.say("/undo")
         chat.await_line(f"{PROMPT} I am one")
-        chat.type(" and a half")
-        chat.press("enter")
+        chat.say(" and a half")
         chat.until(lambda: len(home.replies()) == 3, "the reply to the longer text")
     assert home.said() == ["I am one", "I am two", "I am one and a half"]
     assert "I am one" not in home.seen()
@@ -168,8 +163,7 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
 def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("I am one", "one")
-        chat.type("two\nlines")
-        chat.press("enter")
+        chat.say("two\nlines")
         chat.await_text(ANSWER)
         chat.await_line(PROMPT)
         chat.ask("/persona frodo", "Talking to Frodo", "Frodo ❯")

@@ -83,9 +83,7 @@ def test_so_does_one_from_the_history_or_the_editor_or_that_was_typed_ahead(home
         chat.watch(0.5)
         chat.press("up")
         chat.await_text(MESSAGE[-1])
-        chat.say("")
-        chat.await_text("?")
-        chat.await_line(PROMPT)
+        chat.ask("", "?")
         assert_once_and_whole(chat.screen_text())
     assert home.run("ask", "Hello").code == 0
     with low_window(home) as chat:
