@@ -41,12 +41,3 @@ def deleting(*beginnings: str) -> str:
         f"text = '\\n\\n'.join(block for block in text.split('\\n\\n')"
         f" if not any(': ' + beginning in block for beginning in {beginnings!r}))"
     )
-
-
-def moving_the_line(beginning: str) -> str:
-    """Return a script that moves the line at which the context starts up to before the message that begins so."""
-    return changing(
-        f"blocks = text.replace({CONTEXT_LINE!r}, '').split('\\n\\n')\n"
-        f"at = next(index for index, block in enumerate(blocks) if ': ' + {beginning!r} in block)\n"
-        f"text = '\\n\\n'.join([*blocks[:at], {CONTEXT_LINE.strip()!r}, *blocks[at:]])"
-    )

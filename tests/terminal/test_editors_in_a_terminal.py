@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 
 from tests.mock_provider import MockProvider
-from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.edited_talk import (
     A_MINUTE,
@@ -281,20 +277,3 @@ def test_what_was_edited_when_the_window_closed_or_the_program_died_is_named_lat
         chat.await_text("2 unused edits are kept for 7 days in")
         chat.until(lambda: killed.name in "".join(chat.screen_text().splitlines()), killed.name)
     assert home.seen() == [*FIVE]
-
-
-def test_where_nobody_can_be_asked_the_draft_is_kept_and_named(tmp_path: Path, home: Home) -> None:
-    with home.chat() as chat:
-        put_in(home, *FIVE)
-        chat.leave()
-    environment = {**home.environment, "EDITOR": editor(tmp_path, MISNAMING)}
-    asking = shlex.join([*PROGRAM, "ask", "/context edit"])
-    with warnings.catch_warnings():
-        # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        told, code = pexpect.run(asking, env=environment, withexitstatus=True, dimensions=(40, 1000))
-    [draft] = drafts(home)
-    assert code == 1
-    assert "nobody here is called 'Humn'" in told.decode()
-    assert f"{KEPT} {draft}." in told.decode()
-    assert b"Humn" in draft.read_bytes()

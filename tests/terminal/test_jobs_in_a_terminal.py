@@ -96,20 +96,6 @@ def test_output_is_shown_as_it_arrives_and_safely(home: Home, tmp_path: Path) ->
     assert home.said() == []
 
 
-def test_two_signs_send_a_message_and_so_does_a_paste_of_several_lines(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say("!!important")
-        chat.until(lambda: home.said() == ["!important"], "the message in the log")
-        chat.await_line(PROMPT)
-        chat.paste("!echo one\n!echo two")
-        chat.press("enter")
-        chat.until(lambda: len(home.said()) == 2, "the paste in the log")
-        chat.await_line(PROMPT)
-    assert home.said() == ["!important", "!echo one\n!echo two"]
-    home.run("ask", "!ls")
-    assert home.said()[-1] == "!ls"
-
-
 def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_message(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("/run sleep 0.5; echo done; exit 2", "Job #1 runs: sleep 0.5; echo done; exit 2")

@@ -7,13 +7,11 @@ import os
 import signal
 import sqlite3
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from chorus_cli.storage.store import BUSY_TIMEOUT_SECONDS
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PROMPT, Home, Terminal
 
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
@@ -29,8 +27,6 @@ threading.Thread(target=hold, daemon=True).start()
 raise SystemExit(main([], os.environ))
 """
 """The program with a thread that holds the interpreter, as C code may, once there is a file."""
-
-NOT_STORED = "Try again. Nothing was sent, and your message is at the prompt again."
 
 
 def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
@@ -87,28 +83,6 @@ def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
         chat.await_text(f"{TIRED[1]}\n\n{PROMPT} /new\n--- New conversation ---")
         chat.await_line(PROMPT)
     assert home.said() == [TIRED[0]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_lock_that_stays_is_told_once_after_one_wait_and_the_message_is_kept(home: Home, kind: str) -> None:
-    with home.chat() as chat:
-        chat.ask(*UNHAPPY)
-        with closing(sqlite3.connect(home.path / "chorus.db", isolation_level=None)) as other:
-            other.execute(f"BEGIN {kind}")
-            began = time.monotonic()
-            chat.say(TIRED[0])
-            chat.await_text("preparing the request … 5 s")
-            chat.until(lambda: NOT_STORED in " ".join(chat.screen_text().split()), "the sentence")
-            assert time.monotonic() - began < BUSY_TIMEOUT_SECONDS + 5
-            chat.await_line(f"{PROMPT} {TIRED[0]}")
-            other.execute("ROLLBACK")
-        assert " ".join(chat.screen_text().split()).count("did not finish in time") == 1
-        chat.press("enter")
-        chat.await_line(PROMPT)
-    assert home.said() == [UNHAPPY[0], TIRED[0]]
-    assert [status for _, status in home.replies()] == ["complete"] * 2
-    assert not list((home.path / "state").glob("rescue/*"))
 
 
 def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for_ever(home: Home) -> None:

@@ -185,17 +185,6 @@ def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(
     assert other.startswith("  #2: I am word0 word1 ")
 
 
-def test_the_end_rings_as_the_setting_says(home: Home) -> None:
-    home.run("ask", "/settings set notify osc")
-    with home.chat(TMUX="", STY="", VTE_VERSION="") as chat:
-        send_to_background(chat)
-        chat.await_text("thread #2 is done")
-        chat.await_line(PROMPT)
-        assert b"\x1b]9;Chorus: The reply to " in chat.drawn
-        # The message ends with that character.
-        assert chat.drawn.count(b"\a") == 1
-
-
 def test_in_an_editor_the_bell_rings_at_once_and_the_line_comes_afterwards(home: Home, tmp_path: Path) -> None:
     left = tmp_path / "left"
     visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.1; done")

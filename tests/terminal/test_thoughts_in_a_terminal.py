@@ -55,16 +55,6 @@ def test_its_newest_words_are_seen_while_a_model_thinks_and_all_on_request(
     assert home.said() == ["Tea?"]
 
 
-def test_ctrl_c_stops_a_model_that_thinks_and_keeps_what_it_thought(home: Home, provider: ThinkingProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.say("Tea?")
-        chat.await_text(WHILE_THINKING)
-        chat.press("ctrl-c")
-        chat.await_text("Stopped before the reply began; /retry asks again.", 2)
-        chat.await_line(PROMPT)
-        chat.ask("/thoughts", "Green is best.")
-
-
 def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
     home: Home, provider: ThinkingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

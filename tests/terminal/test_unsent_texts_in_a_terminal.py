@@ -237,25 +237,6 @@ def test_that_the_line_being_typed_is_not_kept_is_told_once(full: Home) -> None:
         assert "is lost if the chat is killed" in said_on(chat)
 
 
-def test_a_message_that_would_have_to_wait_is_at_the_prompt_again(full: Home) -> None:
-    # The reply goes on for several seconds, also while a busy machine types.
-    message = " ".join([LONG_MESSAGE] * 6)
-    with full.chat() as chat:
-        chat.say(message)
-        chat.await_text("Since when are you word0")
-        chat.press("ctrl-b")
-        chat.await_text("goes on")
-        chat.await_line(PROMPT)
-        chat.say("a message that waits")
-        chat.until(lambda: "does not wait for the reply, and is at the prompt again" in said_on(chat), "the sentence")
-        chat.await_line(f"{PROMPT} a message that waits")
-        chat.press("ctrl-c")
-        chat.say("/quit")
-        assert chat.await_end() == 0
-        assert "Not sent" not in said_on(chat)
-    assert full.said() == [message]
-
-
 def test_a_command_that_could_not_store_its_message_is_at_the_prompt_again(home: Home) -> None:
     assert home.run("ask", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")

@@ -42,14 +42,9 @@ def is_readable(style: Style) -> bool:
     return style.bgcolor is None and (style.color is None or style.color.name in PALETTE_COLOURS)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_a_style_of_markdown_or_of_a_table_names_only_colours_of_the_palette(name: str) -> None:
-    assert is_readable(STYLES(name))
-
-
-@pytest.mark.parametrize("kind", CODE.style_map, ids=str)
-def test_a_style_of_code_names_only_colours_of_the_palette(kind: tuple[str, ...]) -> None:
-    assert is_readable(CODE.get_style_for_token(kind))
+@pytest.mark.parametrize("style", [*map(STYLES, NAMED), *map(CODE.get_style_for_token, CODE.style_map)], ids=str)
+def test_a_style_of_markdown_or_code_or_a_table_names_only_colours_of_the_palette(style: Style) -> None:
+    assert is_readable(style)
 
 
 @pytest.mark.parametrize("name", SHOWN_BY_THE_PROMPT)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import Asking, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.output import Screen
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal
 
 DONE = TurnDone(1, Status.COMPLETE)
 ASKING = Asking("gpt-4o-mini")
@@ -31,9 +30,10 @@ async def turn(*steps: TurnEvent | float) -> AsyncGenerator[TurnEvent, None]:
             yield step
 
 
-async def shown(*steps: TurnEvent | float, environment: dict[str, str] | None = None) -> TerminalFile:
-    file = TerminalFile()
-    screen = Screen(file, environment or XTERM)
-    await show_events(turn(*steps), screen, screen)
+async def shown(
+    *steps: TurnEvent | float, environment: Mapping[str, str] = XTERM, shows_thoughts: bool = False
+) -> TerminalFile:
+    file, screen = on_terminal(environment)
+    await show_events(turn(*steps), screen, screen, shows_thoughts=shows_thoughts)
     assert screen.guard.blocked == 0
     return file

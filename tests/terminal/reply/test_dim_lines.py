@@ -94,16 +94,13 @@ async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_t
 
 
 async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between_them() -> None:
-    file, screen = on_terminal()
     first = (TextDelta("One"), 0.2, ReasoningDelta("hm"), TextDelta(" two"), ToolStarted(CALL, THOUGHT), USED)
-    events = turn(*first, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT)
-    await show_events(events, screen, screen, shows_thoughts=True)
+    file = await shown(*first, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT, shows_thoughts=True)
     assert lines(file) == ["hm", "One two", f"{CALL}: 3 messages", "well", "Three."]
 
 
 async def test_thoughts_that_cannot_be_read_are_told_in_the_line_all_the_same() -> None:
-    file, screen = on_terminal()
-    await show_events(turn(TextDelta("Tea."), THOUGHT_ABOUT), screen, screen, shows_thoughts=True)
+    file = await shown(TextDelta("Tea."), THOUGHT_ABOUT, shows_thoughts=True)
     assert file.window.text() == ["Tea.", LINE]
 
 
@@ -117,16 +114,13 @@ async def test_a_turn_that_is_stopped_keeps_the_thoughts_that_were_printed() -> 
 
 
 async def test_a_notice_between_thoughts_stands_above_the_open_row() -> None:
-    file, screen = on_terminal()
     steps = (ReasoningDelta("One\ntwo"), 0.3, Notice("Remembered."), 0.3, ReasoningDelta(" three"), DONE)
-    await show_events(turn(*steps), screen, screen, shows_thoughts=True)
+    file = await shown(*steps, shows_thoughts=True)
     assert lines(file) == ["One", "Remembered.", "two three"]
 
 
 async def test_thoughts_cannot_command_the_terminal() -> None:
-    file, screen = on_terminal()
-    await show_events(turn(ReasoningDelta(HOSTILE), 0.2, DONE), screen, screen, shows_thoughts=True)
-    assert screen.guard.blocked == 0
+    file = await shown(ReasoningDelta(HOSTILE), 0.2, DONE, shows_thoughts=True)
     assert not any(sign in file.written for sign in ("\x1b]52", "\x1b[2J", "\x9b", "\u202e"))
     assert "last words" in file.written
 
