@@ -182,7 +182,7 @@ class Terminal:
         for key in keys:
             self._child.send(_KEYS[key])
 
-    def say(self, text: str) -> None:
+    def say(self, text: str | bytes) -> None:
         self.type(text)
         self.press("enter")
 
