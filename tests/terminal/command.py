@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from tests.terminal.forked import PROGRAM, fork_of
 
-__all__ = ["PROGRAM", "Outcome", "finished", "signals_heard", "started"]
+__all__ = ["PROGRAM", "Outcome", "await_death", "finished", "is_alive", "signals_heard", "started"]
 
 _HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP)
 
@@ -76,3 +78,19 @@ def finished(
             process.kill()
             raise
     return Outcome(process.returncode, output.decode(), errors.decode())
+
+
+def await_death(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while is_alive(pid):
+        assert time.monotonic() < deadline, f"{pid} runs on"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(") ")[2][0] != "Z"

@@ -199,6 +199,10 @@ class Terminal:
             self._text = "\n".join((*above, *below)).rstrip()
         return self._text
 
+    def words(self) -> str:
+        """Return the words on the screen and above it, wherever its rows end."""
+        return " ".join(self.screen_text().split())
+
     def await_text(self, text: str, seconds: float = PATIENCE_SECONDS, *, times: int = 1) -> None:
         """Look until ``text`` stands on the screen or above it, as often as ``times``."""
         self.until(lambda: self.screen_text().count(text) >= times, f"the text {text!r}", seconds)

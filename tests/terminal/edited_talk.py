@@ -42,7 +42,7 @@ def say_anew(chat: Terminal, line: str, answer: str) -> None:
 
 
 def flowing(chat: Terminal) -> str:
-    return " ".join(chat.screen_text().split())
+    return chat.words()
 
 
 def drafts(home: Home) -> set[Path]:

@@ -31,7 +31,6 @@ from tests.terminal.edited_talk import (
     TIRED,
     ask_anew,
     drafts,
-    flowing,
     in_context,
     put_in,
     say_anew,
@@ -216,7 +215,7 @@ def test_a_signal_at_the_question_keeps_the_draft_and_names_it(tmp_path: Path, h
         chat.say("/context edit")
         chat.await_text(f"Edit again? {QUESTION}")
         chat.kill(signal.SIGTERM)
-        assert LEFT in flowing(chat)
+        assert LEFT in chat.words()
         [draft] = drafts(home)
         assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
 
@@ -244,7 +243,7 @@ def test_a_signal_while_an_editor_is_open_ends_that_and_the_chat_and_keeps_the_d
         assert chat.await_end() == 128 + number
         [draft] = drafts(home)
         assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
-        assert says in flowing(chat)
+        assert says in chat.words()
         assert chat.echoes
         assert home.seen() == [*FIVE]
 

@@ -93,15 +93,6 @@ def test_a_question_shows_only_the_answer(tmp_path: Path, client: Client) -> Non
     assert is_noted(home, client)
 
 
-@pytest.mark.parametrize("client", ["ELIZA", "litellm"], indirect=True)
-def test_of_a_private_chat_nothing_is_noted(tmp_path: Path, client: Client) -> None:
-    home = Home(tmp_path / "home")
-    with asking(home, client, "--private", "Hello") as terminal:
-        assert terminal.await_end() == 0
-    assert FOREIGN not in terminal.screen_text()
-    assert not (home.path / "state" / "chorus.log").exists()
-
-
 @pytest.mark.parametrize("client", ["ELIZA"], indirect=True)
 def test_of_a_private_chat_within_the_chat_nothing_is_noted(tmp_path: Path, client: Client) -> None:
     home = Home(tmp_path / "home")

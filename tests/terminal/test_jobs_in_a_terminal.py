@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.settings.files import SCHEMA_FILE
+from tests.terminal.command import await_death
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 
@@ -23,22 +24,6 @@ def pid_in(file: Path) -> int:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return int(file.read_text())
-
-
-def await_death(pid: int) -> None:
-    deadline = time.monotonic() + 20
-    while is_alive(pid):
-        assert time.monotonic() < deadline, f"{pid} runs on"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.exists() or status.read_text().rpartition(") ")[2][0] != "Z"
 
 
 def begun(chat: Terminal, command: str, file: Path) -> int:

@@ -213,23 +213,15 @@ def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, 
         assert WORD not in chat.screen_text()
 
 
-def test_a_session_is_saved_on_purpose_after_a_sentence(user: PrivateUser) -> None:
-    with user.chat("--private") as chat:
-        chat.ask(f"I am {WORD}", f"you {WORD}?")
-        chat.ask("/context save a talk", "This goes to a file, which is kept.")
-        chat.await_text("Saved")
-        chat.leave()
-    assert len(user.traces()) == 1
-    assert "a talk" in user.home.run("ask", "/context history").output
-
-
 def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_chat_installs(tmp_path: Path) -> None:
     with private_user(tmp_path) as new:
         with new.chat("--private") as chat:
             chat.ask(f"I am {WORD}", f"you {WORD}?")
             assert not new.home.path.exists()
-            chat.ask("/context save a talk", "Saved")
+            chat.ask("/context save a talk", "This goes to a file, which is kept.")
+            chat.await_text("Saved")
             chat.leave()
+        assert len(new.traces()) == 1
         assert [path.name for path in new.home.path.iterdir()] == ["personas"]
         assert {path.stat().st_mode & 0o077 for path in new.home.path.rglob("*")} == {0}
         assert "a talk" in new.home.run("ask", "/context history").output

@@ -104,12 +104,6 @@ def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for
     assert home.replies()[1:] == [("", "interrupted")]
 
 
-def test_a_terminal_that_closes_at_the_prompt_ends_the_program(home: Home) -> None:
-    with home.chat() as chat:
-        assert chat.hang_up() == 128 + signal.SIGHUP
-    assert not (home.path / "state" / "chorus.log").exists()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, None])
 def test_a_signal_or_a_closed_window_keeps_what_has_arrived(home: Home, number: int | None) -> None:
     with home.chat() as chat:

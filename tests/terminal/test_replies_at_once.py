@@ -5,14 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from tests.mock_provider import MockProvider
 from tests.slow_provider import SlowProvider, slow
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.editors import editor
 
 
 @pytest.fixture
@@ -144,7 +142,7 @@ def test_a_reply_that_broke_off_says_how_to_ask_again(
     with home.chat() as chat:
         chat.say("Hello")
         chat.await_text("again.")
-        assert f"{kept}/retry asks again." in " ".join(chat.screen_text().split())
+        assert f"{kept}/retry asks again." in chat.words()
     mock_provider.behave(**fault)
     assert home.run("ask", "Hello").errors == f"{kept}chorus ask /retry asks again.\n"
     mock_provider.behave(**fault)
@@ -183,16 +181,3 @@ def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(
         "  #1 (this thread): Hello, step 1, 0 s, currently: waiting for the model",
     )
     assert other.startswith("  #2: I am word0 word1 ")
-
-
-def test_in_an_editor_the_bell_rings_at_once_and_the_line_comes_afterwards(home: Home, tmp_path: Path) -> None:
-    left = tmp_path / "left"
-    visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.1; done")
-    with home.chat(VISUAL=visual) as chat:
-        send_to_background(chat)
-        chat.press("ctrl-x", "ctrl-e")
-        chat.until(lambda: b"\a" in chat.drawn, "the bell")
-        assert "is done" not in chat.screen_text()
-        left.touch()
-        chat.await_text("thread #2 is done")
-        chat.await_line(PROMPT)

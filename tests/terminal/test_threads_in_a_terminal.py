@@ -101,7 +101,7 @@ def test_a_session_is_restored_after_a_restart_as_often_as_one_likes_and_each_ti
         chat.ask("/context history", "as ELIZA")
         begun = file.stem[:12]
         chat.ask(f"/context restore {begun}", "in place of the old context.")
-        assert f"Restored session {file.stem}: 4 messages" in " ".join(chat.screen_text().split())
+        assert f"Restored session {file.stem}: 4 messages" in chat.words()
         assert home.seen() == saved
         chat.say(f"/context restore {begun}")
         chat.await_text("in place of the old context.", times=2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -121,14 +119,3 @@ def test_ask_waits_says_so_on_stderr_and_goes_on(home: Home) -> None:
         output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
     assert (asking.returncode, output.decode(), errors) == (0, f"{ANSWER}\n", b"")
     assert home.seen()[2:] == ["Sent elsewhere", "All of it", UNHAPPY, ANSWER]
-
-
-def test_what_is_typed_behind_a_message_that_waits_is_a_line_of_its_own_after_a_signal(home: Home) -> None:
-    with other_writing(home), home.chat() as chat:
-        chat.say(UNHAPPY)
-        chat.await_text(WAITING)
-        chat.type("and more")
-        chat.await_text("and more")
-        os.kill(chat.pid, signal.SIGTERM)
-        chat.await_end()
-    assert "\n".join(home.unsent()) == f"{UNHAPPY}\nand more"

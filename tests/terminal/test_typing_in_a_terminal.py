@@ -13,7 +13,6 @@ from tests.terminal.patient_provider import LATE, LONG, WORD, PatientProvider, p
 from tests.terminal.small_model import furnish, talking
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
-PASTE = "\n".join(f"row {number} of the message" for number in range(1, 61))
 LATE_MESSAGE, LONG_MESSAGE = f"a {LATE} one", f"a {LONG} one"
 
 
@@ -75,18 +74,6 @@ def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal,
     assert "waiting:" not in shown
     assert [shown.count(f"{PROMPT} line {word}\n") for word in ("one", "two", "three", "fourty")] == [1] * 4
     assert home.unsent() == []
-
-
-def test_a_paste_of_many_lines_is_one_message(home: Home, chat: Terminal, provider: PatientProvider) -> None:
-    begin_a_long_reply(chat)
-    chat.paste(PASTE)
-    chat.until(lambda: chat.screen_text().endswith("row 60 of the message"), "the end of the paste")
-    assert chat.screen_text().splitlines()[-1].startswith("❯ …")
-    chat.press("enter")
-    chat.await_text("\nwaiting: row 1 of the message row 2")
-    provider.may_go_on.set()
-    await_replies(home, chat, 2)
-    assert home.said() == [LONG_MESSAGE, PASTE]
 
 
 @pytest.mark.parametrize(

@@ -210,17 +210,13 @@ def rescued(home: Home) -> list[tuple[str, str]]:
     return [(record["role"], record["content"]) for record in records]
 
 
-def said_on(chat: Terminal) -> str:
-    return " ".join(chat.screen_text().split())
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_what_stands_at_the_prompt_when_a_signal_comes_is_rescued_and_told(full: Home, number: signal.Signals) -> None:
     with full.chat() as chat:
         chat.type("an unfinished text")
         chat.await_line(f"{PROMPT} an unfinished text")
         chat.kill(number)
-        assert "What you had typed is kept in" in said_on(chat)
+        assert "What you had typed is kept in" in chat.words()
     assert rescued(full) == [("user", "an unfinished text")]
     with full.chat() as chat:
         chat.await_text("/rescue")
@@ -229,12 +225,12 @@ def test_what_stands_at_the_prompt_when_a_signal_comes_is_rescued_and_told(full:
 def test_that_the_line_being_typed_is_not_kept_is_told_once(full: Home) -> None:
     with full.chat() as chat:
         chat.type("an unfinished text")
-        chat.until(lambda: REFUSED in said_on(chat), "the sentence")
+        chat.until(lambda: REFUSED in chat.words(), "the sentence")
         chat.await_line(f"{PROMPT} an unfinished text")
         chat.type(" and more")
         chat.watch(3.5)
-        assert said_on(chat).count(REFUSED) == 1
-        assert "is lost if the chat is killed" in said_on(chat)
+        assert chat.words().count(REFUSED) == 1
+        assert "is lost if the chat is killed" in chat.words()
 
 
 def test_a_command_that_could_not_store_its_message_is_at_the_prompt_again(home: Home) -> None:

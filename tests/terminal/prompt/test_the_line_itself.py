@@ -140,18 +140,6 @@ def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
         chat.await_bottom_line("thread 1", seconds=2)
 
 
-def test_a_second_ctrl_c_that_comes_late_is_a_first_one(home: Home) -> None:
-    with home.chat() as chat:
-        chat.await_bottom_line("thread 1")
-        chat.press("ctrl-c")
-        chat.await_bottom_line(" Press Ctrl-C again to quit")
-        chat.await_bottom_line("thread 1")
-        chat.press("ctrl-c")
-        chat.await_bottom_line(" Press Ctrl-C again to quit")
-        chat.press("ctrl-c")
-        assert chat.await_end() == 0
-
-
 def test_what_hides_in_a_line_is_seen_and_is_sent_as_it_is(home: Home) -> None:
     first, rest = f"{PROMPT} pay", "<U+202E>eve<U+200B>!"
     with home.chat() as chat:
