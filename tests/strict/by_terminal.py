@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.strict.server import Held
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.edited_talk import ask_anew, flowing, say_anew
+from tests.terminal.editors import ask_anew, say_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,10 +79,10 @@ class InTerminal:
         say_anew(self.chat, line, told)
         if line == "/undo":
             # The question is in the line again.
-            self.chat.await_line(f"{PROMPT} {_UNDONE.findall(flowing(self.chat))[-1]}")
+            self.chat.await_line(f"{PROMPT} {_UNDONE.findall(self.chat.words())[-1]}")
             self.chat.press("ctrl-c")
         self.chat.await_line(PROMPT)
-        screen = flowing(self.chat)
+        screen = self.chat.words()
         return screen[screen.rindex(told) :]
 
     async def edit(self, script: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.mock_provider import MockProvider
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.edited_talk import (
+from tests.terminal.editors import (
     A_MINUTE,
     AN_HOUR,
     DISCARDED,
@@ -30,12 +30,15 @@ from tests.terminal.edited_talk import (
     REWORDING,
     TIRED,
     ask_anew,
+    changing,
+    deleting,
     drafts,
+    editor,
     in_context,
     put_in,
+    replacing,
     say_anew,
 )
-from tests.terminal.editors import changing, deleting, editor, replacing
 
 ROWS = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER BY id"
 

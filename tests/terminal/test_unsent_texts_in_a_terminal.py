@@ -13,7 +13,7 @@ import pytest
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 from tests.terminal.editors import editor
-from tests.terminal.test_costs_in_a_terminal import USAGE
+from tests.terminal.test_budget_in_a_terminal import USAGE
 
 DRAFT = "I am a draft"
 GREETING = "chorus/eliza answers"
