@@ -25,12 +25,12 @@ def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:
     assert home.said() == ["one\ntwo\nthree\nfour"]
 
 
-def test_enter_on_a_blank_line_sends_nothing(home: Home) -> None:
+def test_enter_on_a_blank_line_and_ctrl_space_do_nothing(home: Home) -> None:
     with home.chat() as chat:
         chat.press("enter")
         chat.type("   ")
         chat.press("enter", "ctrl-c")
-        chat.ask("five", ANSWER)
+        chat.ask("fi\0ve", ANSWER)
     assert home.said() == ["five"]
 
 
@@ -134,12 +134,6 @@ def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
         terminal.say("early bird")
         terminal.ask("/new", "--- New conversation ---")
     assert home.said() == ["early bird"]
-
-
-def test_ctrl_space_leaves_the_prompt_open_for_letters(home: Home) -> None:
-    with home.chat() as chat:
-        chat.type("ear\0ly")
-        chat.await_line(f"{PROMPT} early")
 
 
 def test_ctrl_d_before_the_prompt_is_there_leaves(home: Home) -> None:

@@ -65,7 +65,7 @@ def test_ctrl_l_leaves_nothing_but_the_prompt_on_the_screen(home: Home) -> None:
         chat.type("half a line")
         chat.await_line(f"{PROMPT} half a line")
         chat.press("ctrl-l")
-        chat.await_top_line(f"{PROMPT} half a line")
+        chat.until(lambda: chat.line(0) == f"{PROMPT} half a line", "the prompt at the top")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)

@@ -6,7 +6,6 @@ import asyncio
 import io
 import re
 import time
-from collections.abc import AsyncGenerator
 from functools import partial
 
 import pytest
@@ -15,11 +14,11 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status, Thought
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone, TurnEvent
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
 from chorus_cli.terminal.reply.dim_lines import PrintedThoughts, silence_rows
 from chorus_cli.terminal.reply.stream import PaintedReply, show_events
 from chorus_cli.terminal.screen.output import Screen, widest
-from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
+from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, begun, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
 
 CALL = 'search_history("ring")'
@@ -73,16 +72,9 @@ async def test_a_pipe_gets_the_reply_alone(*, terminal: bool, told: str, shows_t
 async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_they_come() -> None:
     file, screen = on_terminal()
     spoken = asyncio.Event()
-
-    async def events() -> AsyncGenerator[TurnEvent, None]:
-        yield ReasoningDelta("\nThe user asks for tea.\n\n\n" + "Black or green? " * 10)
-        yield ReasoningDelta("Gre")
-        await spoken.wait()
-        yield ReasoningDelta("en.\n")
-        yield TextDelta("Green *tea*.")
-        yield THOUGHT_ABOUT
-
-    showing = asyncio.create_task(show_events(events(), screen, screen, shows_thoughts=True))
+    first = (ReasoningDelta("\nThe user asks for tea.\n\n\n" + "Black or green? " * 10), ReasoningDelta("Gre"))
+    then = (ReasoningDelta("en.\n"), TextDelta("Green *tea*."), THOUGHT_ABOUT)
+    showing = begun(screen, *first, spoken, *then, shows_thoughts=True)
     row = ("Black or green? " * 5)[:-1]
     await seen(lambda: file.window.text() == ["The user asks for tea.", "", row, row, "Gre"])
     spoken.set()
@@ -106,8 +98,7 @@ async def test_thoughts_that_cannot_be_read_are_told_in_the_line_all_the_same() 
 
 async def test_a_turn_that_is_stopped_keeps_the_thoughts_that_were_printed() -> None:
     file, screen = on_terminal()
-    events = turn(ReasoningDelta("One thought\nand ano"), 60.0)
-    showing = asyncio.create_task(show_events(events, screen, screen, shows_thoughts=True))
+    showing = begun(screen, ReasoningDelta("One thought\nand ano"), 60.0, shows_thoughts=True)
     await seen(lambda: "and ano" in file.written)
     await stopped(showing)
     assert lines(file) == ["One thought", "and ano"]

@@ -19,7 +19,7 @@ from chorus_cli.machine.shell import marked_processes
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
-from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
+from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, begun, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
 
 _PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
@@ -80,14 +80,8 @@ async def test_without_colours_markdown_is_painted_all_the_same() -> None:
 
 async def test_a_notice_stands_above_what_is_still_open() -> None:
     file, screen = on_terminal()
-
-    async def events() -> AsyncGenerator[TurnEvent, None]:
-        yield TextDelta("One\n\ntwo")
-        await seen(lambda: "two" in file.written)
-        for event in (Notice("Trying again."), TextDelta(" three"), DONE):
-            yield event
-
-    await show_events(events(), screen, screen)
+    steps = (TextDelta("One\n\ntwo"), lambda: "two" in file.written, Notice("Trying again."), TextDelta(" three"), DONE)
+    await begun(screen, *steps)
     assert file.window.text() == ["One", "Trying again.", "", "two three"]
 
 
@@ -120,8 +114,7 @@ async def test_why_it_broke_off_stands_below_it() -> None:
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(seconds: float) -> None:
     file, screen = on_terminal()
-    steps: list[TurnEvent | float] = [TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never")]
-    showing = asyncio.create_task(show_events(turn(*steps), screen, screen))
+    showing = begun(screen, TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never"))
     await asyncio.sleep(seconds)
     await asyncio.sleep(0)
     await stopped(showing)
@@ -142,7 +135,7 @@ async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    await show_events(turn(TextDelta("word and " * 30_000), DONE), screen, screen)
+    await begun(screen, TextDelta("word and " * 30_000), DONE)
     counting.cancel()
     assert turns > 20
     assert "\n".join(file.window.text()).count("word") == 30_000
@@ -157,7 +150,7 @@ async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkey
 
     monkeypatch.setenv("CHORUS_LEXES", "apart")
     screen = Screen(TerminalFile(), XTERM)
-    showing = asyncio.create_task(show_events(turn(TextDelta("```python\nx = 1\n"), 60.0), screen, screen))
+    showing = begun(screen, TextDelta("```python\nx = 1\n"), 60.0)
     await seen(is_lexed_apart)
     await stopped(showing)
     await seen(lambda: not is_lexed_apart())
@@ -179,11 +172,11 @@ async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(
     file = BegunFile()
     screen = Screen(file, XTERM)
     text = (hostile * 1_000_000)[:1_000_000]
-    showing = asyncio.create_task(show_events(turn(TextDelta(text), DONE), screen, screen))
+    showing = begun(screen, TextDelta(text), DONE)
     await file.begun.wait()
-    begun = time.monotonic()
+    began = time.monotonic()
     await stopped(showing)
-    assert time.monotonic() - begun < _PATIENCE_SECONDS
+    assert time.monotonic() - began < _PATIENCE_SECONDS
     assert re.search(r"The last [\d,]+ characters that had arrived are not shown\. They are kept", file.written)
 
 
@@ -192,7 +185,7 @@ async def test_an_output_that_takes_no_more_ends_the_turn() -> None:
     file.failure = OSError(errno.ENOSPC, "No space left")
     screen = Screen(file, XTERM)
     with pytest.raises(OutputError, match="No space left"):
-        await show_events(turn(TextDelta("One"), 1.0, TextDelta("two"), 60.0), screen, screen)
+        await begun(screen, TextDelta("One"), 1.0, TextDelta("two"), 60.0)
 
 
 async def test_a_hostile_reply_is_defused_and_told_of() -> None:
@@ -214,15 +207,7 @@ async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
     file, screen = on_terminal()
     thoughts = [ReasoningDelta("Let me see.\n\nThe use"), ReasoningDelta("r asks\x1b[2J for " + "more " * 100 + "tea.")]
     spoken = asyncio.Event()
-
-    async def events() -> AsyncGenerator[TurnEvent, None]:
-        for thought in thoughts:
-            yield thought
-        await spoken.wait()
-        yield TextDelta("Tea *it* is.")
-        yield DONE
-
-    showing = asyncio.create_task(show_events(events(), screen, screen))
+    showing = begun(screen, *thoughts, spoken, TextDelta("Tea *it* is."), DONE)
     await seen(lambda: file.window.text() != [])
     (line,) = file.window.text()
     assert line.startswith("thinking … more more ")
@@ -237,11 +222,11 @@ async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
 async def test_thoughts_are_repainted_four_times_a_second_and_nothing_moves_without_one() -> None:
     file, screen = on_terminal()
     thoughts = [step for number in range(100) for step in (ReasoningDelta(f" word{number}"), 0.01)]
-    showing = asyncio.create_task(show_events(turn(*thoughts, 60.0), screen, screen))
-    begun = time.monotonic()
+    showing = begun(screen, *thoughts, 60.0)
+    began = time.monotonic()
     await seen(lambda: file.window.text() != [])
     await seen(lambda: file.window.text()[0].endswith(" word98 word99"))
-    assert file.written.count("thinking") <= 1 + (time.monotonic() - begun) / 0.25
+    assert file.written.count("thinking") <= 1 + (time.monotonic() - began) / 0.25
     assert file.window.text()[0].split()[2].startswith("word")
     written = file.written
     await asyncio.sleep(1.2)
@@ -272,14 +257,7 @@ WAITING = " waiting for gpt-4o-mini … "
 async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEvent, line: str) -> None:
     file, screen = on_terminal()
     comes = asyncio.Event()
-
-    async def events() -> AsyncGenerator[TurnEvent, None]:
-        yield ASKING
-        await comes.wait()
-        yield something
-        await asyncio.sleep(60)
-
-    showing = asyncio.create_task(show_events(events(), screen, screen))
+    showing = begun(screen, ASKING, comes, something, 60.0)
     await seen(lambda: WAITING in "".join(file.window.text()))
     comes.set()
     await seen(lambda: "".join(file.window.text()).startswith(line))
@@ -293,13 +271,7 @@ async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEv
 async def test_who_is_waited_for_is_gone_when_nothing_comes(end: str) -> None:
     file, screen = on_terminal()
     over = asyncio.Event()
-
-    async def events() -> AsyncGenerator[TurnEvent, None]:
-        yield ASKING
-        await over.wait()
-        yield TurnDone(1, Status.FAILED, error=ModelError("The line is dead."))
-
-    showing = asyncio.create_task(show_events(events(), screen, screen))
+    showing = begun(screen, ASKING, over, TurnDone(1, Status.FAILED, error=ModelError("The line is dead.")))
     await seen(lambda: WAITING in "".join(file.window.text()))
     if end == "Ctrl-C":
         showing.cancel()
