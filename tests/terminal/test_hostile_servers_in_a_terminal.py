@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.models.providers.asked_models import STOP
-from tests.models.providers.fake_ollama import listening, sending
+from tests.models.providers.fake_ollama import listening
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, encoded, failure
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home
 
@@ -91,15 +91,3 @@ def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(
                 assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES, name
                 terminal.press("ctrl-c")
                 terminal.ask("/thread new", f"Thread #{number + 1}")
-
-
-def test_a_file_that_would_fill_the_memory_is_not_attached(tmp_path: Path) -> None:
-    with (
-        listening(sending(encoded(TWICE) + PACKED_TWICE)) as address,
-        Home(tmp_path / "home").chat(**NEW_INTERPRETER) as terminal,
-    ):
-        # By then the libraries that are loaded behind the prompt are there.
-        terminal.await_bottom_line("/ 128,000")
-        before = most_mebibytes(terminal.pid)
-        terminal.ask(f"/attach {address}/notes.txt", "/notes.txt cannot be fetched: compressed more than once.")
-        assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES

@@ -144,15 +144,6 @@ def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None
     os.kill(pid, signal.SIGKILL)
 
 
-def test_endless_output_leaves_the_prompt_its_time(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask("/run yes", "Job #1 runs: yes")
-        chat.watch(1)
-        chat.ask("I am tired", "tired?")
-        chat.ask("/jobs kill 1", "Job #1 (yes): stopped after ")
-        chat.await_text("50 lines go with your next message; /undo keeps them back.")
-
-
 def test_keys_are_withheld_from_a_command(home: Home) -> None:
     with home.chat(OPENAI_API_KEY="sk-invented", CHORUS_MODEL="chorus/eliza") as chat:
         chat.ask("!echo key=$OPENAI_API_KEY=; false", "It ran without OPENAI_API_KEY: jobs get no keys or passwords.")

@@ -104,23 +104,15 @@ async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World)
 
     screen = Screen(TerminalFile(), {})
     unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
-    histories = BrokenHistories(nothing_read, nothing_written, no_purge)
+    histories = BrokenHistories(never, never, never)
     backend = Backend(world.current, unsent, histories, Notifier(), report_bug, lambda: world.services)
     with pytest.raises(KeyError):
         await Repl(backend, screen, lambda: Progress(screen)).run(lambda: None)
     assert len(bugs) == 2
 
 
-async def nothing_read(_slug: str) -> tuple[list[str], str]:
-    return [], ""
-
-
-async def nothing_written(_slug: str, _line: str) -> None:
-    return
-
-
-async def no_purge() -> str:
-    return ""
+async def never(*_: str) -> NoReturn:
+    raise AssertionError
 
 
 TEXT = "Precious words"

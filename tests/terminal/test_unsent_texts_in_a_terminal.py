@@ -180,19 +180,6 @@ def test_a_line_stays_a_draft_while_it_is_in_the_editor(home: Home, tmp_path: Pa
     assert home.unsent() == []
 
 
-def test_a_line_that_could_not_be_looked_after_is_at_the_prompt_again(home: Home) -> None:
-    home.run("ask", "I am unhappy")
-    home.run("ask", "/settings set budget 100")
-    with home.chat() as chat:
-        chat.type(LINE)
-        home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
-        chat.press("enter")
-        chat.await_text("no such table: other_requests")
-        chat.await_line(f"{PROMPT} {LINE}")
-        chat.press("ctrl-c")
-    assert home.said() == ["I am unhappy"]
-
-
 REFUSED = "not today"
 
 

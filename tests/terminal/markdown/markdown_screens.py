@@ -258,8 +258,8 @@ def cut(text: str, length: int) -> list[str]:
     return [text[start : start + length] for start in range(0, len(text), length)]
 
 
-def randomly_cut(text: str, random: Random) -> list[str]:
-    chunks, longest = [], random.choice([1, 4, 30])
+def randomly_cut(text: str, random: Random, longest: int = 0) -> list[str]:
+    chunks, longest = [], longest or random.choice([1, 4, 30])
     while text:
         length = random.randint(1, longest)
         chunks.append(text[:length])

@@ -47,15 +47,6 @@ def test_pasted_lines_are_one_message_and_never_a_command(home: Home) -> None:
     assert home.sql("SELECT COUNT(*) FROM operations") == [0]
 
 
-def test_a_pasted_line_waits_for_enter_and_is_a_command_like_a_typed_one(home: Home) -> None:
-    with home.chat() as chat:
-        chat.paste("/context 24h")
-        chat.await_line(f"{PROMPT} /context 24h")
-        chat.press("enter")
-        chat.await_text("Context window set to 24h")
-    assert home.said() == []
-
-
 @pytest.mark.parametrize("terminal", ["xterm-256color", "dumb"])
 def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home, terminal: str) -> None:
     with home.chat(TERM=terminal) as chat:

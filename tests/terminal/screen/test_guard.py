@@ -6,18 +6,10 @@ import io
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import IO, TextIO, cast
 
-import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
-from rich.markdown import Markdown
-from rich.panel import Panel
-from rich.syntax import Syntax
-from rich.table import Table
-from rich.text import Text
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.output import Screen, TerminalGuard
@@ -173,94 +165,6 @@ def test_it_answers_for_its_stream() -> None:
     assert (guard.isatty(), guard.encoding) == (False, "utf-8")
     with pytest.raises(io.UnsupportedOperation):
         guard.fileno()
-
-
-MARKDOWN = """# Title
-
-Some *styled* **text** with `code`, a [link](https://example.org/a?b=c&d) and an emoji \U0001f468\u200d\U0001f469.
-
-| left | right |
-|------|------:|
-| one  | 1     |
-
-> quoted
-
-1. first
-2. second
-
-```python
-def answer() -> int:
-    return 42
-```
-"""
-
-
-def console_on(file: object) -> Console:
-    return Console(
-        file=cast("IO[str]", file),
-        force_terminal=True,
-        color_system="truecolor",
-        width=60,
-        height=20,
-        legacy_windows=False,
-    )
-
-
-def draw_markdown(console: Console) -> None:
-    console.print(Markdown(MARKDOWN, hyperlinks=False))
-
-
-def draw_table(console: Console) -> None:
-    table = Table("name", "value", title="Table", row_styles=["dim", ""])
-    table.add_row("a", Text("styled", style="bold red on #102030"))
-    console.print(Panel(table))
-    console.print(Syntax("print('hi')", "python", line_numbers=True))
-
-
-class RecordedGuard(TerminalGuard):
-    """Records the input of the guard, to compare it with its output."""
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self.written = ""
-
-    def write(self, text: str) -> int:
-        self.written += text
-        return super().write(text)
-
-
-@pytest.mark.parametrize("draw", [draw_markdown, draw_table])
-def test_what_rich_draws_passes_byte_for_byte(draw: Callable[[Console], None]) -> None:
-    stream = io.StringIO()
-    guard = RecordedGuard(stream)
-    draw(console_on(guard))
-    assert stream.getvalue() == guard.written
-    assert "\x1b[" in guard.written
-    assert guard.blocked == 0
-
-
-HOSTILE_REPLY = (
-    "\x1b[1A\x1b[2K\x1b[2J\x1b[HPWNED \x9b2J \x1b]52;c;Y3VybA==\x07 \x1b]0;title\x07 \x1bc \rover \u202eback "
-    "&#x202e;entity&#xE0041;"
-)
-
-
-def screen_after(print_reply: Callable[[Console], None]) -> tuple[list[str], TerminalGuard]:
-    stream = io.StringIO()
-    guard = TerminalGuard(stream)
-    console = console_on(guard)
-    console.print("EARLIER LINE")
-    print_reply(console)
-    screen = pyte.Screen(60, 20)
-    pyte.Stream(screen).feed(stream.getvalue().replace("\n", "\r\n"))
-    return [line.rstrip() for line in screen.display], guard
-
-
-def test_the_guard_stops_what_a_renderer_makes_of_entities() -> None:
-    lines, guard = screen_after(lambda console: console.print(Markdown(safe_text(HOSTILE_REPLY))))
-    assert lines[0] == "EARLIER LINE"
-    assert "\ufffdentity" in "".join(lines)
-    assert guard.blocked == 2
 
 
 @pytest.mark.parametrize("show", [Screen.line, Screen.paragraph, Screen.question, Screen.notice, Screen.error])
