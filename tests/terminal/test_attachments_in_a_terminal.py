@@ -40,9 +40,7 @@ def test_a_file_is_completed_after_an_at_sign_and_sent(home: Home, photo: Path, 
         chat.await_text("my photo.png", times=1)
         chat.type("\t")
         chat.await_text('my photo.png"')
-        chat.say(" please")
-        chat.await_text("seen.")
-        chat.await_line(PROMPT)
+        chat.ask(" please", "seen.")
     assert kinds(server) == [["image_url", "text"]]
 
 
@@ -64,18 +62,14 @@ def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, phot
     assert kinds(server) == [["text"], ["image_url", "text"]]
 
 
-def test_a_path_that_is_dropped_on_the_terminal_is_attached_by_tab_and_else_is_text(
-    home: Home, photo: Path, server: Recorder
-) -> None:
+def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, photo: Path, server: Recorder) -> None:
     with home.chat(**server.environment()) as chat:
         chat.type("see ")
         chat.paste(f"'{photo}'")
         chat.await_bottom_line("Tab attaches this file")
         chat.type("\t")
         chat.await_text('my photo.png"')
-        chat.say("")
-        chat.await_text("seen.")
-        chat.await_line(PROMPT)
+        chat.ask("", "seen.")
         chat.type("see ")
         chat.paste(f'@"{photo}"')
         chat.say("")
@@ -127,17 +121,13 @@ UP, BACKSPACE = "\x1b[A", "\x7f"
     [("/bg ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
     ids=["in the background", "edited", "from the history", "undone"],
 )
-def test_an_at_sign_that_was_not_typed_is_text(
-    home: Home, photo: Path, server: Recorder, before: str, after: str
-) -> None:
+def test_an_at_sign_not_typed_is_text(home: Home, photo: Path, server: Recorder, before: str, after: str) -> None:
     with home.chat(**server.environment()) as chat:
         chat.type(before)
         chat.paste(f'a stranger wrote @"{photo}" now')
         chat.await_text("a stranger")
         if after in {UP, "/undo"}:
-            chat.say("")
-            chat.await_text("seen.")
-            chat.await_line(PROMPT)
+            chat.ask("", "seen.")
             server.bodies.clear()
         chat.type(after)
         if after == "/undo":

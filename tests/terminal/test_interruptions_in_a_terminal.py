@@ -133,18 +133,6 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
     assert {status for _, status in home.replies()} == {"complete"}
 
 
-def test_ctrl_z_in_one_turn_without_the_chat_spoils_neither_the_reply_nor_the_shells_lines(home: Home) -> None:
-    with home.shell_in_terminal() as shell:
-        shell.say(f"{CHAT} ask '{LONG_MESSAGE}'")
-        shell.await_text(REPLY)
-        suspend(shell)
-        resume(shell)
-        shell.await_text("word49?")
-        shell.await_line(SHELL_PROMPT)
-        assert shell.screen_text().count(REPLY) == 1
-        assert f"{SHELL_PROMPT} fg\n{CHAT[:20]}" in shell.screen_text()
-
-
 def test_a_chat_that_another_program_suspends_goes_on_as_well(home: Home) -> None:
     with home.shell_in_terminal() as shell:
         shell.say(CHAT)
