@@ -59,8 +59,6 @@ DAILY, WEEKLY = 7, 4
 """The number of days, and of weeks before them, of which backups are kept."""
 
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
-
-
 _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
@@ -83,10 +81,6 @@ class Manifest(NamedTuple):
     holds_attachments: bool
     format: int = FORMAT
 
-    def to_text(self) -> str:
-        """Write it as JSON."""
-        return json.dumps(self._asdict(), indent=2)
-
 
 class Request(NamedTuple):
     """A backup to be made, as the new file ``target``; ``is_stopped`` ends the work early."""
@@ -100,16 +94,17 @@ class Request(NamedTuple):
 def write(places: Paths, request: Request) -> Manifest:
     """Write a backup to a new file, whole or not at all, and return its contents."""
     target = request.target
+    taken = BackupError(f"{target} exists already. Choose another name; nothing was written.")
     try:
         if target.exists():
-            raise _taken(target)
+            raise taken
         with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             examination.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             try:
                 files.give_name(draft, target)
             except FileExistsError as error:
-                raise _taken(target) from error
+                raise taken from error
     except DatabaseFullError as error:
         raise BackupError(
             f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
@@ -120,10 +115,6 @@ def write(places: Paths, request: Request) -> Manifest:
             f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
         ) from error
     return manifest
-
-
-def _taken(target: Path) -> BackupError:
-    return BackupError(f"{target} exists already. Choose another name; nothing was written.")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -244,7 +235,7 @@ def _told(path: Path, done: str = "unpacked") -> Iterator[None]:
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
     manifest = _manifest(places, request, copy)
     with _zipped(draft) as archive:
-        archive.writestr(MANIFEST, manifest.to_text())
+        archive.writestr(MANIFEST, json.dumps(manifest._asdict(), indent=2))
         for store in FILES:
             if store.put and (request.holds_attachments or store is not ATTACHMENTS):
                 for path, name in store.packed(places):

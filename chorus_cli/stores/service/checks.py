@@ -194,8 +194,8 @@ def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Itera
         if is_certain and not running(run_folder):
             yield note("unnamed", f"{told}session or backup.", Repair.UNNAMED)
         else:
-            reason = f"{them} is offered once no Chorus runs and all that may need {them} can be read"
-            yield note("unnamed", f"{told}session or backup that can be read; to delete {reason}.")
+            once = f"once no Chorus runs and everything that may need {them} can be read"
+            yield note("unnamed", f"{told}session or backup that can be read. chorus doctor deletes {them} {once}.")
 
 
 def _some(sentences: Sequence[str], between: str = ", ") -> str:
