@@ -359,7 +359,7 @@ def test_a_salvage_that_the_disk_has_no_room_for_changes_nothing(home: Home) -> 
 def test_a_long_salvage_shows_that_it_goes_on(home: Home) -> None:
     home.sql(
         "INSERT INTO messages(role, thread_id, persona, timestamp, content, turn_id) WITH RECURSIVE counted(id) AS "
-        "(SELECT 1 UNION ALL SELECT id + 1 FROM counted WHERE id < 60000) "
+        "(SELECT 1 UNION ALL SELECT id + 1 FROM counted WHERE id < 30000) "
         "SELECT 'user', 1, 'chorus', '2026-11-26T10:00:00.000000Z', 'number ' || id, 1 FROM counted"
     )
     zeroed(home)
