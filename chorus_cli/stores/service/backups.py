@@ -7,13 +7,13 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock
+from chorus_cli.storage.typed_paths import typed_path
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.salvage import examination
@@ -22,6 +22,7 @@ from chorus_cli.stores.salvage.examination import BackupStoppedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.machine.paths import Paths
@@ -166,10 +167,7 @@ def _target(typed: str, folder: Path, name: str) -> Path:
     """Return the path that was typed, relative to the current folder."""
     if not typed:
         return folder / name
-    try:
-        path = Path(typed).expanduser().absolute()
-    except RuntimeError as error:
-        raise BackupError(f"There is no home folder for {typed}, so nothing was written.") from error
+    path = typed_path(typed).absolute()
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
     path = path / name if typed.endswith("/") or path.is_dir() else path
