@@ -360,8 +360,10 @@ def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_p
     assert state(killed.ended) == before
 
 
-def test_the_backup_of_the_day_is_made_behind_the_prompt(home: Home) -> None:
+def test_the_backup_of_the_day_is_made_behind_the_prompt_and_a_changed_message_is_told(home: Home) -> None:
+    home.sql("UPDATE messages SET checksum = 'another' WHERE id = 1")
     with home.chat() as terminal:
+        terminal.await_text("#1 is not as written. chorus doctor")
         terminal.until(lambda: any((home.path / "backups").glob("daily-*.zip")), "the backup")
         (daily,) = (home.path / "backups").glob("daily-*.zip")
         terminal.ask("hello for the third time", "for the third time")

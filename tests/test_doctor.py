@@ -477,9 +477,3 @@ def test_a_disk_without_room_is_told(home: Home) -> None:
         subprocess.run(["umount", "-l", str(full.path)], check=True)
     assert (finding["state"], finding["mend"]) == ("wrong", None)
     assert "Make room there" in finding["sentence"]
-
-
-def test_the_daily_sample_tells_of_a_message_that_is_not_as_written(home: Home) -> None:
-    silently_changed(home)
-    with home.chat() as terminal:
-        terminal.await_text("#1 is not as written. chorus doctor")

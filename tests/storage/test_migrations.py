@@ -20,10 +20,8 @@ from chorus_cli.core.errors import DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows.operation_rows import introduce
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Subject, Undo
 from chorus_cli.log.rules.messages import Message, Role, Status
-from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
 from chorus_cli.storage.store import Store
 from tests.fakes import START
@@ -338,12 +336,6 @@ def test_the_references_to_operations_hold_as_before(old: Path) -> None:
         for statement in ("DELETE FROM operations", "INSERT INTO operation_members VALUES (99, 0, 1)"):
             with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
                 connection.execute(statement)
-
-
-def test_the_id_of_an_operation_deleted_before_is_not_given_again(old: Path) -> None:
-    with closing(connected(old)) as connection:
-        migrate(connection)
-        assert introduce(connection, NewOperation("frodo", Clear(), START)).id == 71
 
 
 def test_a_step_that_another_process_takes_is_waited_for_and_taken_once(old: Path) -> None:
