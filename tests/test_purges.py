@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.stores.rules.purging import NO_CRITERIA
 from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
-from tests.test_doctor_orphans import answered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,16 +129,6 @@ def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
     assert "would still have it" not in shown + done.errors
     assert (done.code, done.output.splitlines()[-1]) == (0, "Rewrote 1 backup.")
     assert_purged(home)
-
-
-@pytest.mark.parametrize("answer", ["n", "y"])
-def test_the_doctor_offers_to_carry_a_purge_on(home: Home, answer: str) -> None:
-    left = {"stage": "files", "wanted": NO_CRITERIA.as_json(), "with_backups": False, "files": [], "attachments": []}
-    home.sql("INSERT INTO meta(key, value) VALUES ('purge', ?)", json.dumps(left))
-    told, code = answered(home, [answer])
-    assert "A purge is not complete. The next start of Chorus carries it on." in told
-    assert (code, "The purge is complete." in told) == ((1, False) if answer == "n" else (0, True))
-    assert (home.sql("SELECT 1 FROM meta WHERE key = 'purge'") == []) is (answer == "y")
 
 
 @pytest.mark.slow

@@ -37,7 +37,6 @@ class Repair(StrEnum):
     CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     RESTORE = "restore", "Carry the restore on now?"
-    PURGE = "purge", "Carry the purge on now?"
     SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
     ATTACHMENTS = "attachments", "Bring each lost attachment from the newest backup that has it?"
     UNNAMED = "unnamed", "Delete each attachment that nothing names?"

@@ -122,8 +122,7 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
     yield from _damaged_rows(connection)
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
-        told = "A purge is not complete. The next start of Chorus carries it on."
-        yield wrong("purge", told, Repair.PURGE if is_current(connection) else None)
+        yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
     else:
         yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
     if damaged := examination.damaged_indexes(connection):
