@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -162,7 +161,7 @@ FAULTS: dict[str, tuple[Callable[[Home], object], str, str, str | None]] = {
         lambda home: (home.path / "chorus.db").write_text("Dear diary"),
         *("log", "is damaged or is no database", "salvage"),
     ),
-    "permissions": (open_to_all, "permissions", " and 1 other file or folder in it.", "permissions"),
+    "permissions": (open_to_all, "permissions", " and 1 other file or folder in it.", None),
     "settings": (lambda home: (home.path / "config.jsonc").write_text("{"), "settings", "config.jsonc", None),
     "newer": (
         lambda home: home.sql("INSERT INTO schema_migrations VALUES ('9999_x', '2030-01-01T00:00:00Z')"),
@@ -250,13 +249,6 @@ def test_an_endless_view_in_place_of_a_table_is_named_and_waited_for_by_nobody(h
 
 def test_a_table_of_the_users_own_is_none_of_the_doctors_business(home: Home) -> None:
     home.sql("""CREATE TABLE "it's mine" (line TEXT)""")
-    assert wrong(home) == {}
-
-
-def test_permissions_are_narrowed(home: Home) -> None:
-    open_to_all(home)
-    mended(home, "y")
-    assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
     assert wrong(home) == {}
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import exposed, made_private
-from chorus_cli.startup import finish_restore
 from chorus_cli.storage import foreign_code
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.listing import home_in
@@ -37,11 +35,6 @@ _EMPTY = (
     "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "
     "it in place."
 )
-
-
-async def _narrow(home: Paths) -> bool:
-    standard_output().paragraph(made_private(home))
-    return not exposed(home)
 
 
 async def _renew_index(home: Paths) -> bool:
@@ -153,13 +146,6 @@ def _counts(counts: Counts) -> str:
     return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}{items}"
 
 
-async def _finish_restore(home: Paths) -> bool:
-    with alone(home):
-        finish_restore(home)
-    standard_output().paragraph("The restore is complete.")
-    return True
-
-
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
     with _alone(home) as places, examination.opened(home.database) as connection:
@@ -211,12 +197,10 @@ def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
 
 
 MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
-    Repair.PERMISSIONS: _narrow,
     Repair.INDEX: _renew_index,
     Repair.CODE: _remove_code,
     Repair.CHECKSUMS: _bring_texts,
     Repair.SALVAGE: _salvage,
-    Repair.RESTORE: _finish_restore,
     Repair.SESSIONS: partial(_bring, stored_files.lost_sessions),
     Repair.ATTACHMENTS: partial(_bring, stored_files.lost_attachments),
     Repair.UNNAMED: _delete_unnamed,

@@ -227,8 +227,9 @@ def _permissions(home: Paths) -> Finding:
     if not found:
         return fine("permissions", "Only you can read your files.")
     several = counted(len(found) - 1, "other file or folder", "other files and folders")
-    others = f" and {several} in it" if len(found) > 1 else ""
-    return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Repair.PERMISSIONS)
+    others, them = (f" and {several} in it", "them") if len(found) > 1 else ("", "it")
+    told = f"Other users of this machine can get at {found[0]}{others}."
+    return wrong("permissions", f"{told} The next start of Chorus closes {them}.")
 
 
 def _writable(home: Paths) -> Iterator[Finding]:
@@ -312,7 +313,7 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
     if restoring.is_pending(home):
         told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
-        yield wrong("restore", told, Repair.RESTORE)
+        yield wrong("restore", told)
     left = temporary_files(home, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")

@@ -154,7 +154,7 @@ def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(pla
 def test_a_restore_that_was_decided_is_told(places: Paths) -> None:
     (places.database.parent / ".restoring").mkdir()
     (found, *_) = check_leftovers(places, NOW)
-    assert (found.subject, found.state, found.repair) == ("restore", "wrong", "restore")
+    assert (found.subject, found.state, found.repair) == ("restore", "wrong", None)
 
 
 def killed_at(event: str, work: Callable[[], object]) -> None:
