@@ -18,7 +18,7 @@ import pytest
 
 from chorus_cli.log.rows.thread_lists import all_threads
 from tests.loopback_server import serving
-from tests.storage.damaged_files import PAGE_BYTES, damaged
+from tests.storage.damaged_files import PAGE_BYTES
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home, Terminal
 
@@ -395,19 +395,6 @@ def test_a_text_that_is_not_utf_8_is_told_and_salvaged(home: Home) -> None:
     assert wrong(home) == {}
     assert home.said() == SAID
     assert home.run("ask", "on we go").code == 0
-
-
-def test_no_damage_is_a_bug(home: Home) -> None:
-    """Whatever the damage, every sentence is one of Chorus, and the doctor finds what is not as it was."""
-    content, log = (home.path / "chorus.db").read_bytes(), home.run("log").output
-    for number in range(20):
-        (home.path / "chorus.db").write_bytes(damaged(content, number))
-        outcome = home.run("log")
-        assert outcome.code in (0, 1), (number, outcome)
-        doctor = home.run("doctor", "--json")
-        assert doctor.code in (0, 1), (number, doctor)
-        if outcome.code == 0 and outcome.output != log:
-            assert doctor.code == 1, (number, outcome)
 
 
 # Besides damage
