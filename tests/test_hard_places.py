@@ -26,13 +26,6 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def test_an_unknown_persona_is_one_sentence_with_those_there_are(home: Home) -> None:
-    refused(
-        home.run("ask", "--persona", "gollum", UNHAPPY),
-        "There is no persona called 'gollum'. Known personas: chorus, frodo, reviewer.",
-    )
-
-
 def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -> None:
     refused(home.run("ask", "--model", "chorus/parry", UNHAPPY), "There is no embedded model 'chorus/parry'")
     assert home.said() == [UNHAPPY]
