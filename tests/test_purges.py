@@ -95,7 +95,7 @@ def test_a_purge_of_nothing_says_what_can_be_given(home: Home) -> None:
 def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:
     assert home.run("backup").code == 0
     shutil.copyfile(home.path / "chorus.db", home.path / "backups" / "old.db")
-    names = {path.name for path in (home.path / "backups").glob("*.*")}
+    names = {path.name for path in (home.path / "backups").glob("[!.]*.*")}
     told = home.run("purge", "search", CANARY, "--yes")
     assert all(name in told.output for name in names), told.output
     assert set(holding(home.path)) == {f"backups/{name}" for name in names}

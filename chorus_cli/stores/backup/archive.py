@@ -46,11 +46,8 @@ _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 DAMAGED = "damaged-"
 """The beginning of the names of damaged logs that are kept."""
 
-DAILY_LOCK = ".lock"
-"""The file in the folder of the backups that is locked while one of a day is made."""
-
-PURGE_LOCK = ".purge.lock"
-"""The file in that folder that is locked while a purge is carried out, or a backup is made on request.
+LOCK = ".lock"
+"""The file in the folder of the backups that is locked while one is made or a purge is carried out.
 
 A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
 """
@@ -323,10 +320,10 @@ def daily_path(places: Paths, day: date) -> Path:
 
 
 def make_daily(places: Paths, request: Request) -> Manifest | None:
-    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it."""
+    """Make a daily backup and delete old ones; ``None`` if it is there, or another backup or a purge is under way."""
     try:
         files.make_folder(places.backups)
-        lock = None if request.target.exists() else try_lock(places.backups / DAILY_LOCK)
+        lock = None if request.target.exists() else try_lock(places.backups / LOCK)
         if lock is None:
             return None
         with lock:

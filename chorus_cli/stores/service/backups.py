@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -137,20 +137,15 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
 @contextmanager
 def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
     """Keep purges away; none can run if the folder of the backups cannot be written, or its disk has no locks."""
-    lock, path = None, places.backups / archive.PURGE_LOCK
-    with suppress(OSError):
-        if archive.folder_for_copy(places.backups, target) == places.backups:
-            lock = file_lock.wait_for(path, patience_seconds)
-            if lock is None:
-                raise BackupError(
-                    "A purge or another backup is under way, so nothing was written. Try again in a moment."
-                )
-    try:
+    with ExitStack() as held:
+        with suppress(OSError):
+            if archive.folder_for_copy(places.backups, target) == places.backups:
+                lock = file_lock.wait_for(places.backups / archive.LOCK, patience_seconds)
+                if lock is None:
+                    told = "A purge or another backup is under way, so nothing was written. Try again in a moment."
+                    raise BackupError(told)
+                held.enter_context(lock)
         yield
-    finally:
-        if lock is not None:
-            with lock, suppress(OSError):
-                path.unlink()
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:

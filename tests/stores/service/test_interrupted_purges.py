@@ -15,7 +15,7 @@ from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.backup.archive import PURGE_LOCK
+from chorus_cli.stores.backup.archive import LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.purging import WantedPurge
 from chorus_cli.stores.service.checks import check_log
@@ -144,7 +144,7 @@ async def test_another_program_that_purges_is_waited_for_and_then_told(world: Wo
     hurried = replace(purging(world), patience_seconds=0)
     (world.folder / "backups").mkdir()
     with (
-        file_lock.hold(world.folder / "backups" / PURGE_LOCK),
+        file_lock.hold(world.folder / "backups" / LOCK),
         pytest.raises(PurgeError, match=r"Another Chorus is purging or making a backup\. Try again"),
     ):
         await hurried.carry_out(purge)

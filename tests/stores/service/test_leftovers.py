@@ -185,7 +185,7 @@ def with_older_log(places: Paths) -> None:
 def with_attachment(places: Paths) -> None:
     with_log(places)
     attachments.store(places.attachments, b"a picture")
-    (places.backups / archive.DAILY_LOCK).touch()
+    (places.backups / archive.LOCK).touch()
 
 
 def with_backup(places: Paths) -> None:
