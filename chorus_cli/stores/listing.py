@@ -239,7 +239,7 @@ def _replace_database(source: Path, place: Path) -> None:
 _KEPT_COPY = r"\.[0-9a-f]{64}\.tmp"
 _BESIDE_DATABASE = rf"{TEMPORARY}|{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
 # A backup that is being written, a copy of the log for it, its working folder, and a copy before an upgrade.
-_BESIDE_BACKUPS = rf"\.chorus-{RANDOM}(\.tmp(-journal)?|\.locked)?|{migrations.TEMPORARY_COPY}"
+_BESIDE_BACKUPS = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?|{migrations.TEMPORARY_COPY}"
 
 PERSONAS = FileStore(
     "personas",

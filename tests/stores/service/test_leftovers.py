@@ -73,7 +73,6 @@ LEFT = (
     "attachments/ab/.chorus-ab12_z9k.tmp",
     "backups/.chorus-ab12_z9k.tmp-journal",
     "backups/.chorus-ab12_z9k",
-    "backups/.chorus-ab12_z9k.locked",
     f"backups/attachments/ab/.{'ab' * 32}.tmp",
     "backups/.chorus-20261122T110000Z-before-0009_intents.db.new",
     "backups/.chorus-20261122T110000Z-before-0009_intents.db.new-journal",
