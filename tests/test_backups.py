@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import subprocess
 import sys
 import zipfile
 from contextlib import closing
@@ -18,6 +17,7 @@ import pytest
 
 from tests.killed_program import killed_at_each_step
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 BYTES = b"a picture"
 DIGEST = sha256(BYTES).hexdigest()
 SAID = ["hello", "hello again"]
-MOUNT = ("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs")
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +66,10 @@ def changed(home: Home) -> None:
 
 
 def test_a_backup_without_room_names_the_file_asked_for(home: Home) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
     folder, target = home.path / "backups", home.path / "all.zip"
-    folder.mkdir(exist_ok=True)
-    if subprocess.run([*MOUNT, str(folder)], check=False, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing")
-    try:
+    with small_disk(folder, "64k"):
         outcome = home.run("backup", str(target))
         assert [path.name for path in folder.iterdir()] == [".lock"]
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
     assert outcome.code == 1
     assert f"There is no room left on the disk of {folder} for the backup {target}." in outcome.errors
     assert ".tmp" not in outcome.errors

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -21,6 +19,7 @@ from tests.loopback_server import serving
 from tests.storage.damaged_files import PAGE_BYTES
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home, Terminal
+from tests.terminal.ordinary_user import small_disk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -442,17 +441,9 @@ def test_a_server_that_can_be_reached_is_asked_nothing(home: Home) -> None:
 
 
 def test_a_disk_without_room_is_told(home: Home) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
     full = Home(home.path.with_name("full"))
-    full.path.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(full.path)]
-    if subprocess.run(mounting, check=False, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing")
-    try:
+    with small_disk(full.path, "4m"):
         shutil.copytree(home.path, full.path, dirs_exist_ok=True)
         finding = about(full, "disk")
-    finally:
-        subprocess.run(["umount", "-l", str(full.path)], check=True)
     assert (finding["state"], finding["mend"]) == ("wrong", None)
     assert "Make room there" in finding["sentence"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.ordinary_user import ordinary_program
+from tests.terminal.ordinary_user import ordinary_program, small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,18 +56,11 @@ def without_permissions(home: Home) -> Iterator[Sequence[str]]:
 @contextmanager
 def on_a_read_only_disk(home: Home) -> Iterator[Sequence[str]]:
     """Mount the home read-only."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount")
     copy = shutil.copytree(home.path, home.path.with_name("copy"))
-    mounting = ["mount", "-t", "tmpfs", "tmpfs", str(home.path)]
-    if subprocess.run(mounting, check=False, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing")
-    try:
+    with small_disk(home.path, "100m"):
         shutil.copytree(copy, home.path, dirs_exist_ok=True)
         subprocess.run(["mount", "-o", "remount,ro", str(home.path)], check=True)
         yield PROGRAM
-    finally:
-        subprocess.run(["umount", "-l", str(home.path)], check=True)
 
 
 PLACES = [without_permissions, on_a_read_only_disk]
