@@ -186,14 +186,8 @@ def set_aside(places: Paths, stamp: str) -> Path:
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
-    folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
-    try:
-        yield folder
-    finally:
-        # The reason of a failure may pass, such as too many open files, and the folder has texts that must go.
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent) as name:
+        yield Path(name)
 
 
 def is_log_alone(typed: str | Path) -> bool:

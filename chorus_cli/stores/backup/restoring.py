@@ -70,13 +70,11 @@ def draft_folder(places: Paths) -> Iterator[Path]:
         for leftover in home.glob(f"{STAGED}-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=home))
+        folder = tempfile.TemporaryDirectory(prefix=f"{STAGED}-", dir=home, ignore_cleanup_errors=True)
     except OSError as error:
         raise BackupError(f"Nothing can be restored to {home}: {error.strerror}.") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with folder as name:
+        yield Path(name)
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
