@@ -84,7 +84,7 @@ def sync_folder(folder: Path) -> None:
 @contextmanager
 def syncing(folder: Path) -> Iterator[Callable[[], None]]:
     """Open a folder, and yield a function that makes the names in it durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield partial(os.fsync, descriptor)
     finally:

@@ -140,8 +140,7 @@ def unpack(path: Path, folder: Path) -> None:
                 )
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with archive.open(entry) as source, place.open("xb") as copy:
-                while chunk := source.read(_CHUNK_BYTES):
-                    copy.write(chunk)
+                shutil.copyfileobj(source, copy, _CHUNK_BYTES)
 
 
 def unpack_log(path: Path, target: Path) -> None:

@@ -6,7 +6,6 @@ then on the restore is carried out to its end, if need be by the next start.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -85,11 +84,8 @@ def put_in_place(places: Paths, folder: Path) -> None:
         for path in (*folder.rglob("*"), folder):
             if path.is_dir():
                 path.chmod(0o700)
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            # Of a file, this makes the bytes durable.
+            sync_folder(path)
         folder.rename(home / STAGED)
         sync_folder(home)
         finish(places)
