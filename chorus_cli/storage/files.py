@@ -148,6 +148,19 @@ def home_mark(folder: Path) -> str:
 
 
 @contextmanager
+def temporary(folder: Path) -> Iterator[Path]:
+    """Make a file that only the user can read; what has its name in the end is deleted, with the journal beside it."""
+    descriptor, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        for leftover in (name, f"{name}-journal"):
+            with suppress(OSError):
+                Path(leftover).unlink()
+
+
+@contextmanager
 def _put_back(target: Path) -> Iterator[None]:
     """Bring the present file back, or none if there is none, should the block fail after it has replaced it.
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from chorus_cli.log.rules.log_acts import MemoryChange, Unreadable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
-from chorus_cli.storage import migrations
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -236,10 +235,10 @@ def _replace_database(source: Path, place: Path) -> None:
     source.replace(place)
 
 
-_KEPT_COPY = r"\.[0-9a-f]{64}\.tmp"
-_BESIDE_DATABASE = rf"{TEMPORARY}|{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
-# A backup that is being written, a copy of the log for it, its working folder, and a copy before an upgrade.
-_BESIDE_BACKUPS = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?|{migrations.TEMPORARY_COPY}"
+_DATABASES = rf"{TEMPORARY}(-journal)?"
+_BESIDE_DATABASE = rf"{_DATABASES}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
+# A backup that is being written, copies of the log, and a working folder.
+_BESIDE_BACKUPS = rf"{_DATABASES}|\.chorus-{RANDOM}"
 
 PERSONAS = FileStore(
     "personas",
@@ -252,7 +251,7 @@ CONFIG = FileStore("config_file", _write_file, is_file=True)
 ATTACHMENTS = FileStore("attachments", _add_files, is_searched=True, temporary_below=TEMPORARY)
 DATABASE = FileStore("database", _replace_database, is_file=True, temporary=_BESIDE_DATABASE)
 BACKUPS = FileStore("backups", temporary=_BESIDE_BACKUPS)
-KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=_KEPT_COPY)
+KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=TEMPORARY)
 FILES = (
     PERSONAS,
     CONFIG,

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import tempfile
 import zipfile
 import zlib
@@ -95,7 +94,7 @@ def write(places: Paths, request: Request) -> Manifest:
     try:
         if target.exists():
             raise taken
-        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+        with files.temporary(folder_for_copy(places.backups, target)) as copy, files.temporary(target.parent) as draft:
             examination.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             try:
@@ -280,19 +279,6 @@ def folder_for_copy(backups: Path, target: Path) -> Path:
     return backups
 
 
-@contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
-    descriptor, name = tempfile.mkstemp(files.SUFFIX, files.PREFIX, folder)
-    os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)
-    os.close(descriptor)
-    try:
-        yield Path(name)
-    finally:
-        for leftover in (name, f"{name}-journal"):
-            with suppress(OSError):
-                Path(leftover).unlink()
-
-
 class Listed(NamedTuple):
     """A backup in their folder: its path, its size, and its day, if it is a daily one."""
 
@@ -362,9 +348,7 @@ def _keep_attachments(places: Paths) -> None:
         except FileExistsError:
             continue
         except OSError:
-            draft = kept.with_name(f".{kept.name}.tmp")
-            shutil.copyfile(path, draft)
-            draft.replace(kept)
+            files.write_atomically(kept, path.read_bytes())
 
 
 def _prune(places: Paths) -> None:

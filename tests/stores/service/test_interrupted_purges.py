@@ -188,7 +188,7 @@ async def test_a_purge_deletes_the_copies_that_killed_processes_left(world: Worl
     left = (
         world.folder / ".restoring-abcd_123" / "chorus.db",
         backups / ".chorus-abcd_123.tmp",
-        backups / ".chorus-20261101T101112Z-before-0007_x.db.new",
+        backups / ".chorus-abcd_124.tmp-journal",
     )
     for path in left:
         path.write_text(CANARY)

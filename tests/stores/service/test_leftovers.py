@@ -59,8 +59,7 @@ def set_age(path: Path, age: timedelta) -> None:
 
 
 LEFT = (
-    ".chorus.db.0123456789ab.new",
-    ".chorus.db.0123456789ab.new-journal",
+    ".chorus-ab12_z9k.tmp-journal",
     ".chorus-ab12_z9k.tmp",
     ".personas-ab12_z9k",
     ".restoring-ab12_z9k",
@@ -73,9 +72,7 @@ LEFT = (
     "attachments/ab/.chorus-ab12_z9k.tmp",
     "backups/.chorus-ab12_z9k.tmp-journal",
     "backups/.chorus-ab12_z9k",
-    f"backups/attachments/ab/.{'ab' * 32}.tmp",
-    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new",
-    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new-journal",
+    "backups/attachments/ab/.chorus-ab12_z9k.tmp",
 )
 KEPT = (
     "chorus.db-journal",
