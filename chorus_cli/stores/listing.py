@@ -156,6 +156,10 @@ STAGED = ".restoring"
 """The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
 
 
+# A file that is being written, one of SQLite with its journal, and a working folder.
+_TEMPORARY = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
+
+
 class FileStore(NamedTuple):
     """Files of a home; ``name`` is that of their place in `Paths`.
 
@@ -168,7 +172,7 @@ class FileStore(NamedTuple):
     put: Callable[[Path, Path], None] | None = None
     is_searched: bool = False
     is_file: bool = False
-    temporary: str = TEMPORARY
+    temporary: str = _TEMPORARY
     temporary_below: str = ""
 
     def place(self, home: Paths) -> Path:
@@ -235,11 +239,6 @@ def _replace_database(source: Path, place: Path) -> None:
     source.replace(place)
 
 
-_DATABASES = rf"{TEMPORARY}(-journal)?"
-_BESIDE_DATABASE = rf"{_DATABASES}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
-# A backup that is being written, copies of the log, and a working folder.
-_BESIDE_BACKUPS = rf"{_DATABASES}|\.chorus-{RANDOM}"
-
 PERSONAS = FileStore(
     "personas",
     _replace_folder,
@@ -249,8 +248,13 @@ PERSONAS = FileStore(
 )
 CONFIG = FileStore("config_file", _write_file, is_file=True)
 ATTACHMENTS = FileStore("attachments", _add_files, is_searched=True, temporary_below=TEMPORARY)
-DATABASE = FileStore("database", _replace_database, is_file=True, temporary=_BESIDE_DATABASE)
-BACKUPS = FileStore("backups", temporary=_BESIDE_BACKUPS)
+DATABASE = FileStore(
+    "database",
+    _replace_database,
+    is_file=True,
+    temporary=f"{_TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\\{STAGED}-{RANDOM}",
+)
+BACKUPS = FileStore("backups")
 KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=TEMPORARY)
 FILES = (
     PERSONAS,
