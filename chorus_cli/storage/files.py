@@ -87,7 +87,7 @@ def sync_folder(folder: Path) -> None:
 @contextmanager
 def syncing(folder: Path) -> Iterator[Callable[[], None]]:
     """Open a folder, and yield a function that makes the names in it durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield partial(os.fsync, descriptor)
     finally:
@@ -148,6 +148,19 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
 def home_mark(folder: Path) -> str:
     """Return a mark of a home's folder for rescued texts, by which its files are known in the temporary folder."""
     return sha256(os.fsencode(folder.absolute())).hexdigest()[:8]
+
+
+@contextmanager
+def temporary(folder: Path) -> Iterator[Path]:
+    """Make a file that only the user can read; what has its name in the end is deleted, with the journal beside it."""
+    descriptor, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        for leftover in (name, f"{name}-journal"):
+            with suppress(OSError):
+                Path(leftover).unlink()
 
 
 @contextmanager

@@ -205,7 +205,11 @@ class Table(NamedTuple):
 
         A message keeps its text: other values that cannot be read are left out, and a lost time becomes the earliest.
         """
-        if bool(self.is_index) is not (row.number is None) or len(row.values) < self.fewest:
+        number = len(row.values)
+        # To messages, a user may have added columns.
+        if number < self.fewest or (number > len(self.columns) and self.name != MESSAGES):
+            return None
+        if bool(self.is_index) is not (row.number is None):
             return None
         values: Values = dict(zip((column.name for column in self.columns), row.values, strict=False))
         if self.number and values[self.number] is not None:
