@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 ASSERTING = (
     "tests.models.providers.asked_models",
     "tests.core.time.reading_time",
-    "tests.log.service.acting_user",
     "tests.log.service.expecting_user",
-    "tests.threads.service.threads_user",
     "tests.terminal.reply.shown_turns",
 )
 

@@ -328,7 +328,7 @@ def test_a_time_that_is_none_is_told_by_the_doctor_and_stops_no_list(home: Home,
     with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
         (thread,) = all_threads(connection, "chorus")
     assert thread.messages == len(SAID) * 2
-    assert f"Message {row} of chorus, of 2026-99-99T99:99:99Z, cannot be read: " in wrong(home)["rows"]
+    assert f"Message {row} of chorus (2026-99-99T99:99:99Z) cannot be read: " in wrong(home)["rows"]
 
 
 def test_if_no_message_can_be_read_it_is_advised_to_keep_the_damaged_log(home: Home) -> None:

@@ -230,7 +230,7 @@ class Imports:
                 stored = self.store.write(import_rows.store, incoming, report.added, now)
                 added, is_cancelled = await run_to_completion(stored)
                 if written := batch.written - added.attachments:
-                    # Of messages that were not stored, as purged ones are not; a known one may name its lost file.
+                    # Files of messages that were not stored go, unless a known message names a file that was lost.
                     unnamed = written - await self.store.read(named_attachments)
                     await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
                 report.add(added)

@@ -181,23 +181,16 @@ class JobReports:
 
     def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
         """Let the news of a turn wait again, because it was undone, and return their jobs."""
-        news = self._sent.get(turn_id)
-        if news is None:
-            return ()
+        news = self._sent.get(turn_id, News(0))
         self.put_back(news)
         return news.ended
 
     def turn_redone(self, turn_id: int) -> None:
         """Drop the news of a turn that is back in context, unless they were sent again."""
-        news = self._sent.get(turn_id)
-        waiting = self._waiting.get(news.thread_id) if news else None
-        if news is None or waiting is None:
-            return
-        left = tuple(each for each in waiting.ended if each not in news.ended)
-        if left:
+        news = self._sent.get(turn_id, News(0))
+        if waiting := self._waiting.get(news.thread_id):
+            left = tuple(each for each in waiting.ended if each not in news.ended)
             self._waiting[news.thread_id] = waiting._replace(ended=left)
-        else:
-            del self._waiting[news.thread_id]
 
 
 EXIT_GRACE_SECONDS = 0.6

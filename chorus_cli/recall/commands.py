@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.core.errors import PersonaError, TimeSpanError
+from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.time import timespan
 from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
@@ -100,7 +100,7 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
     if findings.is_empty:
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
-    names = {slug: _name(personas, slug) for slug in slugs}
+    names = {slug: personas.own_settings(slug).name or slug for slug in slugs}
     titles = [
         f"Thread #{each.number} of {names[each.persona]}: {each.excerpt}{'  [closed]' if each.is_closed else ''}"
         for each in findings.threads
@@ -109,13 +109,6 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
         titles.append(f"{findings.more_threads:,} more titles.")
     entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
     return "\n\n".join(["\n".join(titles), *entries, *_rest(findings, reach)][not titles :])
-
-
-def _name(personas: Personas, slug: str) -> str:
-    try:
-        return personas.load(slug).name
-    except PersonaError:
-        return slug
 
 
 def _entry(match: Match, name: str) -> str:

@@ -77,8 +77,7 @@ class Match(NamedTuple):
 class Findings(NamedTuple):
     """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
 
-    ``threads`` are those found by their titles, of which ``more_threads`` were left out. ``wider`` are terms that find
-    something where nothing was found, because they look for the beginnings of words; empty if there are none.
+    ``threads`` were found by their titles. Where nothing was found, the terms ``wider`` find beginnings of words.
     """
 
     matches: tuple[Match, ...]
@@ -248,10 +247,9 @@ def recalled(
 ) -> list[Item]:
     """Return the items for the preamble of a question, in order of id, and count an access of all that are loaded.
 
-    Those whose keys the question has come first, then those whose keys the reply before it has, then the best of those
-    without keys that the question refers to, then corrected ones whose old wording the request has, then those that
-    have become HOT; items that the request has already stay out. ``other_tokens`` are the tokens of the other lines of
-    the preamble.
+    First come those whose keys the question has, then the reply before it, then the best of those without keys that the
+    question refers to, then corrected ones whose old wording the request has, then those that have become HOT. Items
+    that the request has already stay out. ``other_tokens`` are the tokens of the other lines of the preamble.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens

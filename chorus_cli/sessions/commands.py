@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
 
 
 class AskedPage(NamedTuple):
-    """A page of sessions, from 1, of a persona; ``""`` stands for the current one."""
+    """A page of sessions, from 1, of a persona; ``""`` is the current one."""
 
     persona: str = ""
     page: int = 1

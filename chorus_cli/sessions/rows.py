@@ -44,10 +44,9 @@ _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
 
 
 class SessionRow(NamedTuple):
-    """The facts about a session that need no look into its file.
+    """The facts about a session that need no look into its file, saved by the ``trigger`` ``manual`` or ``idle``.
 
-    ``through_message_id`` is the newest message of the log that it contains, ``None`` if unknown: for a file that was
-    added by hand. ``trigger`` is ``manual`` or ``idle``.
+    ``through_message_id`` is the newest message of the log that it contains, ``None`` for a file that has no row.
     """
 
     session_id: str
@@ -197,8 +196,10 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     operation = operation_rows.introduce(connection, new)
     _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
-    thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
-    chosen = thread_id or thread_of[session.messages[0].thread_id]
+    active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
+    # Nothing may have been said in the active thread.
+    is_here = is_of_this_log and active in thread_rows.numbers(connection, persona)
+    chosen = thread_of.get(active) or (active if is_here else thread_of[session.messages[0].thread_id])
     reopened = [(each,) for each in {chosen, *thread_of.values()}]
     connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", reopened)
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
@@ -254,12 +255,6 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
             turn = [reply] if reply.turn_id in restored else []
         found += [row._replace(thread_id=reply.thread_id) for row in turn if row.id not in restored]
     return found
-
-
-def _silent(connection: sqlite3.Connection, persona: str, session: Session, known: Mapping[int, int]) -> int:
-    """Return the session's active thread if it has no messages in the session but exists in this log, else 0."""
-    active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
-    return active if is_of_this_log and active in thread_rows.numbers(connection, persona) else 0
 
 
 def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:

@@ -113,11 +113,12 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
 
 
 def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
-    """Return the oldest turns without which a request of ``total`` tokens has ``target``; pinned ones stay."""
+    """Return as many of the oldest turns as bring a request of ``total`` tokens to the target."""
     folded: list[Message] = []
     for group in groups:
         if total <= target:
             break
+        # Pinned messages are sent anyway, so that folding them gains no tokens.
         total -= sum(tokens_of(row) for row in usable(group) if row.id not in pinned)
         folded += group
     return folded

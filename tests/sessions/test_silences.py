@@ -13,7 +13,6 @@ from chorus_cli.core.errors import ChorusError, ModelError, PersonaError, Storag
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.sessions.service.idle import LONGEST_SLEEP_SECONDS, IdleActions, IdleTimer, described
-from chorus_cli.sessions.service.sessions import Saved
 from chorus_cli.settings.rules.table import Settings
 from tests.fakes import START, FakeClock
 from tests.world import World
@@ -349,14 +348,15 @@ async def test_a_save_that_a_message_comes_into_is_finished_and_the_next_silence
     assert await talk.saved_after(A_SECOND) == ["hello", "I am back"]
 
 
-async def test_what_was_saved_is_told_only_when_nothing_streams(talk: Talk) -> None:
+async def test_while_a_reply_streams_what_was_saved_is_neither_told_nor_cleared(talk: Talk) -> None:
+    talk.set(on_idle="save+clear")
     await talk.silence_while_saving("hello")
     with talk.timer.busy():
         talk.summary.set()
         await settled()
         assert (len(talk.saved), talk.told) == (1, [])
     await settled()
-    assert len(talk.told) == 1
+    assert (len(talk.told), talk.cleared) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -405,21 +405,6 @@ async def test_a_persona_put_away_meanwhile_is_left_alone_without_a_word(talk: T
     assert (talk.saved, talk.told) == ([], [])
 
 
-def kept_by(world: World, told: list[str]) -> IdleTimer:
-    """Return a timer that saves what is said, as the app makes one; each Chorus has its own window of time."""
-
-    class OneChorus(IdleActions):
-        async def last_spoken(self, _slug: str) -> datetime | None:
-            return None
-
-    def worded(saved: Saved) -> str:
-        return f"{saved.row.session_id}, {saved.row.message_count} messages."
-
-    services = world.services
-    actions = OneChorus(world.store, world.current, services.sessions, services.journal, worded)
-    return IdleTimer(world.clock, actions, lambda: world.current.slug, told.append, str)
-
-
 async def over() -> None:
     """Wait until every silence has been seen to."""
     for _ in range(5000):
@@ -432,18 +417,16 @@ async def over() -> None:
 async def test_a_second_silence_rewrites_the_session_of_the_first_and_a_restart_nothing(world: World) -> None:
     # The world's clock passes by itself whenever somebody sleeps, so each silence is over at once.
     told: list[str] = []
-    timer = kept_by(world, told)
-    await world.say("let us talk")
-    timer.arm()
+    timer = world.services.idle_timer
+    with world.services.notifier.heard_by(told.append, told.append):
+        for text in ("let us talk", "of something else"):
+            await world.say(text)
+            timer.arm()
+            await over()
+    IdleTimer(world.clock, timer.actions, lambda: world.current.slug, told.append, str).arm()
     await over()
-    assert told == ["Nothing was said to chorus for 30 m. 2026-02-12_let-us-talk, 2 messages."]
-    await world.say("of something else")
-    timer.arm()
-    await over()
-    assert told[1].endswith(" 2026-02-12_let-us-talk, 4 messages.")
-    kept_by(world, told).arm()
-    await over()
-    assert len(told) == 2
+    saved = "Nothing was said to chorus for 30 m. Saved session 2026-02-12_let-us-talk: {} messages."
+    assert [line.removesuffix(" /context history lists it.") for line in told] == [saved.format(2), saved.format(4)]
     assert [row.session_id for row in (await world.sessions.listing("chorus")).rows] == ["2026-02-12_let-us-talk"]
 
 
@@ -517,15 +500,6 @@ async def test_what_was_said_before_the_save_is_done_is_not_cleared(
     await settled()
     assert (len(talk.saved), talk.cleared) == (1, [])
     assert "cleared" not in talk.told[0]
-
-
-async def test_nothing_is_cleared_while_a_reply_streams(talk: Talk) -> None:
-    talk.set(on_idle="save+clear")
-    await talk.silence_while_saving("hello")
-    with talk.timer.busy():
-        talk.summary.set()
-        await settled()
-        assert (len(talk.saved), talk.cleared) == (1, [])
 
 
 # Leaving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.imports.service.test_import_commands import many
+from tests.imports.service.foreign_talk import many
 from tests.terminal.driver import Home
 
 

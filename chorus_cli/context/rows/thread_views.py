@@ -76,7 +76,7 @@ def _light_rows(
     until: datetime | None = None,
     most: int = -1,
 ) -> list[Message]:
-    """Return the rows that a view is computed of, without words: the newest ``most`` up to ``until``, those put in."""
+    """Return the rows that a view is computed of, wordless: the newest ``most`` up to ``until``, and those put in."""
     cursor = connection.execute(
         f"SELECT * FROM (SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = :thread AND timestamp > :since AND timestamp <= :until AND id > :after "

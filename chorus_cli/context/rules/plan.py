@@ -40,9 +40,10 @@ _CHARACTERS_PER_TOKEN = 4
 class RequestPlan:
     """The next request of a context: the request itself, the rows behind it, its tokens, and the rows that stay out.
 
-    Some of the ``sent`` rows are shortened; ``cut`` are these whole. ``too_large`` had no room, nor a summary that is
-    ``None``. ``tokens`` are estimated, upper bounds without ``is_exact``. ``is_crowded`` says that something has no
-    room; ``begins_at`` is the first message, but for pinned ones, if older ones are left out.
+    Some of the ``sent`` rows are shortened; ``cut`` are the same rows whole. ``too_large`` had no room, and a
+    ``summary`` of ``None`` is missing or had none. ``tokens`` are estimates, and upper bounds unless ``is_exact``.
+    ``is_crowded`` says that something had no room; ``begins_at`` is the first row that is not pinned, if older ones are
+    left out.
     """
 
     snapshot: ContextSnapshot

@@ -71,7 +71,7 @@ def pause_notice(pause: timedelta, now: datetime) -> str:
 
 
 def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetime) -> str:
-    """Return the lines about the threads at work, by number; of too many the lowest and ``own``; alone none."""
+    """Return the lines about the threads at work, at most ten with ``own``; none if ``own`` is alone."""
     if not others:
         return ""
     named = sorted([own, *sorted(others)[: MOST_LISTED - 1]])

@@ -100,8 +100,9 @@ class View:
     """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
 
     ``summary`` stands for the first ``folded_number`` messages. Operations since the boundary keep the messages
-    ``kept`` in context; the ``pinned`` of them are sent word for word. ``other_branches`` were taken back because an
-    imported conversation ended with another branch, which hid the ``hidden`` ones from its model.
+    ``kept`` in context; of these, the ``pinned`` ones are sent word for word. ``other_branches`` were taken back
+    because an imported conversation ended with another branch; the ``hidden`` ones among them were hidden from the
+    model there.
     """
 
     messages: tuple[Message, ...]
@@ -341,10 +342,10 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``newest_operation_id`` breaks the prefix of requests. The last request of this process that left messages out began
-    with ``first_message_id``. ``hot`` are the memory items of the system message, ``echoed`` the thoughts by the ids of
-    replies. With ``is_plain``, the model takes earlier turns only as plain text. ``unread`` is a sentence about
-    operations that cannot be read.
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. The last request of this process
+    that left messages out began with ``first_message_id``. ``hot`` are the memory items of the system message,
+    ``echoed`` the thoughts by the ids of replies. If ``is_plain``, the model takes earlier turns only as plain text.
+    ``unread`` is a sentence about operations that cannot be read.
     """
 
     request_settings: RequestSettings

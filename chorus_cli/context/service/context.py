@@ -130,7 +130,7 @@ class Context:
         return await self.counted(await self.store.read(self.read, request_settings, now))
 
     async def request_settings(self, target: Target, *, exact: bool = True) -> RequestSettings:
-        """Return the part of a snapshot that is not in the database; inexact tokens may be upper bounds."""
+        """Return the part of a snapshot that no database holds; unless ``exact``, its tokens may be upper bounds."""
         if exact and not self.counter.is_ready:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
@@ -150,7 +150,7 @@ class Context:
         return self.limit_of(target.choice.model) if chosen is None else Limit(chosen, "context_token_limit")
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
-        """Return the settings for a message, and its tokens: bounds, if they and ``beside_tokens`` surely fit."""
+        """Return the settings for a message, and its tokens: bounds, if these surely fit with ``beside_tokens``."""
         request_settings = await self.request_settings(target, exact=False)
         if request_settings.is_exact:
             is_short = len(text) <= _SHORT_CHARACTERS

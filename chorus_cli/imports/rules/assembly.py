@@ -128,7 +128,7 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
     blank: ForeignMessage | None = None
     for piece in pieces:
         last = rows[-1] if rows and rows[-1] is not blank else None
-        row = _row(piece, (piece.key or node) if is_keyed else f"{node}/{len(rows) if last else 0}")
+        row = _row(piece, (piece.key or node) if is_keyed else _key(node, len(rows) if last else 0))
         if not rows and (piece.thoughts.strip() or (piece.files and piece.kind is Kind.END)):
             rows = [blank := replace(row, content="")]
         if piece.kind is Kind.END and rows:
@@ -140,12 +140,17 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
         elif made := _rows_of(piece, row, results, calls):
             # What was only thought is a row of its own, unless the reply goes on.
             rows = [*made] if rows and last is None and made[0].role is not Role.USER else [*rows, *made]
-    if rows:
-        reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
-        rows[0] = replace(rows[0], reasoning=reasoning or None)
-    if is_keyed:
-        return tuple(rows)
-    return tuple(replace(row, key=f"{node}/{number}" if number else node) for number, row in enumerate(rows))
+    reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
+    if rows and reasoning:
+        rows[0] = replace(rows[0], reasoning=reasoning)
+    for number, row in enumerate(rows):
+        if not is_keyed and row.key != _key(node, number):
+            rows[number] = replace(row, key=_key(node, number))
+    return tuple(rows)
+
+
+def _key(node: str, number: int) -> str:
+    return f"{node}/{number}" if number else node
 
 
 def _row(piece: Said, key: str) -> ForeignMessage:

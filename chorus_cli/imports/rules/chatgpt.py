@@ -173,15 +173,15 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
             continue
         data = values.record(message.get("metadata"))
         model, time = values.line(data.get("model_slug")) or None, values.moment(message.get("create_time"))
-        said, tool = Said(key, Kind.REPLY, node.text, time, model, parent, files=node.files), _addressee(node)
+        said, tool = Said(key, Kind.USER, node.text, time, None, parent, files=node.files), _addressee(node)
         if role == "tool" and parent in answered:
             # No model takes a result without text, such as a picture that was made.
             text = node.text or ", ".join(file.name for file in node.files)
-            yield replace(said, kind=Kind.RESULT, text=text, call=parent, is_apart=True)
+            yield replace(said, kind=Kind.RESULT, text=text, model=model, call=parent, is_apart=True)
         elif key in answered:
-            yield replace(said, kind=Kind.CALL, call=key, tool=tool, arguments=node.text)
+            yield replace(said, kind=Kind.CALL, model=model, call=key, tool=tool, arguments=node.text)
         elif role == "user":
-            yield replace(said, kind=Kind.USER, model=None)
+            yield said
         else:
             name = values.line(values.record(message.get("author")).get("name"))
             speaker = tool or (role == "tool" and (name or "tool"))
@@ -189,7 +189,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
             text = in_words(speaker, node.text) if speaker else _MARKED.sub(_in_words, node.text)
             ending = values.identifier(values.record(data.get("finish_details")).get("type"))
             status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)
-            yield replace(said, text=text, status=status, thoughts=thoughts)
+            yield replace(said, kind=Kind.REPLY, text=text, model=model, status=status, thoughts=thoughts)
 
 
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:

@@ -1,8 +1,8 @@
 """The log: every message of every persona, appended and never deleted; a purge leaves an empty row.
 
-A turn comes in through ``open_turn`` and, where the model calls tools, ``tool_rows``; the messages of an operation
-through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing count is
-filled in.
+A turn comes in through ``open_turn`` and, where the model calls tools, ``begin_call`` and ``end_call``; the messages of
+an operation through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing
+count is filled in.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
             counts = dict(json.loads(usage)) if usage else {}
             files = attachments.from_text(attached) if attached else ()
         except (ValueError, TypeError) as error:
-            raise DatabaseDamagedError(
-                f"Message {id_} of {persona}, of {timestamp}, cannot be read: {error}."
-            ) from error
+            raise DatabaseDamagedError(f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}.") from error
         place, state = (id_, persona, thread_id, turn_id), (run, model, token_count, introduced_by, revises)
         thought_of = Thought(*thought[1:]) if thought[0] else None
         found.append(Message._make((*place, *said, *state, counts, files, bool(superseded), reply_id, thought_of)))
@@ -292,7 +290,7 @@ def insert_row(
 ) -> int:
     """Store a message and return its id; only the modules of the log and the imports call this.
 
-    ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
+    ``origin`` is the installation that it was made by, and its place there; ``None`` means this one.
     """
     timestamp = timestamps.to_text(content.timestamp)
     values: dict[str, object] = content._asdict()

@@ -72,8 +72,13 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation unless something was said to or by its persona after message ``after``."""
-    return None if is_spoken_after(connection, new.persona, after) else introduce(connection, new)
+    """Store an operation unless the user said something to its persona after message ``after`` or is answered now."""
+    (spoken,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
+        "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
+        {"after": after, "persona": new.persona},
+    ).fetchone()
+    return None if spoken else introduce(connection, new)
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
@@ -105,9 +110,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
     """Return the operations that concern a thread, oldest first, from its boundary on: all of them if it has none.
 
     With ``None`` those of all threads are returned, from the newest boundary that concerns them all. Those on the
-    memory are left out, which may be many and change no view.
-    An undo is always younger than its subject, so reading from the newest back, the fate of each operation is known
-    when it is met and the reading can stop at the first boundary that counts.
+    memory are left out, which may be many and change no view. An undo is younger than its subject, so from the newest
+    back the fate of each operation is known when it is met, and the first boundary that counts ends the reading.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
@@ -131,10 +135,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 
 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
-    """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
-    boundaries = (act for act in ACTS.values() if act.is_boundary)
-    found = _of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo))
-    return journal.boundary(found) if found else None
+    """Return the boundary of a thread, ``None`` if it has none."""
+    return journal.boundary(since_boundary(connection, persona, thread_id))
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:

@@ -5,7 +5,7 @@ still being written then. So no row is in the index twice and none is missing, w
 indexed once it is complete; after that the log does not change it. A row that was changed by hand is noticed when it
 no longer matches the query that found it.
 
-The index contains texts as ``core/log/search_query.set_apart`` writes them, and only row numbers are read from it.
+The index contains texts as ``search_query.set_apart`` writes them, and only row numbers are read from it.
 """
 
 from __future__ import annotations
@@ -136,8 +136,7 @@ class Progress(NamedTuple):
 class Scope(NamedTuple):
     """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
 
-    Only messages with a larger id than ``after_id`` are found. What models thought before them is searched only
-    ``with_thoughts``.
+    Messages up to ``after_id`` are left out. Thoughts are searched only ``with_thoughts``.
     """
 
     since: datetime | None

@@ -1,7 +1,7 @@
 """Acts: what an operation does to a context, one class for each kind.
 
-Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory are
-in ``memory_acts``.
+Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory and
+the log are in ``log_acts``.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class Edit(Inclusion):
 class Restore(Inclusion):
     """A session put in place of the context of every thread.
 
-    ``threads`` says for each run of neighbouring members the thread that they are put into, and their number; a member
-    may be put into several. It is empty where each member is put into the thread that it was said in.
+    ``threads`` has for each run of members their thread and their number; without it, each goes where it was said.
     """
 
     kind = "restore"
@@ -87,9 +86,9 @@ class Restore(Inclusion):
 
 @dataclass(frozen=True)
 class Fork(Inclusion):
-    """The beginning of a thread whose context is that of another, ``origin``, whose number is ``origin_number``.
+    """The beginning of a thread with the context of another, ``origin``, whose number is ``origin_number``.
 
-    The members stay rows of the other thread. A summary stands for the first ``summarised`` of them.
+    The members stay rows of the other thread. A summary covers the first ``summarised`` of them.
     """
 
     kind = "fork"
@@ -105,7 +104,7 @@ class Fork(Inclusion):
 
     @property
     def folded(self) -> Runs:
-        """The members that the summary stands for."""
+        """The members that the summary covers."""
         return runs(self.members[: self.summarised])
 
     def describe(self) -> str:
@@ -130,7 +129,7 @@ class Retry(Act):
 
 @dataclass(frozen=True)
 class Window(Act):
-    """A change of ``context_hours`` in the persona's file; ``None`` stands for an absent key."""
+    """A change of ``context_hours`` in the persona's file; ``None`` means that the key is absent."""
 
     kind = "window"
     changes_messages = False
@@ -202,14 +201,14 @@ class Reversal(Act):
     subject: Subject
 
     def describe(self, said: str = "", number: int | None = None) -> str:
-        """Name the subject; ``said`` is the user message of its turn, ``number`` that of its operation."""
+        """Name the subject; ``said`` is the user message of its turn, ``number`` the number of its operation."""
         if self.subject.operation_id is not None:
             return f"{self.kind} of operation {number or self.subject.operation_id}"
         return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"
 
 
 class Undo(Reversal):
-    """An operation or a turn taken back."""
+    """The undo of an operation or a turn."""
 
     __slots__ = ()
     kind = "undo"
@@ -217,7 +216,7 @@ class Undo(Reversal):
 
 
 class Redo(Reversal):
-    """An operation or a turn put back after an undo."""
+    """The redo of an operation or a turn."""
 
     __slots__ = ()
     kind = "redo"

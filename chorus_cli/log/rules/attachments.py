@@ -67,12 +67,12 @@ class Attachment(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The line that stands for it in texts: ``[attachment: photo.png 1.2 MB]``."""
+        """Its line in texts: ``[attachment: photo.png 1.2 MB]``."""
         return attachment_line(self.label)
 
 
 def attachment_line(label: str) -> str:
-    """Return the line that stands for an attachment with this label."""
+    """Return the line of an attachment with this label."""
     return f"[attachment: {label}]"
 
 

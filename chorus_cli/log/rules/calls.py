@@ -157,7 +157,7 @@ def called_name(tool_calls: str) -> str:
 
 
 def _listed(tool_calls: str) -> list[object]:
-    """Return the values of a list in JSON text, or its only value; ``None`` stands for a text that is no JSON."""
+    """Return the values of a list in JSON text, or its only value; ``None`` if the text is no JSON."""
     try:
         found: object = json.loads(tool_calls)
     except (ValueError, RecursionError):

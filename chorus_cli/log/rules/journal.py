@@ -34,7 +34,7 @@ class ThreadJournal:
     out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
     them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
     from the model. ``newest_id`` is the newest operation that breaks the prefix of requests, on the context or a
-    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was taken back.
+    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
     """
 
     thread_id: int
@@ -89,7 +89,7 @@ def own(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
-    """Return, for each operation or turn that was ever taken back, the newest undo or redo of it."""
+    """Return, for each operation or turn that was ever undone, the newest undo or redo of it."""
     newest: dict[Subject, Operation] = {}
     for operation in operations:
         if isinstance(operation.act, Reversal):
@@ -105,17 +105,17 @@ def is_undo(operation: Operation) -> bool:
 
 
 def undone(operations: Iterable[Operation]) -> set[Subject]:
-    """Return the operations and turns that are taken back now."""
+    """Return the operations and turns that are undone now."""
     return {subject for subject, newest in latest_reversals(operations).items() if is_undo(newest)}
 
 
 def effective(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations that count, oldest first: those never taken back, or put back since."""
+    """Return the operations that count, oldest first: those never undone, or redone since."""
     return _counting(operations, undone(operations))
 
 
 def _counting(operations: Iterable[Operation], out: Container[Subject]) -> list[Operation]:
-    """Return the operations that count while the subjects ``out`` are taken back, oldest first."""
+    """Return the operations that count while the subjects ``out`` are undone, oldest first."""
     acts = (each for each in operations if not isinstance(each.act, Reversal))
     return sorted((each for each in acts if Subject(operation_id=each.id) not in out), key=lambda each: each.id)
 
@@ -160,7 +160,7 @@ def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> boo
 
 
 def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
-    """Return the act of an operation, or that of the subject of an undo or redo; ``None`` if it is not known."""
+    """Return the act of an operation, or of the subject of an undo or redo; ``None`` if it is not known."""
     if operation.subject is None:
         return operation.act
     subject = by_id.get(operation.subject.operation_id or 0)
@@ -168,7 +168,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold, not another wording of it, was taken back: then the user wants the words."""
+    """Return whether the newest fold, not another wording of it, was undone: then the user wants the words."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -216,7 +216,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return the subject of operation ``number`` if that is an undo, or else the operation itself; both are undone."""
+    """Return what a redo of operation ``number`` puts back: the subject of an undo, or the undone operation itself."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
@@ -239,10 +239,7 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
 
 
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
-    """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
-
-    ``now`` is the value in force at present. A change made by hand counts from the next opening on.
-    """
+    """Return ``context_hours`` in the persona's file at a moment: as the first change since found it, or ``now``."""
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
         act = _act_concerned(operation, by_id)
@@ -259,7 +256,7 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_operations`` were taken back with what they put in. With ``by_thread`` the marks of a thread hold for its
+    ``undone_operations`` are undone with what they put in. With ``by_thread`` the marks of a thread hold for its
     messages.
     """
 
@@ -271,16 +268,14 @@ class LogMarks:
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
-        """Return whether a message was taken back: its turn, or the operation that put it in."""
-        if message.thread_id in self.by_thread:
-            return self.by_thread[message.thread_id].is_undone(message)
-        return message.turn_id in self.undone_turns or message.introduced_by in self.undone_operations
+        """Return whether a message was undone: its turn, or the operation that put it in."""
+        marks = self.by_thread.get(message.thread_id, self)
+        return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
         """Return whether another reply, or another branch of an imported conversation, took its place."""
-        if message.thread_id in self.by_thread:
-            return self.by_thread[message.thread_id].is_replaced(message)
-        return message.id in self.replaced or self.moved_off.get(message.id, message.superseded)
+        marks = self.by_thread.get(message.thread_id, self)
+        return message.id in marks.replaced or marks.moved_off.get(message.id, message.superseded)
 
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""
@@ -296,7 +291,7 @@ NO_MARKS = LogMarks()
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
     """Read the marks off the operations of a persona that concern a thread, with ``None`` those of every thread.
 
-    A fork has messages of another thread, and acts on them there leave no mark on them in their own.
+    Acts in a fork on messages of another thread leave no mark on them there.
     """
     if thread_id is not None:
         return _marks(operations)

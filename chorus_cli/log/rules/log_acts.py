@@ -5,7 +5,7 @@ Each class has a kind, declares the fields that its row keeps, and describes its
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -202,7 +202,7 @@ class ItemChange(NamedTuple):
         return ItemChange(self.item_id, self.after, self.before)
 
 
-class MemoryAct(Act):
+class MemoryAct(Act, ABC):
     """An act on the items of a memory, which an undo changes back; a hidden item breaks the prefix by its row."""
 
     __slots__ = ()
@@ -226,7 +226,7 @@ class MemoryAct(Act):
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
 
-    ``title`` holds the first words of a single item, or else the place that several come from.
+    ``title`` holds the first words of a single item, or the place that several come from.
     """
 
     kind = "memory"

@@ -87,7 +87,7 @@ class Message(NamedTuple):
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
-    row that a rewording stands for. An imported message that is ``superseded`` is not on the branch that its
+    row that it rewords. An imported message that is ``superseded`` is not on the branch that its
     conversation ended with. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if that is unknown.
     ``thought`` is ``None`` for a reply without thoughts.
     """
@@ -119,7 +119,7 @@ class MessageContent(NamedTuple):
     """A message apart from its row: as it is written to the log, and as a session holds it.
 
     ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
-    it. ``revises`` is the row that a rewording stands for. Without ``token_count`` it is counted on the first read.
+    it. ``revises`` is the row that it rewords. Without ``token_count`` it is counted on the first read.
     ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply, which are never sent. ``reply_id`` is the
     reply that ended with this call of a tool.
     """

@@ -41,8 +41,7 @@ NO_NUMBERS = Numbers()
 class NewOperation(NamedTuple):
     """An operation about to be stored; ``thread_id`` is ``None`` for one on every thread of the persona.
 
-    Without ``after_message_id`` it lies after the newest message at the moment of storing. ``members`` are rows of the
-    log, or messages that the operation puts there; they become those of its act.
+    Without ``after_message_id`` it follows the newest message. ``members`` are rows of the log, or new messages.
     """
 
     persona: str

@@ -318,7 +318,7 @@ class Sessions:
             named = enumerated([*found[:_MOST_NAMED], *([f"one of {rest:,} more"] if rest > 0 else [])], "or")
             raise SessionError(f"{quoted(typed)} may be {named}. Type a little more of it.")
         name = self._name(persona)
-        for other in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
+        for other in sorted({*self.personas.slugs(), *self.personas.archived()} - {persona}):
             if meant(typed, await asyncio.to_thread(session_files.ids, self.personas.folder, other)):
                 owner = self._name(other)
                 raise SessionError(

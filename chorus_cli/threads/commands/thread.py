@@ -46,10 +46,7 @@ def _open(services: Services, text: str) -> Sequence[Candidate]:
 
 
 def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
-    """Offer numbers, described by titles, and then titles, described by numbers.
-
-    An import may have closed threads by the thousand: of those only the newest that begin so are offered.
-    """
+    """Offer numbers, described by titles, and titles, described by numbers; of closed threads the newest alone."""
     begun = text.casefold().removeprefix("#")
     closed = [each for each in threads if each.closed_at and f"\n{begun}" in f"\n{each.number}\n{each.name}".casefold()]
     threads = [*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]]

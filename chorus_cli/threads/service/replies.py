@@ -34,10 +34,9 @@ _IN_ROW = "Your text is kept; /rescue shows it."
 
 
 class ReplyHooks(NamedTuple):
-    """The chat around the replies.
+    """The chat around the replies, which is ``busy`` while one is written.
 
-    ``busy`` is entered while a reply is written. ``in_focus`` returns the slug of the persona in focus. ``tell`` takes
-    a sentence when a reply has ended in the background. ``report_bug`` keeps a traceback and returns a sentence.
+    ``tell`` takes a sentence when a reply has ended in the background, ``report_bug`` stores a traceback.
     """
 
     busy: Callable[[], AbstractContextManager[None]]

@@ -1,17 +1,21 @@
-"""Messages with files: attached by ``/attach``, ``/paste`` and an at sign, stored once, refused before sending."""
+"""Messages with files: attached by ``/attach``, ``/paste`` and an at sign, stored once, and shown with the message."""
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.attachments.files import attachments as stored
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import AttachmentError, MessageRefusedError, StorageError
 from chorus_cli.framework.command_line import completions
+from chorus_cli.framework.replies import plain
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.models.rules.events import Notice
+from chorus_cli.sessions.rules import format as session_format
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.attachments.attached_talk import say
 
@@ -69,15 +73,9 @@ async def test_a_path_may_be_written_as_terminals_paste_it(world: World, folder:
     assert (await world.told(f"/attach {typed.format(folder)}")).startswith("my paper.pdf 247 bytes goes")
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("/attach gone.png", "gone.png does not exist."),
-        ("/attach .", ". is not a regular file."),
-    ],
-)
-async def test_a_file_that_cannot_be_read_is_told(world: World, line: str, sentence: str) -> None:
-    assert await world.told(line) == sentence
+async def test_a_file_that_cannot_be_read_is_told(world: World) -> None:
+    assert await world.told("/attach gone.png") == "gone.png does not exist."
+    assert await world.told("/attach .") == ". is not a regular file."
 
 
 async def test_a_model_that_takes_no_pdf_says_so_at_once(world: World) -> None:
@@ -304,3 +302,66 @@ async def test_files_that_are_gone_are_told_once(world: World, names: list[str],
         stored.path_of(world.folder / "attachments", attachment(name).sha256).unlink()
     assert await world.notices("and now?") == [sentence]
     assert await world.notices("and now?") == []
+
+
+LINE = "[attachment: photo.png 68 bytes]"
+
+
+@pytest.fixture
+async def asked(world: World) -> World:
+    """A world in which a picture was asked about."""
+    await say(world, "what is @photo.png?")
+    return world
+
+
+async def test_context_and_why_name_them_with_their_tokens(asked: World) -> None:
+    assert "attachments    255" in await asked.told("/context")
+    assert "attachments    255     photo.png 68 bytes" in await asked.told("/why")
+
+
+async def test_parts_with_attachments_add_up_to_the_whole(asked: World) -> None:
+    report = await context_report(asked.context, asked.current.target(), asked.clock.now())
+    assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
+    shown = json.loads(json.dumps(report.as_json()))
+    assert shown["messages"][1]["attachments"][0]["sha256"] == attachment("photo.png").sha256
+
+
+async def test_why_says_that_only_the_name_is_sent(asked: World) -> None:
+    asked.model.accepted = frozenset({Kind.TEXT})
+    assert "photo.png 68 bytes (only its name)" in await asked.told("/why")
+
+
+async def test_search_finds_a_message_by_the_name_of_its_file(asked: World) -> None:
+    await asked.say("nothing of the kind")
+    found = await asked.told("/search photo png bytes")
+    assert LINE in found.replace("«", "").replace("»", "")
+
+
+@pytest.mark.parametrize("file", ["talk.md", "talk.json"])
+async def test_an_export_names_them(asked: World, tmp_path: Path, file: str) -> None:
+    await asked.told(f"/export {tmp_path / file}")
+    written = (tmp_path / file).read_text()
+    assert (LINE if file.endswith(".md") else attachment("photo.png").sha256) in written
+
+
+async def test_a_session_keeps_them_and_its_restore_brings_them_back(asked: World) -> None:
+    asked.model.say("A talk about a picture.")
+    await asked.told("/context save")
+    await asked.told("/new")
+    session = (await asked.sessions.listing(asked.current.slug)).rows[0].session_id
+    await asked.told(f"/context restore {session}")
+    (question, _) = (await asked.view()).messages
+    assert question.attachments == (attachment("photo.png"),)
+
+
+async def test_a_session_is_restored_where_the_log_has_none_of_it(asked: World) -> None:
+    asked.model.say("A talk about a picture.")
+    await asked.told("/context save")
+    (file,) = (asked.personas.folder / "chorus" / "sessions").glob("*.json")
+    session = session_format.read(file.read_text())
+    assert session.messages[0].attachments == (attachment("photo.png"),)
+    assert session_format.text_of(session) == file.read_text()
+
+
+async def test_a_history_of_a_thread_shows_them(asked: World) -> None:
+    assert LINE in plain(await asked.carry_out("/thread history 1"))

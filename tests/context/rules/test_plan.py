@@ -60,9 +60,7 @@ FRAME = RequestSettings(
 
 def budget_of(room: Room) -> Budget:
     """Return a budget with the given room."""
-    budget = Budget(Limit(room.budget, "a test"), room.budget)
-    object.__setattr__(budget, "room", room)
-    return budget
+    return Budget(Limit(2 * room.half, "a test"), room.budget)
 
 
 def planned(

@@ -1,24 +1,27 @@
-"""Files of lines: recognised by their content, read line by line, cut and over-long lines left out."""
+"""Files of lines, recognised by their content and read line by line, and files of all kinds, read in batches."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from chorus_cli.attachments.files import attachments
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.reading import sources
-from chorus_cli.imports.files.source import values_in
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from tests.imports.rules.exports import check, live, said
+from chorus_cli.imports.files.reading import batches
+from chorus_cli.imports.files.source import Format, Opening, Source, values_in
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
+from chorus_cli.log.rules.messages import Role
+from tests.imports.rules.exports import found_in, live, said
 from tests.imports.rules.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, qwen_line, text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -33,43 +36,22 @@ LONG = "iVBO" * 100_000
 TALK = [("user", "Start"), ("assistant", "Ready")]
 
 
-def found_in(path: Path, zone: tzinfo | None = None) -> tuple[list[ForeignConversation], list[Skipped]]:
-    found: list[ForeignConversation | Skipped] = []
-    for source in sources(path, zone):
-        found += [source] if isinstance(source, Skipped) else source.conversations()
-    conversations = [each for each in found if isinstance(each, ForeignConversation)]
-    for each in conversations:
-        check(each)
-    return conversations, [each for each in found if isinstance(each, Skipped)]
-
-
 def lines(path: Path, values: Sequence[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(value, ensure_ascii=False)}\n" for value in values), encoding="utf-8")
     return path
 
 
+NOTE, ASKED = "note of the program", "user assistant "
+WITH_TOOLS = "user tool_use tool_result assistant user assistant"
+
+
 @pytest.mark.parametrize(
     ("name", "source", "roles", "skipped"),
     [
-        (
-            "codex-0.169-tools",
-            "codex",
-            "user tool_use tool_result assistant user assistant",
-            {"note of the program": 1},
-        ),
-        (
-            "codex-0.169-compaction",
-            "codex",
-            "user assistant user user assistant user assistant user assistant",
-            {"note of the program": 1, "summary of a compaction": 1},
-        ),
-        (
-            "gemini-cli-0.61",
-            "gemini-cli",
-            "user tool_use tool_result assistant user assistant",
-            {"note of the program": 2},
-        ),
+        ("codex-0.169-tools", "codex", WITH_TOOLS, {NOTE: 1}),
+        ("codex-0.169-compaction", "codex", f"{ASKED}user {ASKED * 3}", {NOTE: 1, "summary of a compaction": 1}),
+        ("gemini-cli-0.61", "gemini-cli", WITH_TOOLS, {NOTE: 2}),
     ],
 )
 def test_sessions_that_the_programs_wrote(name: str, source: str, roles: str, skipped: dict[str, int]) -> None:
@@ -82,17 +64,15 @@ def test_sessions_that_the_programs_wrote(name: str, source: str, roles: str, sk
 
 
 def test_a_fork_of_codex_in_which_nothing_was_said_yet_is_no_conversation() -> None:
-    assert found_in(SAMPLES / "codex-0.169-fork.jsonl") == ([], [Skipped("conversation without messages")])
+    assert found_in(SAMPLES / "codex-0.169-fork.jsonl") == ([], ["conversation without messages"])
 
 
-@pytest.mark.parametrize(
-    ("values", "source"),
-    [(CLAUDE, "claude-code"), (CODEX, "codex"), (GEMINI, "gemini-cli"), (QWEN, "qwen-code")],
-)
-def test_a_session_is_recognised_whatever_the_file_is_called(
-    tmp_path: Path, values: list[dict[str, Any]], source: str
-) -> None:
-    ((found,), _) = found_in(lines(tmp_path / "notes.txt", values))
+SESSIONS = {"claude-code": CLAUDE, "codex": CODEX, "gemini-cli": GEMINI, "qwen-code": QWEN}
+
+
+@pytest.mark.parametrize("source", SESSIONS)
+def test_a_session_is_recognised_whatever_the_file_is_called(tmp_path: Path, source: str) -> None:
+    ((found,), _) = found_in(lines(tmp_path / "notes.txt", SESSIONS[source]))
     assert (found.source, said(found)) == (source, TALK)
 
 
@@ -104,12 +84,12 @@ def test_the_older_file_of_gemini_cli_is_one_object(tmp_path: Path, indent: int 
     assert said(found) == TALK
 
 
-@pytest.mark.parametrize(("values", "count"), [(CLAUDE, 2), (CODEX, 2), (GEMINI, 2), (QWEN, 2)])
-def test_a_cut_last_line_costs_only_itself(tmp_path: Path, values: list[dict[str, Any]], count: int) -> None:
+@pytest.mark.parametrize("values", SESSIONS.values(), ids=SESSIONS)
+def test_a_cut_last_line_costs_only_itself(tmp_path: Path, values: list[dict[str, Any]]) -> None:
     path = lines(tmp_path / "running.jsonl", values)
     path.write_bytes(path.read_bytes() + b'{"type":"assistant","uuid":"x","mess\xe2\x82')
     ((found,), _) = found_in(path)
-    assert len(found.messages) == count
+    assert len(found.messages) == 2
     assert dict(found.skipped) == {"line that cannot be read": 1}
 
 
@@ -123,7 +103,7 @@ def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "-home-frodo-1" / "memory.md").write_text("# notes", encoding="utf-8")
     conversations, skipped = found_in(tmp_path)
     assert [each.key for each in conversations] == ["s1", "s2"]
-    assert sorted(each.reason for each in skipped) == ["file of no known format", "session of a subagent"]
+    assert sorted(skipped) == ["file of no known format", "session of a subagent"]
 
 
 @pytest.mark.parametrize(
@@ -150,15 +130,8 @@ def test_a_line_over_the_limit_is_passed_over(tmp_path: Path) -> None:
 
 def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
     path = tmp_path / "list.jsonl"
-    objects: tuple[Any, ...] = (
-        {},
-        {"a": 1},
-        [],
-        None,
-        {"type": "message"},
-        {"id": 1, "timestamp": 2},
-        {"type": [], "sessionId": "s1"},
-    )
+    records: tuple[Any, ...] = ({"type": "message"}, {"id": 1, "timestamp": 2}, {"type": [], "sessionId": "s1"})
+    objects = ({}, {"a": 1}, [], None, *records)
     for content in ("x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ImportFormatError, match="no known format"):
@@ -194,10 +167,94 @@ def test_a_folder_holds_many(tmp_path: Path) -> None:
     written(tmp_path / "c.jsonl", HEADER)
     ((first, second), skipped) = found_in(tmp_path)
     assert first.key != second.key
-    assert skipped == [Skipped("conversation without messages")]
+    assert skipped == ["conversation without messages"]
 
 
 @pytest.mark.parametrize("line", [{"user_name": "Ann"}, GREETING, "{", ["chat_metadata"]])
 def test_other_lines_are_no_header(tmp_path: Path, line: object) -> None:
     with pytest.raises(ImportFormatError, match="no known format"):
         found_in(written(tmp_path / "a.jsonl", line, GREETING))
+
+
+PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.png", entry="b")
+LOOK = ForeignMessage("m1", None, Role.USER, "Look", files=(PHOTO, LOST))
+PICTURED = ForeignConversation("fake", "c1", "", (LOOK,), ())
+
+
+def talks(path: Path) -> Iterator[ForeignConversation | Skipped]:
+    """Yield a talk for each letter of a file; it is skipped at a question mark, and damaged at an exclamation mark."""
+    for sign in path.read_text(encoding="utf-8"):
+        if sign == "!":
+            raise ImportFormatError("It is damaged.")
+        yield Skipped("nothing") if sign == "?" else PICTURED
+
+
+@pytest.fixture
+def closed() -> list[Path]:
+    return []
+
+
+@pytest.fixture
+def formats(closed: list[Path]) -> tuple[Format, ...]:
+    def opened(opening: Opening) -> Source | None:
+        if not opening.beginning.startswith(b"x"):
+            return None
+        return Source(partial(talks, opening.path), close=partial(closed.append, opening.path))
+
+    return (Format("fake", "a fake", "a file", opened),)
+
+
+def laid_out(folder: Path, **files: str) -> Path:
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+def test_what_came_before_the_damage_is_read(tmp_path: Path, formats: tuple[Format, ...], closed: list[Path]) -> None:
+    path = laid_out(tmp_path, a="xx!x") / "a"
+    reading = batches([path], None, formats=formats)
+    assert len(next(reading).read) == 2
+    with pytest.raises(ImportFormatError, match="damaged"):
+        next(reading)
+    assert closed == [path]
+
+
+def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats: tuple[Format, ...]) -> None:
+    laid_out(tmp_path, a="x!x", b="notes", c="x?x")
+    [batch] = batches([tmp_path], None, formats=formats)
+    assert len(batch.read) == 3
+    assert batch.skipped == {
+        "file that cannot be read to its end (It is damaged.)": 1,
+        "file of no known format": 1,
+        "nothing": 1,
+    }
+
+
+def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, formats: tuple[Format, ...]) -> None:
+    [batch] = batches([laid_out(tmp_path, a="x") / "a"], tmp_path / "kept", formats=formats)
+    [(_, conversation, attached)] = batch.read
+    assert conversation.messages[0].content == "Look\n\n[attachment: b.png, not in the export]"
+    assert batch.lost_attachments == 1
+    [photo] = attached["m1"]
+    assert (photo.name, photo.size_bytes) == ("a.png", 5)
+    assert attachments.read(tmp_path / "kept", photo.sha256) == b"photo"
+
+
+def test_a_preview_stores_nothing(tmp_path: Path, formats: tuple[Format, ...]) -> None:
+    [batch] = batches([laid_out(tmp_path, a="x") / "a"], None, formats=formats)
+    assert batch.read[0].conversation == PICTURED
+    assert [len(each) for each in batch.read[0].attachments.values()] == [1]
+    assert batch.lost_attachments == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["nowhere", "/dev/null"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, formats: tuple[Format, ...], name: str) -> None:
+    with pytest.raises(ImportFormatError, match=r"cannot be read|neither a file nor a folder"):
+        next(batches([tmp_path / name], None, formats=formats))
+
+
+@pytest.mark.parametrize("text", ["", "[]", " [ ]\n", "\ufeff{}"])
+def test_an_export_without_anything_is_called_empty(tmp_path: Path, formats: tuple[Format, ...], text: str) -> None:
+    with pytest.raises(ImportFormatError, match=r"a is empty: it holds no conversations\."):
+        next(batches([laid_out(tmp_path, a=text) / "a"], None, formats=formats))

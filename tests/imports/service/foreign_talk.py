@@ -53,3 +53,14 @@ async def taken_in(world: World, *lines: object) -> tuple[int, int]:
     """Import these lines, and return the numbers of new conversations and messages."""
     report = await reported(world, *lines)
     return report.added.conversations, report.added.messages
+
+
+def many(folder: Path, number: int) -> Path:
+    """Write conversations of a thousand messages, each of which is a batch of its own."""
+    said = [{**WHERE, "key": f"m{position}", "content": f"word {position}"} for position in range(1_000)]
+    path = folder / "many.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for each in range(number):
+            for line in ({**ROME, "key": f"c{each}", "title": f"Talk {each}"}, *said):
+                file.write(json.dumps(line) + "\n")
+    return path

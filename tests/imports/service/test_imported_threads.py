@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from chorus_cli.context.service.report import request_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 
 def at(world: World, line: Mapping[str, object], hours_ago: float) -> dict[str, object]:
     return {**line, "timestamp": timestamps.to_text(world.clock.now() - timedelta(hours=hours_ago))}
+
+
+@pytest.fixture
+async def rome(world: World) -> World:
+    """A world in which a conversation of today was imported and is open."""
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    return world
 
 
 async def titles(world: World, *, closed: bool = True) -> list[str]:
@@ -51,36 +61,30 @@ async def test_its_title_is_found_until_the_import_is_undone(world: World) -> No
     assert await world.told("/search capitals") == "Nothing was found."
 
 
-async def test_messages_that_the_window_reaches_are_in_context_but_for_other_branches(world: World) -> None:
-    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
-    await world.carry_out("/thread rome")
-    assert await world.seen() == ["Where is Rome?", "In Latium"]
-    assert [row.content for row in (await world.view()).taken_back] == ["In Italy"]
+async def test_messages_that_the_window_reaches_are_in_context_but_for_other_branches(rome: World) -> None:
+    assert await rome.seen() == ["Where is Rome?", "In Latium"]
+    assert [row.content for row in (await rome.view()).taken_back] == ["In Italy"]
 
 
-async def test_a_saved_session_of_it_is_restored_as_it_was_also_after_the_import_was_undone(world: World) -> None:
-    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
-    await world.carry_out("/thread rome")
-    world.model.say("It is about Rome.")
-    await world.carry_out("/context save Rome")
+async def test_a_saved_session_of_it_is_restored_as_it_was_also_after_the_import_was_undone(rome: World) -> None:
+    rome.model.say("It is about Rome.")
+    await rome.carry_out("/context save Rome")
     for emptying in ("/new", "/context undo 1"):
-        await world.carry_out(emptying)
-        assert await world.seen() == []
-        await world.carry_out("/context restore Rome")
-        assert await world.seen() == ["Where is Rome?", "In Latium"]
-        await world.carry_out("/undo")
+        await rome.carry_out(emptying)
+        assert await rome.seen() == []
+        await rome.carry_out("/context restore Rome")
+        assert await rome.seen() == ["Where is Rome?", "In Latium"]
+        await rome.carry_out("/undo")
 
 
-async def test_a_newer_export_may_go_on_from_another_branch(world: World) -> None:
-    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
-    await world.carry_out("/thread rome")
+async def test_a_newer_export_may_go_on_from_another_branch(rome: World) -> None:
     why = {"key": "m4", "parent": "m2", "role": "user", "content": "Which region?"}
-    italy, latium = {**at(world, ITALY, 1.9), "superseded": False}, {**at(world, LATIUM, 1.8), "superseded": True}
-    await taken_in(world, ROME, at(world, WHERE, 2), italy, latium, at(world, why, 1))
-    assert await world.seen() == ["Where is Rome?", "In Italy", "Which region?"]
-    assert "In Latium [replaced by another reply]" in await world.told("/thread history")
-    await world.carry_out("/context undo")
-    assert await world.seen() == ["Where is Rome?", "In Latium"]
+    italy, latium = {**at(rome, ITALY, 1.9), "superseded": False}, {**at(rome, LATIUM, 1.8), "superseded": True}
+    await taken_in(rome, ROME, at(rome, WHERE, 2), italy, latium, at(rome, why, 1))
+    assert await rome.seen() == ["Where is Rome?", "In Italy", "Which region?"]
+    assert "In Latium [replaced by another reply]" in await rome.told("/thread history")
+    await rome.carry_out("/context undo")
+    assert await rome.seen() == ["Where is Rome?", "In Latium"]
 
 
 async def test_an_older_export_moves_nothing_back(world: World) -> None:

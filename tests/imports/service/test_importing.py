@@ -1,7 +1,9 @@
-"""What an import leaves in the log, and that the same one twice leaves nothing more."""
+"""``/import`` as it is typed, what it leaves in the log, and that the same one twice leaves nothing more."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn
@@ -9,13 +11,17 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from chorus_cli.core.time import timestamps
+from chorus_cli.imports.commands import FILES
+from chorus_cli.imports.files import reading
 from chorus_cli.imports.rows import import_rows
 from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
+from chorus_cli.imports.service import ImportReport, Wanted
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
+from tests.imports.rules.sessions import qwen_line
 from tests.imports.service.foreign_talk import (
     ITALY,
     LATIUM,
@@ -23,6 +29,7 @@ from tests.imports.service.foreign_talk import (
     OSLO,
     ROME,
     WHERE,
+    many,
     previewed,
     reported,
     taken_in,
@@ -171,3 +178,78 @@ async def test_hidden_messages_are_found_by_their_keys_also_if_one_was_purged_el
     operations = await world.store.read(operation_rows.imports_of, "chorus")
     told = {row.content for row in await world.log() if row.id in journal.hidden_by(journal.effective(operations))}
     assert told == {"say a", "say b", "say c"}
+
+
+async def test_import_says_what_came_in(world: World) -> None:
+    path = written(world.folder, ROME, WHERE, ITALY, LATIUM, OSLO, OFTEN)
+    assert await world.told(f"/import {path}") == (
+        "Found 2 conversations, 4 messages, 2025-01-01 to 2025-01-01 (demo).\n"
+        "1 conversation with branches: the log keeps 1 message of branches that were left; they stay out of context.\n"
+        "Imported 4 new messages in 2 new threads, for chorus. /search finds them, /thread TITLE opens one, "
+        "/context undo takes the import back."
+    )
+    assert (await world.told(f"/import {path}")).endswith("Everything is in the log already; nothing was changed.")
+
+
+@pytest.mark.parametrize("line", ["{} --dry-run", "--dry-run {}"])
+async def test_a_dry_run_says_what_would_come_in(world: World, line: str) -> None:
+    told = await world.told(f"/import {line.format(written(world.folder, ROME, WHERE))}")
+    assert told.endswith("Of the messages 0 are in the log already and 1 are new. Nothing was changed.")
+    assert await world.log() == []
+
+
+async def test_an_import_without_a_file_is_refused(world: World) -> None:
+    usage = "/import needs <file…>. Usage: /import <file…> [--dry-run]"
+    assert (await world.told("/import --dry-run")).startswith(usage)
+    assert await world.told("/import /nowhere/a.zip") == "/nowhere/a.zip cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize("line", ["/import {}", "/import {} --dry-run", "/import {} {}"])
+async def test_an_import_without_a_message_is_refused(world: World, line: str) -> None:
+    path = world.folder / "s1.jsonl"
+    path.write_text(f"{json.dumps(qwen_line('n1', None, 'system', subtype='ui_telemetry'))}\n")
+    paths = "These 2 paths hold" if line.count("{}") == 2 else f"{path} holds"
+    assert await world.told(line.format(path, path)) == (
+        f"{paths} no message that can be imported: conversation without messages ({line.count('{}')}); "
+        "docs/moving.md tells what is taken."
+    )
+
+
+async def test_a_path_with_blanks_needs_no_quotes_and_is_completed(world: World) -> None:
+    folder = world.folder / "my talks"
+    folder.mkdir()
+    path = written(folder, ROME, WHERE)
+    assert "Imported 1 new message" in await world.told(f"/import {path}")
+    offered = FILES.candidates(world.services, (), f"{folder}/")
+    assert [each.text for each in offered] == [str(path)]
+
+
+async def test_several_paths_may_be_quoted_each(world: World) -> None:
+    (first := world.folder / "a b").mkdir()
+    (second := world.folder / "c d").mkdir()
+    line = f'"{written(first, ROME, WHERE)}" {written(second, OSLO, OFTEN)}'
+    assert "Found 2 conversations" in await world.told(f"/import {line.replace('c d', 'c' + chr(92) + ' d')} --dry-run")
+
+
+async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes_on(world: World) -> None:
+    path, report, told = many(world.folder, 12), ImportReport(is_dry=False), list[str]()
+    running = asyncio.ensure_future(world.services.imports.take_in(Wanted([path], "chorus"), report, told.append))
+    for _ in range(5_000):
+        if report.added.messages >= 3_000:
+            break
+        await asyncio.sleep(0.001)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    came = [thread.messages for thread in await world.threads.all() if thread.title]
+    assert len(came) < 12
+    assert set(came) == {1_000}
+    assert report.added.messages == 1_000 * len(came)
+    again = ImportReport(is_dry=False)
+    await world.services.imports.take_in(Wanted([path], "chorus"), again, told.append)
+    assert (again.added.conversations, again.known) == (12 - len(came), 1_000 * len(came))
+
+
+async def test_a_file_is_read_batch_by_batch(world: World) -> None:
+    batches = reading.batches([many(world.folder, 5)], None)
+    assert [len(batch.read) for batch in batches] == [1, 1, 1, 1, 1, 0]

@@ -16,7 +16,6 @@ import pytest
 from chorus_cli.attachments.files import attachments
 from chorus_cli.context.service.report import context_report
 from chorus_cli.imports.service import ImportReport, Wanted
-from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.imports.rules.sessions import claude_line, text, tool_result, tool_use
 from tests.imports.service.foreign_talk import previewed, took_in
@@ -50,18 +49,11 @@ def zipped(folder: Path, conversations: list[Any], **files: bytes) -> Path:
     return path
 
 
-async def rows(world: World) -> list[tuple[str, str, bool]]:
-    return [(row.role.value, row.content, row.superseded) for row in await world.log()]
-
-
 async def test_chatgpt_moves_in_with_branches_and_pictures(world: World) -> None:
     report = await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (report.added.conversations, report.added.messages, report.attachments) == (1, 3, 1)
-    assert await rows(world) == [
-        ("user", "look", False),
-        ("assistant", "A pot.", True),
-        ("assistant", "A teapot.", False),
-    ]
+    told = [(row.role.value, row.content, row.superseded) for row in await world.log()]
+    assert told == [("user", "look", False), ("assistant", "A pot.", True), ("assistant", "A teapot.", False)]
     (picture,) = (await world.log())[0].attachments
     assert attachments.read(world.folder / "attachments", picture.sha256) == b"PNG"
     assert (await world.threads.all())[-1].title == "Tea"
@@ -97,7 +89,7 @@ async def test_a_later_export_adds_what_is_new(world: World) -> None:
     report = await took_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
     assert (report.added.conversations, report.added.messages) == (1, 2)
     assert dict(report.skipped) == {"conversation without messages": 1}
-    assert [content for _, content, _ in await rows(world)] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
+    assert [row.content for row in await world.log()] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
 
 
 async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_shown_again(world: World) -> None:
@@ -169,16 +161,10 @@ async def test_calls_pictures_and_times_come_into_the_log(world: World) -> None:
     result = claude_line("x1", "r1", "user", [tool_result("t1", "a cup")])
     await took_in_lines(world, question, call, result, claude_line("e1", "x1", "assistant", [text("A cup.")]))
     asked, words, use, answer, reply = await world.log()
-    assert [asked.role, words.role, use.role, answer.role, reply.role] == [
-        Role.USER,
-        Role.ASSISTANT,
-        Role.TOOL_USE,
-        Role.TOOL_RESULT,
-        Role.ASSISTANT,
-    ]
-    assert [(each.name, each.media_type, each.size_bytes) for each in asked.attachments] == [
-        ("image.png", "image/png", 7)
-    ]
+    roles = [row.role.value for row in (asked, words, use, answer, reply)]
+    assert roles == ["user", "assistant", "tool_use", "tool_result", "assistant"]
+    (picture,) = asked.attachments
+    assert (picture.name, picture.media_type, picture.size_bytes) == ("image.png", "image/png", 7)
     assert (answer.tool_call_id, answer.content, reply.model) == ("t1", "a cup", "claude")
     assert {message.turn_id for message in (words, use, answer, reply)} == {asked.id}
     assert asked.timestamp.microsecond == 123_000

@@ -203,7 +203,7 @@ def test_a_damaged_time_is_a_sentence(
 ) -> None:
     put_in(connection, "when?", timestamp)
     assert operation_rows.last_spoken_at(connection, 1) is None
-    with pytest.raises(DatabaseDamagedError, match=f"Message 1 of frodo, of {timestamp}, cannot be read: "):
+    with pytest.raises(DatabaseDamagedError, match=rf"Message 1 of frodo \({timestamp}\) cannot be read: "):
         read(connection)
 
 

@@ -1,4 +1,4 @@
-"""The rows of operations: stored, counted for each persona, and read no further back than the boundary."""
+"""The rows of operations: stored, numbered, of an installation, and read no further back than the boundary."""
 
 from __future__ import annotations
 
@@ -129,18 +129,6 @@ def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection:
         assert ids_of(read(connection, "sam", 3)) == [4]
 
 
-def test_reading_stops_at_the_newest_boundary_that_counts(connection: sqlite3.Connection) -> None:
-    for _ in range(3):
-        assert clear(connection).after_message_id == 0
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [3]
-    undo(connection, 3)
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3, 4]
-    undo(connection, 3, Redo)
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [3, 4, 5]
-    undo(connection, 3)
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
-
-
 def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
     clear(connection)
     clear(connection)
@@ -266,26 +254,14 @@ def test_the_rows_of_each_persona_are_counted_from_one(steps: list[tuple[str | i
         assert connection.execute(unopened).fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    ("table", "insert"),
-    [
-        ("threads", "INSERT INTO threads(persona) VALUES ('x')"),
-        ("operations", "INSERT INTO operations(persona, kind) VALUES ('x', '')"),
-    ],
-)
-def test_the_number_of_a_deleted_row_is_not_given_again(
-    connection: sqlite3.Connection, table: str, insert: str
-) -> None:
-    connection.execute(insert)
-    connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of this file
-    connection.execute(insert)
-    assert numbers(connection, table) == {"x": [2]}
-
-
-def test_no_two_threads_of_a_persona_have_one_number(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO threads(persona) VALUES ('x')")
+def test_the_number_of_a_deleted_row_is_not_given_again_nor_one_twice(connection: sqlite3.Connection) -> None:
+    for table, columns, values in (("threads", "persona", "'x'"), ("operations", "persona, kind", "'x', ''")):
+        insert, delete = f"INSERT INTO {table}({columns}) VALUES ({values})", f"DELETE FROM {table}"  # noqa: S608
+        for statement in (insert, delete, insert):
+            connection.execute(statement)
+        assert numbers(connection, table) == {"x": [2]}
     with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
-        connection.execute("INSERT INTO threads(persona, number) VALUES ('x', 1)")
+        connection.execute("INSERT INTO threads(persona, number) VALUES ('x', 2)")
 
 
 def test_a_row_put_in_with_plain_sql_opens_its_thread(connection: sqlite3.Connection) -> None:
@@ -329,3 +305,49 @@ def test_a_thread_without_a_title_has_one_name_even_if_two_messages_have_one_tim
         assert (thread.number, thread.name) == thread_rows.number_and_name(connection, 7) == (1, "first")
         beginning = thread_at_work(connection, 7, "a question", START)
         assert (beginning.number, beginning.title) == (1, "first")
+
+
+MESSAGE_OF = (
+    "INSERT INTO messages(persona, thread_id, role, timestamp{}) VALUES ('x', 1, 'user', '2026-02-12T14:30:00Z'{})"
+)
+OPERATION = "INSERT INTO operations(persona, kind) VALUES ('x', 'clear')"
+ROWS = {
+    "messages": MESSAGE_OF.format("", ""),
+    "operations": OPERATION,
+    "summaries": (
+        "INSERT INTO summaries(operation_id, persona, thread_id, first_message_id, through_message_id, content) "
+        "SELECT id, 'x', 1, 1, 1, 's' FROM operations ORDER BY id LIMIT 1"
+    ),
+    "context_items": "INSERT INTO context_items(persona, item_type, content) VALUES ('x', 'TASK', 'c')",
+}
+
+
+def origins(connection: sqlite3.Connection, table: str) -> list[tuple[int, str, int]]:
+    found = "SELECT id, origin, origin_seq FROM {} ORDER BY id"
+    return connection.execute(found.format(table)).fetchall()
+
+
+@pytest.mark.parametrize("steps_before", [4, 5])
+def test_rows_of_before_and_of_now_are_of_this_installation_unless_they_say_otherwise(steps_before: int) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for steps in (STEPS[:steps_before], STEPS):
+            migrate(connection, steps)
+            for statement in (OPERATION, *ROWS.values()):
+                connection.execute(statement)
+        (own,) = connection.execute("SELECT origin FROM installation").fetchone()
+        assert len(own) == 16
+        for table in ROWS:
+            rows = origins(connection, table)
+            assert rows == [(id_, own, id_) for id_, _, _ in rows]
+            assert len(rows) >= 2
+        connection.execute(MESSAGE_OF.format(", origin, origin_seq", ", 'elsewhere', 7"))
+        assert origins(connection, "messages")[-1][1:] == ("elsewhere", 7)
+
+
+def test_each_installation_has_an_origin_of_its_own() -> None:
+    found = set()
+    for _ in range(3):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+            migrate(connection)
+            found |= set(connection.execute("SELECT origin FROM installation"))
+    assert len(found) == 3

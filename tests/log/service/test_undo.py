@@ -96,6 +96,11 @@ async def test_retry_asks_the_same_again_and_undo_brings_the_old_reply_back(worl
     assert world.asked() == [("user", "Hello"), ("assistant", "third"), ("user", "And then?")]
 
 
+async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
+    with pytest.raises(JournalError, match="nothing in context to be answered again"):
+        await retried(world)
+
+
 async def test_a_retry_that_brings_only_blank_lines_leaves_the_old_reply(world: World) -> None:
     world.model.say("first")
     await world.say("Hello")

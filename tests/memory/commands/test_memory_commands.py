@@ -12,14 +12,8 @@ from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
 from tests.memory.service.remembered import Remembering
-from tests.world import World
 
 KINDS = "hot, warm, cold, archived, task, code, error, test_result, prd_section"
-
-
-@pytest.fixture
-def memory(world: World) -> Remembering:
-    return Remembering(world)
 
 
 @pytest.mark.parametrize(

@@ -10,25 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
-from chorus_cli.memory.rules.items import (
-    WEIGHTS,
-    FlashReport,
-    Item,
-    ItemType,
-    MemoryStatistics,
-    Tier,
-    TierTotal,
-    accessed,
-    checked_content,
-    checked_tier,
-    checked_type,
-    checkpoint_json,
-    content_hash,
-    ids_in,
-    importance,
-    renewed,
-    tier_of,
-)
+from chorus_cli.memory.rules import items as rules
+from chorus_cli.memory.rules.items import Item, ItemType, Tier
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
 
@@ -51,7 +34,7 @@ def sentence_of(problem: pytest.ExceptionInfo[MemoryItemError]) -> str:
     ],
 )
 def test_content_is_kept_without_the_blanks_around_it(text: str, content: str) -> None:
-    assert checked_content(text) == content
+    assert rules.checked_content(text) == content
 
 
 @pytest.mark.parametrize(
@@ -59,7 +42,7 @@ def test_content_is_kept_without_the_blanks_around_it(text: str, content: str) -
 )
 def test_content_that_is_empty_or_too_long_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(MemoryItemError) as problem:
-        checked_content(text)
+        rules.checked_content(text)
     assert sentence_of(problem) == sentence
 
 
@@ -75,30 +58,30 @@ def test_content_that_is_empty_or_too_long_is_refused(text: str, sentence: str) 
     ],
 )
 def test_a_type_is_known_in_any_case_and_with_hyphens(text: str, item_type: ItemType) -> None:
-    assert checked_type(text) is item_type
+    assert rules.checked_type(text) is item_type
 
 
 @pytest.mark.parametrize("tier", Tier)
 def test_a_tier_is_known_in_any_case(tier: Tier) -> None:
-    assert checked_tier(tier.lower()) is checked_tier(tier) is tier
+    assert rules.checked_tier(tier.lower()) is rules.checked_tier(tier) is tier
 
 
 def test_another_tier_is_refused_with_the_list() -> None:
     with pytest.raises(MemoryItemError) as problem:
-        checked_tier("lukewarm")
+        rules.checked_tier("lukewarm")
     assert sentence_of(problem) == "Tier must be one of: HOT, WARM, COLD"
 
 
 def test_types_have_the_weights_of_the_design() -> None:
-    assert [*WEIGHTS.values()] == [1.0, 0.8, 0.7, 0.6, 0.5]
+    assert [*rules.WEIGHTS.values()] == [1.0, 0.8, 0.7, 0.6, 0.5]
     assert list(ItemType) == ["TASK", "CODE", "ERROR", "TEST_RESULT", "PRD_SECTION"]
 
 
 def test_equal_contents_have_equal_hashes_and_any_text_has_one() -> None:
     texts = ["", "a", "A", "a ", "ä", "\ud800", "x" * 100_000]
-    assert len({content_hash(text) for text in texts}) == len(texts)
-    assert content_hash("a") == content_hash("a")
-    assert len(content_hash("a")) == 64
+    assert len({rules.content_hash(text) for text in texts}) == len(texts)
+    assert rules.content_hash("a") == rules.content_hash("a")
+    assert len(rules.content_hash("a")) == 64
 
 
 ACCESSES = (0, 1, 54, 403, 10_000)
@@ -145,20 +128,20 @@ def rows() -> list[tuple[ItemType, timedelta, list[str]]]:
 
 @pytest.mark.parametrize(("item_type", "age", "scores"), rows())
 def test_scores_to_six_decimals(item_type: ItemType, age: timedelta, scores: list[str]) -> None:
-    computed = [importance(item_type, START - age, number, START) for number in ACCESSES]
+    computed = [rules.importance(item_type, START - age, number, START) for number in ACCESSES]
     assert [f"{score.total:.6f}" for score in computed] == scores
 
 
 def test_a_score_shows_its_weighted_parts_and_counts_no_accesses_below_zero() -> None:
-    score = importance(ItemType.CODE, START - 2 * DAY, 9, START)
+    score = rules.importance(ItemType.CODE, START - 2 * DAY, 9, START)
     assert [f"{part:.6f}" for part in score] == ["0.320000", "0.147152", "0.046052"]
     assert f"{score.total:.6f}" == "0.513203"
-    assert importance(ItemType.TASK, START, -5, START) == importance(ItemType.TASK, START, 0, START)
+    assert rules.importance(ItemType.TASK, START, -5, START) == rules.importance(ItemType.TASK, START, 0, START)
 
 
 @given(st.sampled_from(ItemType), st.timedeltas(-4000 * DAY, 4000 * DAY), st.integers(-10, 10**12))
 def test_a_score_is_never_outside_its_bounds(item_type: ItemType, age: timedelta, accesses: int) -> None:
-    assert 0.0 <= importance(item_type, START - age, accesses, START).total <= 1.0
+    assert 0.0 <= rules.importance(item_type, START - age, accesses, START).total <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -177,13 +160,13 @@ def test_a_score_is_never_outside_its_bounds(item_type: ItemType, age: timedelta
     ],
 )
 def test_the_tier_of_a_score(score: float, tier: Tier) -> None:
-    assert tier_of(score) is tier
-    assert tier_of(score, pinned=True) is Tier.HOT
+    assert rules.tier_of(score) is tier
+    assert rules.tier_of(score, pinned=True) is Tier.HOT
 
 
 def test_a_fresh_task_is_hot_without_an_access_for_less_than_a_microsecond() -> None:
     def tier(age: timedelta, accesses: int) -> Tier:
-        return tier_of(importance(ItemType.TASK, START - age, accesses, START).total)
+        return rules.tier_of(rules.importance(ItemType.TASK, START - age, accesses, START).total)
 
     assert tier(timedelta(), 0) is Tier.HOT
     assert tier(timedelta(microseconds=1), 0) is Tier.WARM
@@ -196,20 +179,20 @@ def test_a_fresh_task_is_hot_without_an_access_for_less_than_a_microsecond() -> 
 )
 def test_a_renewal_changes_score_and_tier_only(pinned: bool, age: timedelta, tier: Tier) -> None:  # noqa: FBT001 - a cell
     old = item(item_type=ItemType.PRD_SECTION, pinned=pinned, age=age, accesses=1, accessed=START - age)
-    new = renewed(old, START)
+    new = rules.renewed(old, START)
     assert new.tier is tier
-    assert new.importance_score == importance(ItemType.PRD_SECTION, START - age, 1, START).total
+    assert new.importance_score == rules.importance(ItemType.PRD_SECTION, START - age, 1, START).total
     assert new._replace(importance_score=old.importance_score, tier=old.tier) == old
 
 
 def test_an_access_is_counted_dated_and_renews_unless_the_item_is_archived() -> None:
     old = item(accesses=0, age=HOUR, accessed=START - HOUR)
-    new = accessed(old, START)
+    new = rules.accessed(old, START)
     assert (new.access_count, new.last_accessed, new.tier) == (1, START, Tier.HOT)
     assert f"{new.importance_score:.6f}" == "0.805616"
     old = item(tier=Tier.ARCHIVED, pinned=True, score=0.1)
-    assert renewed(old, START) is old
-    assert accessed(old, START) == old._replace(access_count=1, last_accessed=START)
+    assert rules.renewed(old, START) is old
+    assert rules.accessed(old, START) == old._replace(access_count=1, last_accessed=START)
 
 
 NOW = datetime(2025, 11, 14, 12, 30, 0, 999, tzinfo=timezone(timedelta(hours=1)))
@@ -240,20 +223,20 @@ items_of_any_content = st.lists(
 
 
 def test_a_checkpoint_has_the_shape_of_the_original_and_is_read_back_also_after_a_purge() -> None:
-    text = checkpoint_json("frodo", ITEMS, NOW)
+    text = rules.checkpoint_json("frodo", ITEMS, NOW)
     assert json.loads(text) == DOCUMENT
     assert list(json.loads(text)) == list(DOCUMENT)
-    assert ids_in(json.dumps(DOCUMENT)) == {123, 124, 125, 126}
+    assert rules.ids_in(json.dumps(DOCUMENT)) == {123, 124, 125, 126}
     empty: dict[str, list[object]] = {f"{tier}_items": [] for tier in ("hot", "warm", "cold")}
-    assert ids_in(json.dumps(DOCUMENT | {"context_state": empty})) == set()
+    assert rules.ids_in(json.dumps(DOCUMENT | {"context_state": empty})) == set()
 
 
 @given(items_of_any_content)
 def test_no_item_is_lost_in_a_checkpoint(items: list[Item]) -> None:
     active = {each.id for each in items if each.tier is not Tier.ARCHIVED}
     assume(active)
-    text = checkpoint_json("frodo", items, START)
-    assert ids_in(text) == active
+    text = rules.checkpoint_json("frodo", items, START)
+    assert rules.ids_in(text) == active
     cold = json.loads(text)["context_state"]["cold_items"]
     assert {each["id"]: each["content"] for each in cold} == {
         each.id: each.content for each in items if each.tier is Tier.COLD
@@ -265,21 +248,21 @@ def test_no_item_is_lost_in_a_checkpoint(items: list[Item]) -> None:
 )
 def test_another_text_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(MemoryItemError, match=r"^The checkpoint cannot be read: it is not valid\."):
-        ids_in(text)
+        rules.ids_in(text)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "percentage"), [(1000, 250, 75.0), (3, 2, 33.33), (10, 10, 0.0), (10, 0, 100.0), (0, 0, 0.0)]
 )
 def test_the_reduction_is_in_percent_of_the_tokens_before(before: int, after: int, percentage: float) -> None:
-    report = FlashReport(1, START, 4, 2, 1, before, after)
+    report = rules.FlashReport(1, START, 4, 2, 1, before, after)
     assert report.reduction_percentage == percentage
 
 
 def test_totals_are_those_of_active_items() -> None:
     tiers = {Tier.HOT: (1, 10), Tier.WARM: (1, 20), Tier.COLD: (2, 5), Tier.ARCHIVED: (1, 400)}
-    totals = {tier: TierTotal(*total) for tier, total in tiers.items()}
-    assert MemoryStatistics("frodo", totals, START).as_json() == {
+    totals = {tier: rules.TierTotal(*total) for tier, total in tiers.items()}
+    assert rules.MemoryStatistics("frodo", totals, START).as_json() == {
         "persona": "frodo",
         "total_items": 4,
         "hot_count": 1,

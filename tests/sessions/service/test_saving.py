@@ -334,8 +334,10 @@ async def test_a_summary_that_failed_is_made_anew_from_everything(talked: World)
 async def test_a_silence_clears_nothing_once_something_was_said_after_what_it_saved(world: World) -> None:
     await world.say("Hello")
     saved = (await world.log())[-1].id
+    world.model.enqueue(ModelError("no"))
     await world.say("I am back")
     assert not await world.journal.clear_unless_spoken("chorus", saved)
-    assert await world.seen() == ["Hello", "ok", "I am back", "ok"]
-    assert await world.journal.clear_unless_spoken("chorus", saved + 2)
+    assert await world.seen() == ["Hello", "ok", "I am back", ""]
+    # The reply that stayed empty is not saved.
+    assert await world.journal.clear_unless_spoken("chorus", saved + 1)
     assert await world.seen() == []

@@ -45,7 +45,7 @@ def of_subject(world: World, subject: str) -> list[Finding]:
         (QUESTION, "The log has 1 message of a turn that is gone. 1 message is gone: #1.", "wrong"),
         (OPERATION, "The log has 1 message of an operation that is gone.", "wrong"),
         (THREAD, "The log has 2 messages of threads that are gone.", "wrong"),
-        (UNREADABLE, "Message 2 of chorus cannot be read: ", "wrong"),
+        (UNREADABLE, "Message 2 of chorus (", "wrong"),
         (TURN, "The log has 1 message of a turn that is gone.", "wrong"),
         (NUMBER, "6 messages are gone: #3, #4, #5, #6, #7 and 1 more.", "note"),
     ],

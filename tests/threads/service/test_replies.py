@@ -13,9 +13,16 @@ from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.threads.service.slow_replies import refuse, replies, rows, sent, settled, slow_reply, unsent
+from tests.threads.service.slow_replies import Gate, refuse, replies, rows, sent, settled, slow_reply, unsent
 from tests.world import World, of_run, words_come
+
+
+async def begun(world: World, *words: str) -> tuple[Target, Gate, RunningTurn]:
+    """Send "first" to the thread in focus; its reply stops after the first word until the gate is opened."""
+    here, gate = world.current.target(), slow_reply(world, *words)
+    return here, gate, await sent(world, here, "first")
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
@@ -50,9 +57,7 @@ async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_
 
 
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    await sent(world, here, "first")
+    here, gate, _turn = await begun(world, "first")
     for text in ("second", "third"):
         await replies(world).send(here, text)
     third = await replies(world).take_back(here.thread_id)
@@ -67,9 +72,7 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
 
 
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
-    here = world.current.target()
-    slow_reply(world, "half")
-    await sent(world, here, "first")
+    here, _gate, _turn = await begun(world, "half")
     await replies(world).send(here, "second")
     assert await replies(world).close() == [
         "Stopped: 1 reply in thread #1. What has come is kept; /retry asks again.",
@@ -84,13 +87,11 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
     told: list[str] = []
-    here = world.current.target()
-    gate = slow_reply(world, "one", " two")
-    turn = await sent(world, here, "question")
+    here, gate, turn = await begun(world, "one", " two")
     with world.services.notifier.heard_by(told.append, told.append):
         gate.set()
         await settled(world)
-    assert told == ['The reply to "question" in thread #1 is done; /thread 1 shows it.']
+    assert told == ['The reply to "first" in thread #1 is done; /thread 1 shows it.']
     assert replies(world).in_thread(here.thread_id) is turn
     words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
     assert (words, replies(world).in_thread(here.thread_id)) == (["one", " two"], None)
@@ -148,9 +149,7 @@ async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: W
 
 @pytest.mark.parametrize("is_stopped", [False, True])
 async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(world: World, *, is_stopped: bool) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    turn = await sent(world, here, "first")
+    here, gate, turn = await begun(world, "first")
     await replies(world).send(here, "second")
     if is_stopped:
         await turn.stop()
@@ -163,9 +162,7 @@ async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(wor
 
 
 async def test_an_undone_turn_is_answered_no_further(world: World) -> None:
-    here = world.current.target()
-    slow_reply(world, "half")
-    await sent(world, here, "first")
+    await begun(world, "half")
     assert await world.told("/undo") == 'Undone: your message "first" and its reply'
     assert replies(world).running == ()
     assert (await world.log())[-1].status is Status.INTERRUPTED
@@ -200,9 +197,7 @@ async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: W
     def fail(_line: str) -> None:
         raise OSError
 
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    await sent(world, here, "first")
+    here, gate, _turn = await begun(world, "first")
     await replies(world).send(here, "second")
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
@@ -229,9 +224,7 @@ async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(wor
 
 
 async def test_an_undone_turn_that_was_not_seen_is_not_shown_any_more(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first", " reply")
-    turn = await sent(world, here, "first")
+    here, gate, turn = await begun(world, "first", " reply")
     await replies(world).send(here, "second")
     gate.set()
     await settled(world)
@@ -250,9 +243,7 @@ async def test_a_message_whose_reply_an_undo_stops_before_its_first_word_is_take
 
 
 async def test_after_an_undone_turn_the_message_that_waited_is_shown_in_its_place(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    turn = await sent(world, here, "first")
+    here, gate, turn = await begun(world, "first")
     slow_reply(world, "half")
     for text in ("second", "third"):
         await replies(world).send(here, text)

@@ -156,21 +156,10 @@ async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world:
 
 def test_a_declaration_is_what_the_api_wants() -> None:
     declared = {each.tool.name: each.tool.declaration for each in BUILT_IN}
-    assert declared["search_history"] == {
-        "type": "function",
-        "function": {
-            "name": "search_history",
-            "description": BUILT_IN[0].tool.description,
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "query": {"type": "string", "description": BUILT_IN[0].tool.parameters[0].description},
-                    "since": {"type": "string", "description": BUILT_IN[0].tool.parameters[1].description},
-                },
-                "required": ["query"],
-            },
-        },
-    }
+    query, since = ({"type": "string", "description": each.description} for each in BUILT_IN[0].tool.parameters)
+    parameters = {"type": "object", "properties": {"query": query, "since": since}, "required": ["query"]}
+    function = {"name": "search_history", "description": BUILT_IN[0].tool.description, "parameters": parameters}
+    assert declared["search_history"] == {"type": "function", "function": function}
     assert declared["read_thread"]["function"]["parameters"]["required"] == ["id"]  # type: ignore[index]
 
 

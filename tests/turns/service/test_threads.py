@@ -33,7 +33,7 @@ from chorus_cli.storage.store import Store
 from chorus_cli.turns.service.conversation import Conversation
 from tests.fakes import FakeClock, ScriptedModel
 from tests.sessions.service.saved_sessions import sql
-from tests.turns.service.tool_talk import call, calls
+from tests.turns.service.tool_talk import call, calls, stop_at
 from tests.world import MODEL, World, another_thread, built, of_run, words_come
 
 ELSEWHERE = "Waiting for the reply in thread #1 that another Chorus is writing …"
@@ -97,18 +97,8 @@ async def test_a_retry_waits_and_asks_again_for_that_reply(world: World, writing
 
 @pytest.mark.parametrize("turn", ["message", "retry"])
 async def test_nothing_is_stored_when_the_wait_is_stopped(world: World, writing: Writing, turn: str) -> None:
-    target, waits = world.current.target(), asyncio.Event()
-
-    async def listen() -> None:
-        talk = world.conversation
-        async for _ in talk.answer(target, "Second") if turn == "message" else talk.retry(target):
-            waits.set()
-
-    task = asyncio.create_task(listen())
-    await waits.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    target, talk = world.current.target(), world.conversation
+    await stop_at(talk.answer(target, "Second") if turn == "message" else talk.retry(target), WaitBegun)
     await writing.end()
     assert await world.seen() == ["First", "Half and half"]
     assert await world.told("/context ops") == "There are no operations on this context yet."
