@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.stores.rules.purging import WantedPurge
+from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
-from tests.loopback_providers import calling
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
 from tests.test_doctor_orphans import answered

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.attached_files import FILES
-from tests.loopback_providers import Recorder, recording
+from tests.recording_server import Recorder, recording
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.patient_provider import patient
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback_providers import remembering
+from tests.remembering_provider import remembering
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.small_model import furnish, say, talking
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.loopback_providers import CallingProvider, calling, split_call
+from tests.calling_provider import CallingProvider, calling, split_call
 from tests.terminal.driver import PROMPT, Home
 
 TIERS = "SELECT tier, COUNT(*) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback_providers import recording
+from tests.recording_server import recording
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Terminal
 from tests.terminal.editors import editor, replacing
 from tests.terminal.private_user import (

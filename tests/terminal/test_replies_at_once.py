@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback_providers import SlowProvider, slow
 from tests.mock_provider import MockProvider
+from tests.slow_provider import SlowProvider, slow
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback_providers import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
 from tests.terminal.driver import PROMPT, Home
+from tests.thinking_provider import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
 AFTERWARDS = re.compile(rf"^Green tea\.\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.loopback_providers import CallingProvider, calling, piece, split_call
+from tests.calling_provider import CallingProvider, calling, piece, split_call
 from tests.terminal.driver import PROMPT, Home
 
 LONG_TEXT = " ".join(f"word{number}" for number in range(100_000))

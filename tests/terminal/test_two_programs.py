@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.storage import file_lock
-from tests.loopback_providers import CallingProvider, calling
+from tests.calling_provider import CallingProvider, calling
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 SHARED = "Another Chorus is open in this thread."

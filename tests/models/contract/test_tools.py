@@ -12,7 +12,7 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.events import ReplyEnd
 from chorus_cli.models.rules.request import ModelRequest
-from tests.loopback_providers import call_chunk, calling, piece, split_call
+from tests.calling_provider import call_chunk, calling, piece, split_call
 from tests.models.providers.asked_models import BY_LITELLM, HELLO
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, failure, serving
 

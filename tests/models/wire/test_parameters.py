@@ -13,7 +13,7 @@ from chorus_cli.models.providers.failures import Failure, Trouble
 from chorus_cli.models.providers.parameters import Dialect, dialect, refused_parameter
 from chorus_cli.models.providers.providers import PROVIDERS, ProtocolName, endpoint
 from chorus_cli.models.rules.events import Notice, ReplyEnd, TextDelta
-from tests.loopback_providers import calling
+from tests.calling_provider import calling
 from tests.models.providers.asked_models import BY_LITELLM
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.wire_talk import ASKING, client_of, events_of
