@@ -129,17 +129,6 @@ def test_a_question_in_a_new_thread_costs_one_commit_and_its_reply_another(home:
     assert home.sql("SELECT MAX(number) FROM threads") == [2]
 
 
-def test_a_new_thread_is_closed_when_its_reply_is_stopped(home: Home) -> None:
-    with home.running("ask", "--new", LONG_MESSAGE) as asking:
-        assert asking.stdout
-        assert asking.stdout.read(1)
-        asking.send_signal(signal.SIGINT)
-        asking.communicate(timeout=PATIENCE_SECONDS)
-        assert asking.returncode == 128 + signal.SIGINT
-    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
-    assert home.replies()[-1][1] == "interrupted"
-
-
 @pytest.mark.parametrize("where", [("--json", "ask", UNHAPPY), ("ask", "--json", UNHAPPY), ("ask", UNHAPPY, "--json")])
 def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequence[str]) -> None:
     outcome = home.run(*where)
