@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.stores.rules.purging import WantedPurge
 from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
 from tests.stores.service.canary_talk import CANARY, holding

@@ -21,6 +21,7 @@ from chorus_cli.storage.files import UNSENT_DRAFTS, copy_aside, make_folder, ope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"

@@ -13,14 +13,7 @@ from pathlib import Path
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import Paths, exposed, made_private
-from chorus_cli.personas.service.persona_admin import PersonaAdmin
-from chorus_cli.personas.service.personas import Personas
-from chorus_cli.recall.service import Search
-from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.startup import finish_restore
-from chorus_cli.storage import file_lock, foreign_code
-from chorus_cli.storage.store import Store
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.backup.salvaging import Counts, Lost
@@ -29,7 +22,6 @@ from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import OpenDatabase
 from chorus_cli.stores.service import checks, stored_files
-from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
