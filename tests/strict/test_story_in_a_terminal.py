@@ -33,6 +33,10 @@ _TRIGGER = (
 )
 
 
+def _flowing(chat: Terminal) -> str:
+    return " ".join(chat.screen_text().split())
+
+
 @dataclass(slots=True)
 class InTerminal:
     """The player. ``environment`` holds addresses and keys."""
@@ -86,7 +90,7 @@ class InTerminal:
             self.chat.await_line(f"{PROMPT} {_UNDONE.findall(' '.join(self.chat.screen_text().split()))[-1]}")
             self.chat.press("ctrl-c")
         self.chat.await_line(PROMPT)
-        screen = " ".join(self.chat.screen_text().split())
+        screen = _flowing(self.chat)
         return screen[screen.rindex(told) :]
 
     async def edit(self, script: str) -> None:
