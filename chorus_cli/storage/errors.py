@@ -80,20 +80,17 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit a transaction; after an I/O error, raise one that says that it may be made all the same.
+def unconfirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> DatabaseUnconfirmedError | None:
+    """Return the error of a commit that may be made all the same; ``None`` if ``error`` means that it is not.
 
-    The journal may be gone already, and only the last sync have failed.
+    After an I/O error nobody knows that: the journal may be gone already, and only the last sync have failed.
     """
-    try:
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        if connection.in_transaction or getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR:
-            raise
-        raise DatabaseUnconfirmedError(
-            f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
-            "then the log (/log, or chorus log) shows whether the change was made."
-        ) from error
+    if connection.in_transaction or getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR:
+        return None
+    return DatabaseUnconfirmedError(
+        f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
+        "then the log (/log, or chorus log) shows whether the change was made."
+    )
 
 
 def file_of(connection: sqlite3.Connection) -> str:

@@ -21,7 +21,7 @@ _FEWEST_TOKENS, _LEAST_PLAUSIBLE, _WEIGHT, _ROUNDING = 100, 0.5, 0.3, 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A provider should count ``factor`` times the estimate; ``error`` is the last expectation's, as a share."""
+    """The provider is expected to count ``factor`` times the estimate; the last time that was wrong by ``error``."""
 
     factor: float = 1.0
     error: float | None = None
@@ -129,14 +129,14 @@ def budget(
     limit: Limit,
     usage_threshold: float,
     max_output_tokens: int | None,
-    calibration: Calibration | None = None,
+    calibration: Calibration,
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
     """Leave the reply its maximum, and take at most the threshold's share, nearly all after an undone fold."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
-    return Budget(limit, tokens, calibration or Calibration())
+    return Budget(limit, tokens, calibration)
 
 
 @dataclass(frozen=True, slots=True)
