@@ -103,12 +103,6 @@ def test_a_trouble_is_told(trouble: Trouble | None, words: str, sentence: str, *
     assert (error.status_code, error.retryable) == (None, retryable)
 
 
-def test_an_error_event_within_a_reply_breaks_it_off() -> None:
-    error = model_error(Failure(Trouble.BROKE_OFF, body=openai("overloaded", 529)), ASKED)
-    assert str(error) == "The reply of openai/m broke off (overloaded). What has arrived is kept."
-    assert error.status_code is None
-
-
 @pytest.mark.parametrize(
     ("body", "words"),
     [
