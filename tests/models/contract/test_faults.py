@@ -136,21 +136,13 @@ async def test_a_name_litellm_does_not_know_gets_examples(make_client: MakeClien
     assert not error.retryable
 
 
-@pytest.mark.parametrize(
-    ("model", "variable"),
-    [
-        ("openai/gpt-4o", "OPENAI_API_KEY"),
-        ("gpt-4o", "OPENAI_API_KEY"),
-        ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
-        ("gemini/gemini-2.5-pro", "GEMINI_API_KEY"),
-        ("azure/gpt-4o", "AZURE_API_KEY"),
-    ],
-)
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "gpt-4o", "anthropic/claude-x", "gemini/gemini-x", "azure/gpt-4o"])
 async def test_a_missing_key_is_named(
-    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     assert test_key
     monkeypatch.delenv("OPENAI_API_KEY")
+    variable = f"{model.partition('/')[0].upper()}_API_KEY" if "/" in model else "OPENAI_API_KEY"
     with pytest.raises(ModelError) as caught:
         _ = [event async for event in make_client({}).stream(ModelRequest(model, HELLO))]
     assert str(caught.value) == f"There is no key for {model}. Set {variable}, or choose another model with /model."

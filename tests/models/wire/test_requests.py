@@ -76,17 +76,11 @@ def shape(*messages: PromptMessage) -> list[str]:
     return [f"{message['role']}: {text}" for message, text in zip(asked["messages"], blocks, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("address", "path"),
-    [
-        ("https://api.anthropic.com", "/v1/messages"),
-        ("http://localhost:4000/anthropic", "/v1/messages"),
-        ("http://localhost:4000/v1", "/messages"),
-        ("http://localhost:4000/v1/messages", ""),
-    ],
-)
-def test_an_address_may_name_a_part_of_the_path(address: str, path: str) -> None:
-    assert posted(CLAUDE, endpoint_of(CLAUDE)._replace(address=address)).path == path
+def test_an_address_may_name_a_part_of_the_path() -> None:
+    here = "http://localhost:4000"
+    paths = {"https://api.anthropic.com": "/v1/messages", f"{here}/anthropic": "/v1/messages"}
+    for address, path in (paths | {f"{here}/v1": "/messages", f"{here}/v1/messages": ""}).items():
+        assert (address, posted(CLAUDE, endpoint_of(CLAUDE)._replace(address=address)).path) == (address, path)
 
 
 def test_a_token_goes_into_a_header_in_place_of_the_key() -> None:
