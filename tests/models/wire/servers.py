@@ -132,14 +132,14 @@ class Recorded(NamedTuple):
 
 
 @dataclass(slots=True)
-class RecordingProxy:
-    """A running proxy: its answer to every request, and the requests so far."""
+class RecordingProxy(Server):
+    """A proxy: its answer to every request, and the requests so far."""
 
     answer: bytes
     recorded: list[Recorded] = field(default_factory=list)
     authority: trustme.CA = field(default_factory=trustme.CA)
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one client: first that the way to the host is open, then in the place of the host."""
         with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             method, target, _ = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ", 2)
@@ -161,12 +161,8 @@ async def recording(folder: Path, monkeypatch: pytest.MonkeyPatch, *pieces: byte
     """Have the environment lead all requests to a proxy that answers with ``pieces``, and trust its certificates."""
     proxy = RecordingProxy(b"".join(pieces))
     proxy.authority.cert_pem.write_to_path(str(folder / "authority.pem"))
-    server = await asyncio.start_server(proxy.connected, "127.0.0.1", 0)
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
-    for name in ("https_proxy", "HTTPS_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    try:
+    async with running(proxy):
+        for name in ("https_proxy", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, proxy.address.removesuffix("/v1"))
         yield proxy
-    finally:
-        server.close()
-        await server.wait_closed()
