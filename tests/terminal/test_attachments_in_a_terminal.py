@@ -11,7 +11,6 @@ import pytest
 from tests.attached_files import FILES
 from tests.recording_server import Recorder, recording
 from tests.terminal.driver import PROMPT, Home
-from tests.terminal.patient_provider import patient
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +74,6 @@ def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, 
         chat.say("")
         chat.until(lambda: len(server.bodies) == 2, "the second question")
     assert kinds(server) == [["image_url", "text"], ["text"]]
-
-
-def test_a_file_is_attached_that_is_named_during_a_reply(home: Home, photo: Path) -> None:
-    with patient() as provider, home.chat(**Recorder(provider.address).environment()) as chat:
-        chat.say("long")
-        chat.await_text("Hm,")
-        chat.say(f'see @"{photo}" now')
-        chat.await_text("see @")
-        provider.may_go_on.set()
-        chat.await_text("noted: long.")
-        chat.await_text("noted: now")
-        chat.await_line(PROMPT)
-    assert home.sql("SELECT attachments IS NOT NULL FROM messages ORDER BY id") == [0, 0, 1, 0]
 
 
 def test_a_file_that_cannot_be_attached_leaves_the_line_at_the_prompt(home: Home, photo: Path) -> None:

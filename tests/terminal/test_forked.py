@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.amount import examples, is_thorough
+from tests.amount import is_thorough
 from tests.terminal.command import finished
 from tests.terminal.driver import Home, Terminal
 from tests.terminal.forked import PROGRAM, fork_of
@@ -62,8 +62,3 @@ def test_another_program_and_another_interpreter_are_started(home: Home) -> None
     assert fork_of(PROGRAM, {**home.environment, "LC_ALL": "C"}) is None
     assert fork_of(PROGRAM, {**home.environment, "PYTHONUTF8": "0"}) is None
     assert (fork_of(PROGRAM, home.environment) is None) == is_thorough()
-
-
-def test_a_usual_run_tries_a_part_of_the_examples() -> None:
-    assert examples(200).max_examples == (200 if is_thorough() else 30)
-    assert examples(20).max_examples == (20 if is_thorough() else 10)

@@ -144,12 +144,6 @@ def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None
     os.kill(pid, signal.SIGKILL)
 
 
-def test_keys_are_withheld_from_a_command(home: Home) -> None:
-    with home.chat(OPENAI_API_KEY="sk-invented", CHORUS_MODEL="chorus/eliza") as chat:
-        chat.ask("!echo key=$OPENAI_API_KEY=; false", "It ran without OPENAI_API_KEY: jobs get no keys or passwords.")
-        assert "\nkey==\n" in chat.screen_text()
-
-
 def test_commands_and_editors_make_files_with_the_permissions_of_the_user(home: Home, tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import sys
-import termios
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import NoReturn
@@ -21,7 +19,6 @@ from chorus_cli.machine.notifier import Notifier
 from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta, TurnEvent
 from chorus_cli.terminal.line_handling import Following
 from chorus_cli.terminal.prompt.history import InputHistories
-from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.repl import Backend, Privacy, Repl
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
@@ -73,11 +70,6 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
         assert "bug" not in shell.screen_text()
     assert not (home.path / "state" / "chorus.log").exists()
     assert [status for _, status in home.replies()] == ["interrupted"]
-
-
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "gone"), termios.error(errno.EIO, "gone"), PermissionError()])
-def test_what_a_terminal_answers_that_is_gone_is_known(error: Exception) -> None:
-    assert isinstance(error, HANG_UPS)
 
 
 def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:

@@ -85,25 +85,6 @@ def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
     assert home.said() == [TIRED[0]]
 
 
-def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for_ever(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask(*UNHAPPY)
-        with closing(sqlite3.connect(home.path / "chorus.db", isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            chat.say(TIRED[0])
-            chat.await_busy()
-            chat.press("ctrl-c")
-            chat.watch(0.3)
-            chat.press("ctrl-c")
-            chat.watch(0.3)
-            other.execute("ROLLBACK")
-        chat.await_text("Stopped before the reply began")
-        chat.await_line(PROMPT)
-        chat.ask("/status", "Tokens")
-    assert home.said() == [UNHAPPY[0], TIRED[0]]
-    assert home.replies()[1:] == [("", "interrupted")]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, None])
 def test_a_signal_or_a_closed_window_keeps_what_has_arrived(home: Home, number: int | None) -> None:
     with home.chat() as chat:

@@ -193,10 +193,6 @@ def test_what_was_typed_when_the_chat_was_ended_can_be_seen(home: Home, chat: Te
         assert f"{PROMPT} I am\n  here" in again.screen_text()
 
 
-def test_ctrl_d_leaves_on_an_empty_line(chat: Terminal) -> None:
-    chat.leave()
-
-
 def test_keys_that_change_the_line_show_what_it_became(home: Home, chat: Terminal) -> None:
     chat.type("I am sadd\x7f")
     chat.await_line(f"{PROMPT} I am sad")

@@ -72,12 +72,6 @@ async def test_a_pipe_gets_the_words_as_they_come() -> None:
     assert (stream.getvalue(), done) == ("# Head\n*x*\n", DONE)
 
 
-async def test_without_colours_markdown_is_painted_all_the_same() -> None:
-    file = await shown(TextDelta("# Head\n\n```python\nx = 1\n```\n`c`"), DONE, environment={**XTERM, "NO_COLOR": "1"})
-    assert file.window.text() == [" " * 38 + "Head", "", "", " x = 1", "", "", "c"]
-    assert {(cell.fg, cell.bg) for row in file.window.rows() for cell in row} == {("default", "default")}
-
-
 async def test_a_notice_stands_above_what_is_still_open() -> None:
     file, screen = on_terminal()
     steps = (TextDelta("One\n\ntwo"), lambda: "two" in file.written, Notice("Trying again."), TextDelta(" three"), DONE)

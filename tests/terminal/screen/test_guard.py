@@ -160,13 +160,6 @@ def test_what_the_terminal_cannot_show_becomes_a_question_mark(encoding: str, te
     assert guard.encoding == encoding
 
 
-def test_it_answers_for_its_stream() -> None:
-    guard = TerminalGuard(io.StringIO())
-    assert (guard.isatty(), guard.encoding) == (False, "utf-8")
-    with pytest.raises(io.UnsupportedOperation):
-        guard.fileno()
-
-
 @pytest.mark.parametrize("show", [Screen.line, Screen.paragraph, Screen.question, Screen.notice, Screen.error])
 def test_the_guard_finds_nothing_to_block_in_a_hostile_sentence(show: Callable[[Screen, str], None]) -> None:
     terminal = TerminalFile()
