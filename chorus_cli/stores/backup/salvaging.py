@@ -227,7 +227,7 @@ class _NewLog:
 
     def _lost(self, table: str) -> Lost:
         there = {id_ for (id_,) in self._connection.execute(f"SELECT id FROM {table}")}
-        newest = max(there, default=0)
+        newest = max((id_ for id_ in there if id_ <= self._most_rows), default=0)
         lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]
         # A table that never had a row has no newest number, but some table of every log has one.
         is_least = self._sequences.get(table, 0) != newest or not self._sequences

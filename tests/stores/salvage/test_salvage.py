@@ -175,6 +175,16 @@ def test_a_damaged_number_makes_no_message_lost(log: Path, tmp_path: Path, state
     assert texts(tmp_path / "new.db") == texts(log)
 
 
+def test_a_damaged_number_that_nothing_else_names_is_kept_and_counts_no_message_as_lost(
+    log: Path, tmp_path: Path
+) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("UPDATE messages SET id = 137438953255, origin = NULL, origin_seq = NULL WHERE id = 300")
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db")[3] == (0, (), True)
+    assert sorted(texts(tmp_path / "new.db").values()) == sorted(texts(log).values())
+
+
 FIELDS = {
     "all": (0, bytes(100)),
     "the size of a page": (16, (8192).to_bytes(2, "big")),
