@@ -1,4 +1,4 @@
-"""Errors of SQLite as sentences for the user, and commits that the disk may not confirm."""
+"""Errors of SQLite as sentences for the user."""
 
 from __future__ import annotations
 
@@ -80,16 +80,12 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit a transaction; after an I/O error, raise one that says that it may be made all the same.
+def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
+    """Raise an error if the commit that failed may be made all the same: after an I/O error nobody knows.
 
     The journal may be gone already, and only the last sync have failed.
     """
-    try:
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        if connection.in_transaction or getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR:
-            raise
+    if not connection.in_transaction and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
         raise DatabaseUnconfirmedError(
             f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
             "then the log (/log, or chorus log) shows whether the change was made."

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core import limits
 from chorus_cli.storage import migrations
-from chorus_cli.storage.errors import READ_ONLY, commit, storage_error
+from chorus_cli.storage.errors import READ_ONLY, require_confirmed, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -261,7 +261,11 @@ def committed(connection: Connection, work: Callable[[Connection], T], begin: st
     connection.has_begun = True
     try:
         result = work(connection)
-        commit(connection)
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            require_confirmed(connection, error)
+            raise
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
