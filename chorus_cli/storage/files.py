@@ -185,18 +185,13 @@ def _put_back(target: Path) -> Iterator[None]:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(SUFFIX, PREFIX, target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    with temporary(target.parent) as draft:
+        with draft.open("wb") as file:
             os.fchmod(file.fileno(), _mode(target))
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+        draft.replace(target)
 
 
 def _mode(target: Path) -> int:
