@@ -20,7 +20,7 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.models.rules.request import Echo, Span
-from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
+from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
@@ -154,8 +154,7 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
     conversation = app.services().conversation
     planner = replace(app.services().context, echo_of=lambda _model: echo)
-    folding = Folding(planner, Summarizer(model, planner, clock), clock)
-    folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
+    folds = Folding(planner, Summarizer(model, planner, clock), _fail, lambda _sentence: None)
     rows = ReplyRows(planner.store, planner.counter, clock)
     runner = replace(conversation.runner, rows=rows, model=model)
     memory = replace(conversation.tool_loop.memory, clock=clock)

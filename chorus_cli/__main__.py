@@ -18,7 +18,7 @@ def run() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     # What is imported stays: looking for garbage in it would take a tenth of the start.
     gc.set_threshold(_OBJECTS_OF_A_START)
-    from chorus_cli.cli import main  # noqa: PLC0415 - its import takes long enough to be interrupted
+    from chorus_cli.cli import main
 
     signal.signal(signal.SIGINT, ctrl_c)
     code = main(sys.argv[1:], dict(os.environ))

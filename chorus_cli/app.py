@@ -1,33 +1,34 @@
 """Opens the user's data and closes it again, however the run ends.
 
-The parts that the prompt needs are built at the start. The services are composed when they are first asked for: by the
-thread that warms up once the prompt is drawn, or by the first command or message if that is faster. A message alone
-needs no more than its turns.
+The prompt's parts are built at the start; the services when they are first asked for: by the thread that warms up
+once the prompt is drawn, or by the first command or message. A message alone needs no more than its turns.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.current import Current
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
-from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept, only_read
+from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.files import UNSENT_DRAFTS
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import ModuleType
@@ -40,10 +41,7 @@ _SETTLING_SECONDS = 2.0
 
 
 class Options(NamedTuple):
-    """Options of the command line; each takes precedence over the environment and the files.
-
-    Of a run that ``is_private`` nothing is kept.
-    """
+    """Options of the command line, which precede the environment and the files; of a private run nothing is kept."""
 
     persona: str | None = None
     model: str | None = None
@@ -52,10 +50,7 @@ class Options(NamedTuple):
 
 
 class Frontend(NamedTuple):
-    """How the user is met: ``alone`` is entered while an editor has the terminal.
-
-    A run that ``is_chat`` lasts long enough to fold conversations before they have to be.
-    """
+    """How the user is met: ``alone`` is entered while an editor has the terminal; a chat folds conversations early."""
 
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
     is_chat: bool = False
@@ -65,7 +60,7 @@ _ONE_SHOT = Frontend()
 
 
 class App:
-    """A running Chorus, whose ``keeping`` says where it stores things."""
+    """A running Chorus, which stores things where its ``storage`` says."""
 
     def __init__(
         self, paths: Paths, storage: RunStorage, environment: Mapping[str, str], model: str | None, frontend: Frontend
@@ -92,7 +87,11 @@ class App:
         """Return the services, composed at the first call, whichever thread makes it."""
         with self._composing:
             if self._services is None:
-                self._services = self._compose()
+                from chorus_cli.command_composition import compose, tools_of_machine
+
+                is_private, is_chat = self.storage.is_private, self._frontend.is_chat
+                user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=is_private)
+                self._services = compose(self.turns(), user_tools, is_chat=is_chat)
             return self._services
 
     def turns(self) -> Turns:
@@ -107,8 +106,10 @@ class App:
         # Damage is told by the greeting, a full disk by the first message.
         with suppress(DatabaseDamagedError, DatabaseFullError):
             if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is not None:
-                found: tuple[BrokenOff, ...] = await _startup().take_broken_off(self.store, self.clock.now())
-                return found
+                from chorus_cli.log.rows import interrupted_replies
+
+                since = cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS)
+                return await self.store.write(interrupted_replies.take_broken_off, since)
         return ()
 
     def warm_client(self, model: str) -> None:
@@ -165,19 +166,10 @@ class App:
             return refused(error)
         return report_bug(self.storage.bugs, error, self._environment)
 
-    def _compose(self) -> Services:
-        from chorus_cli.command_composition import compose, tools_of_machine  # noqa: PLC0415 - imports all
-
-        user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=self.storage.is_private)
-        return compose(self.turns(), user_tools, is_chat=self._frontend.is_chat)
-
     def _compose_turns(self) -> Turns:
-        from chorus_cli.attachments.files.attachments import (  # noqa: PLC0415 - a start needs none
-            AttachmentFolder,
-            AttachmentMemory,
-        )
-        from chorus_cli.composition import Opened, all_providers, compose_turns  # noqa: PLC0415 - large
-        from chorus_cli.machine.shell import UserShell  # noqa: PLC0415 - a start needs none
+        from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
+        from chorus_cli.composition import Opened, all_providers, compose_turns
+        from chorus_cli.machine.shell import UserShell
 
         attachments = AttachmentFolder(self.storage.attachments) if self.storage.attachments else AttachmentMemory()
         opened = Opened(
@@ -195,30 +187,35 @@ class App:
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
 
     def _ask_ollama(self) -> str | None:
-        from chorus_cli.models.providers import servers  # noqa: PLC0415 - needed only where nothing names a model
+        from chorus_cli.models.providers import servers
 
         return servers.most_recent_model(self._environment)
 
     async def _settle(self) -> None:
-        try:
+        with self._unawaited():
             # Neither the first keys nor the first message are kept waiting.
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
-            await asyncio.to_thread(self._load_the_rest, services)
+            # The same failure is told when something needs it.
+            with suppress(ChorusError):
+                await asyncio.to_thread(lambda: _startup().load_the_rest(services))
             if self.storage.obstacle:
                 await services.idle_timer.close()
             elif not self.storage.is_private:
                 self._backing_up = asyncio.create_task(self._back_up(services))
             await services.search.keep_up()
-        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
-            self.report_bug(error)
 
     async def _back_up(self, services: Services) -> None:
-        try:
+        with self._unawaited():
             for sentence in (*await services.rescued.notices(), await services.backups.make_daily()):
                 if sentence:
                     self.notifier.aside(sentence)
-        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and tomorrow it is tried again
+
+    @contextmanager
+    def _unawaited(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - nothing awaits this work, and its traceback is no part of the talk
             self.report_bug(error)
 
     def _warm(self, model: str) -> None:
@@ -227,21 +224,13 @@ class App:
             self.turns().providers.warm(model)
 
     async def _connect(self, providers: Providers) -> None:
-        try:
+        # The same failure is told when the model is asked.
+        with self._unawaited(), suppress(ChorusError):
             await providers.connect(self.current.target().choice.model)
-        except ChorusError:
-            # The same failure is told when the model is asked.
-            return
-        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and its traceback is no part of the talk
-            self.report_bug(error)
-
-    def _load_the_rest(self, services: Services) -> None:
-        # The same failure is told when something needs it.
-        with suppress(ChorusError):
-            _startup().load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
+        # The same failure is told when something needs it.
+        with self._unawaited(), suppress(ChorusError, OSError, ImportError):
             startup = _startup()
             startup.prepare(services := self.services())
             if not self.storage.is_private:
@@ -249,40 +238,26 @@ class App:
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
-        except (ChorusError, OSError, ImportError):
-            # The same failure is told when something needs it.
-            return
-        except Exception as error:  # noqa: BLE001 - nothing awaits this thread, and its traceback is no part of the talk
-            self.report_bug(error)
 
 
 def _read_only_notice(app: App) -> str:
     """Return the sentence about a home that can only be read; empty if it can be written."""
     told = f"{app.storage.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
-    cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
-    return told + cut_off if app.storage.obstacle else ""
-
-
-def _has_unsent_drafts(folder: Path) -> bool:
-    # A folder that cannot be read must not prevent the chat.
-    with suppress(OSError):
-        return any(folder.glob(UNSENT_DRAFTS))
-    return False
+    return told if app.storage.obstacle else ""
 
 
 def _startup() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
-    from chorus_cli import startup  # noqa: PLC0415 - a usual start does not need it
+    from chorus_cli import startup
 
     return startup
 
 
 def _kept(places: Paths) -> AbstractContextManager[RunStorage]:
-    if places.obstacle:
-        return only_read(places)
-    places.make()
-    if is_restoring(places):
-        _startup().finish_restore(places)
+    if not places.obstacle:
+        places.make()
+        if is_restoring(places):
+            _startup().finish_restore(places)
     return kept(places)
 
 
@@ -302,9 +277,12 @@ async def opened(
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
-                    await _startup().mark_interrupted(app.store, storage.is_alive, app.clock.now())
-            if not (storage.is_private or storage.obstacle) and _has_unsent_drafts(places.drafts):
-                with suppress(DatabaseFullError):
+                    from chorus_cli.log.rows import interrupted_replies
+
+                    await app.store.write(interrupted_replies.mark_interrupted, storage.is_alive, app.clock.now())
+            # A folder that cannot be read must not prevent the chat.
+            with suppress(DatabaseFullError, OSError):
+                if not (storage.is_private or storage.obstacle) and any(places.drafts.glob(UNSENT_DRAFTS)):
                     await _startup().take_over_drafts(app.store, places, storage.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):

@@ -17,7 +17,7 @@ from chorus_cli.personas.commands import persona, settings
 from chorus_cli.recall import commands as search
 from chorus_cli.services import Services
 from chorus_cli.sessions import commands as sessions
-from chorus_cli.stores.commands import purge, upkeep
+from chorus_cli.stores import commands as stores
 from chorus_cli.threads.commands import composing, latest_action, thread
 from chorus_cli.turns import commands as turns
 
@@ -30,7 +30,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
         *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
         *(items.TOP, items.GROUP, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
         *(jobs.GROUP, settings.GROUP, settings.TOP, settings.MODELS, search.GROUP, context.TOP, cost.GROUP),
-        *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, general.CHAT),
+        *(attachments.GROUP, imports.GROUP, stores.RESCUE, stores.PURGE, private.GROUP, general.GROUP, general.CHAT),
         turns.TOP,
     )
 

@@ -47,7 +47,7 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
 
     @cache
     def progress() -> Progress:
-        from chorus_cli.terminal.screen.painted_rows import Progress  # noqa: PLC0415 - the prompt does not need it
+        from chorus_cli.terminal.screen.painted_rows import Progress
 
         return Progress(screen)
 
@@ -90,7 +90,7 @@ class _Terminal(NamedTuple):
     def _privacy(self, options: Options, app: App, outer: App | None) -> Privacy:
         async def within(target: Target) -> None:
             try:
-                with unnoted(), unseen_reported(self._tell_bug):
+                with unnoted(), unseen_reported(lambda bug: self.screen.error(report_bug(None, bug, self.environment))):
                     await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
             except ChorusError:
                 raise
@@ -105,9 +105,6 @@ class _Terminal(NamedTuple):
         if not options.is_private:
             return Privacy(within)
         return Privacy(None, _NOTHING_KEPT if outer is None else f"{_NOTHING_KEPT} {_LEAVING}")
-
-    def _tell_bug(self, error: BaseException) -> None:
-        self.screen.error(report_bug(None, error, self.environment))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

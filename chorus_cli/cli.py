@@ -25,20 +25,8 @@ if TYPE_CHECKING:
 
     Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
-_SUBCOMMANDS = {
-    None: ("chat", "chat"),
-    "ask": ("ask", "ask"),
-    "backup": ("backup", "backup"),
-    "completion": ("shell_files", "show_completion"),
-    "doctor": ("doctor", "doctor"),
-    "log": ("log", "log"),
-    "paths": ("shell_files", "show_paths"),
-    "restore": ("backup", "restore"),
-    "schema": ("shell_files", "show_schema"),
-}
-"""Module and function of each subcommand; a start loads one module and no other."""
-_DECLARED = ("declared", "carry_out_declared")
-"""Those of all commands of the chat."""
+_CHAT = "chat.chat"
+"""Module and function of the subcommand of an empty command line."""
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BEHIND_THE_START_SECONDS = 1.0
 
@@ -51,14 +39,17 @@ class _EndedBySignal(Exception):  # noqa: N818 - no error: the process was asked
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line and return the exit code."""
     mask = os.umask(0o077)
-    chosen = argparse.Namespace(command=None)
+    chosen = argparse.Namespace(carried_out_by=_CHAT)
     try:
         if arguments:
-            from chorus_cli.subcommands.command_line import parsed  # noqa: PLC0415 - the chat alone has none
+            from chorus_cli.subcommands.command_line import parsed
 
             chosen = parsed(arguments)
         with bug_report.noted(partial(_log_file, chosen, environment), environment):
-            return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
+            code = event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment))
+            if code == DONE:
+                refuse_closed_output()
+            return code
     except ChorusError as error:
         return _say(advised(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
@@ -76,17 +67,10 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
-    """Load the subcommand that was chosen and return its work, whose result is the exit code."""
-    module, name = _SUBCOMMANDS.get(chosen.command, _DECLARED)
+    """Load the module of the subcommand that was chosen, and no other, and return its work."""
+    module, _, name = chosen.carried_out_by.partition(".")
     subcommand: Subcommand = getattr(import_module(f"chorus_cli.subcommands.{module}"), name)
     return subcommand(chosen, environment)
-
-
-def _seen(code: int) -> int:
-    """Return an exit code."""
-    if code == DONE:
-        refuse_closed_output()
-    return code
 
 
 async def _reported(
@@ -97,10 +81,7 @@ async def _reported(
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
-    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT cancels it, so that the part of a reply that has arrived is kept.
-
-    A second SIGTERM or SIGQUIT ends the process at once.
-    """
+    """Do ``work`` until a signal cancels it, which keeps what has arrived of a reply; a second one ends the process."""
     task = asyncio.ensure_future(work)
     received: list[int] = []
 
@@ -140,13 +121,11 @@ def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Pat
 
 
 def _bug_sentence(error: BaseException, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    from chorus_cli.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
-
     try:
         log_file = _log_file(chosen, environment)
     except ChorusError as problem:
         return f"That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"
-    return report_bug(log_file, error, environment)
+    return bug_report.report_bug(log_file, error, environment)
 
 
 def _say(sentence: str, code: int) -> int:

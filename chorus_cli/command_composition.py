@@ -1,26 +1,24 @@
-"""The composition of all services: those that commands need are added to those that answer messages.
-
-Tests build their world by `compose` too, with an outside world of their own.
-"""
+"""The composition of all services around those that answer messages; tests build their world by it too."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.attachments.files.document_files import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
+from chorus_cli.composition import Turns
 from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
-from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import Imports
+from chorus_cli.imports.service import Exports, Imports
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
@@ -40,23 +38,11 @@ from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import Threads
-from chorus_cli.turns.service.folding import Summarizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from chorus_cli.composition import Turns
 
 
 @dataclass(frozen=True, slots=True)
 class UserTools:
-    """The user's own tools.
-
-    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``picture`` returns the picture in the clipboard; it blocks and raises an ``AttachmentError``.
-    """
+    """The user's editor and clipboard; ``copy`` returns the ways by which a text went there."""
 
     editor: UserEditor
     copy: Callable[[str], str]
@@ -78,9 +64,8 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
     store, personas = storage.store, storage.personas
     persona_admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
     journal = Journal(context, clock, personas, turns.memory)
-    summarizer = Summarizer(turns.providers.client, context, clock)
     install = partial(_install, paths.personas)
-    sessions = Sessions(clock, personas, current, context, summarizer, paths.personas, install)
+    sessions = Sessions(clock, personas, current, context, turns.folding.summarizer, paths.personas, install)
     timer = _idle_timer(turns, sessions, journal)
     replies = _replies(turns, timer)
     return Services(

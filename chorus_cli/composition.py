@@ -1,20 +1,23 @@
-"""The composition of all that answers a message, from the user's data and the outside world.
-
-It is enough for `chorus ask`; `command_composition` adds the services that only commands need. Its imports take a
-while, so that it is itself imported late: by the app, when a message is first to be answered.
-"""
+"""The composition of all that answers a message: enough for `chorus ask`; imported late, because that takes a while."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
+from chorus_cli.context.service.current import Current
 from chorus_cli.jobs.service import Jobs
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.machine.notifier import Notifier
+from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
+from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
@@ -24,45 +27,28 @@ from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.providers.servers import ModelLimits
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.router import ElizaClient, ModelRouter
+from chorus_cli.models.rules.budget import Limit
+from chorus_cli.models.rules.costs import Prices
+from chorus_cli.models.rules.events import ModelClient
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service import Search
+from chorus_cli.run_storage import RunStorage
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
 from chorus_cli.turns.service.conversation import Conversation, ToolLoop
-from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
+from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.log.rules.attachments import Kind
-    from chorus_cli.machine.notifier import Notifier
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
-    from chorus_cli.machine.shell import UserShell
-    from chorus_cli.models.providers.chat_messages import Load
-    from chorus_cli.models.rules.budget import Limit
-    from chorus_cli.models.rules.costs import Prices
-    from chorus_cli.models.rules.events import ModelClient
-    from chorus_cli.run_storage import RunStorage
-
-
-async def _nothing_to_close() -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
     """The user's data, opened by this process, and the machine that it runs on.
 
-    ``rescue`` keeps a record that the database refused and returns its file, ``None`` if that failed too.
-    ``report_bug`` keeps a traceback and returns the sentence that says where.
+    ``rescue`` keeps a record that the database refused and returns its file; ``report_bug`` says where a traceback is.
     """
 
     paths: Paths
@@ -76,19 +62,21 @@ class Opened:
     attachments: AttachmentStore
 
 
-async def _nothing(_model: str) -> None:
-    """Connect to no server."""
+if TYPE_CHECKING:
+    from chorus_cli.models.providers.chat_messages import Load
+
+
+async def _nothing(_model: str = "") -> None:
+    """Connect to no server, or close nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Providers:
     """The models that can be asked, and the facts about them.
 
-    ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
-    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are;
-    ``accepted_by`` returns the kinds of attachments that a model takes, ``echo_of`` which of its thoughts it is sent
-    again. ``warm`` imports all that asking a model needs, which may take seconds; ``connect`` connects to its server
-    beforehand. ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
+    ``input_cost`` returns the price of a token in USD, if it is known; ``accepted_by`` the kinds of attachments that a
+    model takes, ``echo_of`` which of its thoughts it is sent again. ``warm`` imports all that asking a model needs,
+    which may take seconds; ``connect`` connects to its server beforehand.
     """
 
     client: ModelClient
@@ -102,15 +90,12 @@ class Providers:
     echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
-    aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+    aclose: Callable[[], Awaitable[None]] = _nothing
     prices: Callable[[str], Prices | None] = lambda _model: None
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
-    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches.
-
-    ``load`` returns the bytes of attachments.
-    """
+    """Return ELIZA, the models in files, and all that the wire or litellm reaches; ``load`` reads attachments."""
     known, files = ModelMap(), LocalFiles()
     names = KnownModels(
         known.names,
@@ -175,13 +160,13 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     jobs = Jobs(
         opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
     )
-    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
-    folds = FoldSchedule(store, folding, opened.report_bug, notifier.aside if folds_in_background else None)
+    summarizer, tell = Summarizer(providers.client, context, clock), notifier.aside if folds_in_background else None
+    folding = Folding(context, summarizer, opened.report_bug, tell)
     toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), opened.report_bug, providers.tools)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
     attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress)
-    rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
+    rounds = ToolLoop(context, runner, folding, offers, memory, UnsentFiles(attachments.is_stored))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(rounds, opener, clock.now())
     costs = Costs(store, clock, providers.prices)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Question, Text
 from chorus_cli.services import Services
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
@@ -71,7 +69,7 @@ SWITCH = replace(
 
 @GROUP.command("private", guesses=("incognito", "temporary"))
 async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> PrivateChat | Text:
-    """Begin a private chat here, of which nothing is kept; its end comes back to this one.
+    """Begin a private chat, of which nothing is kept, or end it.
 
     The persona is the same, but its log and memory are not sent. The messages, drafts and input history of a private
     chat are in memory only. Ctrl-D, /quit or /private off ends it.

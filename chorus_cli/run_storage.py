@@ -1,14 +1,14 @@
 """Where a run keeps what it stores: in the user's folders, or for a private chat in memory only.
 
-Everything that is stored without being asked for goes through one `RunStorage`. A private one reads the personas' files
-and writes none: its log, history and attachments are in memory, drafts and tracebacks are not written, and texts for
-the editor and changed settings are in a folder in memory that is deleted in the end, also by a SIGKILL.
+A private chat reads the personas' files and writes none: log, history and attachments are in memory, drafts and
+tracebacks are not written, and texts for the editor and changed settings are in a folder in memory, also gone after a
+SIGKILL.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,13 +33,11 @@ _RESTORING = ".restoring"
 
 
 class RunStorage(NamedTuple):
-    """The places of one run.
+    """The places of one run, which ``run`` names in the rows that it is writing.
 
-    ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
-    still runs. ``attachments`` is the folder of their bytes, ``None`` if they are kept in memory. ``edited`` returns
-    the folder for texts in the editor. ``rescue`` keeps a record that the database
-    refused and returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are
-    not kept. ``obstacle`` says why nothing can be stored; it is empty if all can.
+    ``attachments`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk. ``edited``
+    returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and returns its
+    file. ``obstacle`` says why nothing can be stored; it is empty if all can.
     """
 
     run: str
@@ -95,13 +93,12 @@ def is_restoring(paths: Paths) -> bool:
 
 
 @contextmanager
-def kept(paths: Paths) -> Iterator[RunStorage]:
-    """Hold the lock of this run and yield its places in the user's folders, which exist."""
-    persona_files.install(shipped_personas(), paths.personas)
+def running(paths: Paths) -> Iterator[str]:
+    """Name this run, and hold its lock, by which other processes see that it lives."""
     run = _run_name()
     with file_lock.hold(paths.run / run):
         try:
-            yield on_disk(paths, run)
+            yield run
         finally:
             # A name that stays is swept later: the lock is free.
             with suppress(OSError):
@@ -109,28 +106,21 @@ def kept(paths: Paths) -> Iterator[RunStorage]:
 
 
 @contextmanager
-def only_read(paths: Paths) -> Iterator[RunStorage]:
-    """Yield places in the user's folders that nothing can be written to, so that no other process is kept out.
-
-    Raises:
-        BackupError: the personas are being replaced by a restore that was interrupted.
-    """
-    if is_restoring(paths):
+def kept(paths: Paths) -> Iterator[RunStorage]:
+    """Yield places in the user's folders for as long as this run lives; if none can be written to, none is locked."""
+    if paths.obstacle and is_restoring(paths):
         raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
     persona_files.install(shipped_personas(), paths.personas)
-    yield on_disk(paths, _run_name())
+    with nullcontext(_run_name()) if paths.obstacle else running(paths) as run:
+        yield on_disk(paths, run)
 
 
 @contextmanager
 def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStorage]:
-    """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders.
-
-    Raises:
-        BackupError: the personas are being replaced by a restore that was interrupted.
-    """
+    """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders."""
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
-    from chorus_cli.machine.tmpfs import MemoryFolder  # noqa: PLC0415 - only a private chat needs it
+    from chorus_cli.machine.tmpfs import MemoryFolder
 
     folder = MemoryFolder(environment)
     try:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
     from chorus_cli.framework.registry import CommandRegistry
-    from chorus_cli.imports.service.exports import Exports
-    from chorus_cli.imports.service.imports import Imports
+    from chorus_cli.imports.service import Exports, Imports
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.ports import Clock
@@ -44,10 +43,8 @@ if TYPE_CHECKING:
 class Services:
     """All services, and the commands, those of the user among them; ``is_chat`` unless a shell asks for one command.
 
-    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
-    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
-    ``AttachmentError``.
+    ``copy`` returns the ways by which a text went to the clipboard. It blocks, as do ``picture`` (of the clipboard) and
+    ``warm``, which imports all that asking a model needs.
     """
 
     own_commands: OwnCommands[Services]

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
-from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
-from chorus_cli.log.rows import interrupted_replies
+from chorus_cli.machine.paths import Paths
+from chorus_cli.services import Services
 from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock
 from chorus_cli.storage.files import sweep_stale
+from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import restoring
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from chorus_cli.log.rows.interrupted_replies import BrokenOff
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.services import Services
-    from chorus_cli.storage.store import Store
 
 # Python's own; a start has a higher one.
 _USUAL_THRESHOLDS = (700, 10, 10)
@@ -51,11 +42,7 @@ def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) 
 
 
 def finish_restore(paths: Paths) -> None:
-    """Carry out a restore that was decided and then interrupted.
-
-    Raises:
-        BackupError: a file cannot be moved.
-    """
+    """Carry out a restore that was decided and then interrupted."""
     try:
         restoring.finish(paths)
     except OSError as error:
@@ -63,16 +50,6 @@ def finish_restore(paths: Paths) -> None:
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
             "Mend that and start again; nothing is lost."
         ) from error
-
-
-async def mark_interrupted(store: Store, is_alive: Callable[[str], bool], now: datetime) -> None:
-    """Mark the replies whose process is gone as interrupted."""
-    await store.write(interrupted_replies.mark_interrupted, is_alive, now)
-
-
-async def take_broken_off(store: Store, now: datetime) -> tuple[BrokenOff, ...]:
-    """Return the replies that ended with a process that is gone, each only once."""
-    return await store.write(interrupted_replies.take_broken_off, cutoff(now, MAXIMUM_CONTEXT_HOURS))
 
 
 async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:

@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
     "tests.models.providers.asked_models",
-    "tests.context.rules.kept_past",
     "tests.core.time.reading_time",
-    "tests.log.service.acting_user",
     "tests.log.service.expecting_user",
-    "tests.threads.service.threads_user",
     "tests.terminal.reply.shown_turns",
 )
 

@@ -1,22 +1,29 @@
-"""The documents about Chorus, with tables computed from the declarations.
+"""The documents about Chorus, with tables computed from the declarations, the program and its benchmarks.
 
 ``python -m tests.documents`` writes every table into its document.
 """
 
 from __future__ import annotations
 
+import io
+import re
+import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import endurance
 from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
-from chorus_cli.core.text.redaction import KEY_SHAPES, PRIVATE_KEY_SOURCE
+from chorus_cli.core.text import code_points
+from chorus_cli.core.text.redaction import KEY_SHAPES
 from chorus_cli.imports.files.reading import FORMATS
-from chorus_cli.models.providers.echoes import ECHO_RULES, EchoRule, Filler
+from chorus_cli.models.providers.echoes import ECHO_RULES
 from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.settings.rules.table import SETTINGS
-from tests.trust import trust_table
+from chorus_cli.terminal.screen.output import TerminalGuard
+from chorus_cli.tools.service import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,83 +34,89 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PACKAGE_PAGE = ROOT / "docs" / "package.md"
 DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+_LEFT_OUT = (
+    f"[{code_points.CONTROLS}{code_points.C1_CONTROLS}{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}"
+    f"{code_points.SURROGATES}{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}]"
+)
 
 
-def commands_table(commands: Iterable[Command[C]]) -> str:
-    rows = []
-    for command in commands:
-        also = ", ".join(map(_code, command.other_names))
-        summary = command.documentation.summary + (f" Also {also}." if also else "")
-        summary += " In the chat only." if command.only_in_chat else ""
-        rows.append(f"| {_code(command.usage)} | {summary} |")
-    return "\n".join(["| command | description |", "|---|---|", *rows])
+def _table(headings: str, rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table in Markdown; the headings are parted by bars."""
+    lines = [f"| {headings} |", f"|{'---|' * (headings.count('|') + 1)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def _code(text: str) -> str:
-    """Write as code for a Markdown table, where a bar ends the cell even in code."""
-    return "`" + text.replace("|", r"\|") + "`"
+def _code(*texts: str) -> str:
+    """Write texts as code for a table, where a bar ends the cell even in code."""
+    return ", ".join("`" + text.replace("|", r"\|") + "`" for text in texts)
 
 
-def settings_table() -> str:
-    rows = [
-        f"| `{setting.key}` | {setting.range_text} | {setting.default_text} | {setting.help} |" for setting in SETTINGS
-    ]
-    return "\n".join(["| key | accepts | default | description |", "|---|---|---|---|", *rows])
+def commands_table(commands: Iterable[Command[C]], *, only_in_chat: bool) -> str:
+    rows = (
+        (_code(each.usage, *each.other_names), each.documentation.summary)
+        for each in commands
+        if each.only_in_chat is only_in_chat
+    )
+    return _table("command | description", rows)
 
 
-def models_table() -> str:
-    rows = [f"| {each.name} | `{each.key_variable}` | `{each.default_model}` |" for each in PROVIDERS]
-    return "\n".join(["| provider | key | default model |", "|---|---|---|", *rows])
+def _thoughts() -> Iterable[tuple[str, str, str]]:
+    models: dict[tuple[str, str], list[str]] = {}
+    for rule in ECHO_RULES:
+        models.setdefault((rule.form, rule.echo.span.value), []).append(rule.title)
+    return ((", ".join(titles), *returned) for returned, titles in models.items())
 
 
-def addresses_table() -> str:
-    rows = [
-        f"| `{prefix}/` | `{each.address}` | {', '.join(map(_code, each.address_variables))} |"
-        for prefix, each in ASKED_DIRECTLY.items()
-    ]
-    return "\n".join(["| models | address | variables for another one |", "|---|---|---|", *rows])
+@cache
+def _figures() -> tuple[tuple[str, str], ...]:
+    """Return the figures of SECURITY.md."""
+    left_out = re.findall(_LEFT_OUT, "".join(map(chr, range(sys.maxunicode + 1))))
+    letters = [letter for letter in map(chr, range(0x40, 0x7F)) if _passes(f"\x1b[1{letter}")]
+    return (
+        ("code points that are shown by a sign or left out", f"{len(left_out):,} of {sys.maxunicode + 1:,}"),
+        ("final letters of the control sequences that pass the second filter", " ".join(map(_code, letters))),
+        ("kinds of keys that are known by their shape", f"{len(KEY_SHAPES) + 1}"),
+        ("tools of a model", _code(*(each.tool.name for each in BUILT_IN))),
+        ("declared limits", f"{len(LIMITS)}"),
+        (f"turn {endurance.TURNS:,} against turn {endurance.EARLY_TURN}, at most", f"{endurance.GOAL} times"),
+    )
 
 
-def thoughts_table() -> str:
-    rows = [
-        f"| {rule.title} | {rule.form} | {rule.echo.span.value} | {_of(rule)} | {rule.source} |" for rule in ECHO_RULES
-    ]
-    return "\n".join(["| models | what goes back | how long | of replies | source |", "|---|---|---|---|---|", *rows])
-
-
-def _of(rule: EchoRule) -> str:
-    replies = "with calls" if rule.echo.calls_only else "all"
-    return f"{replies}; a blank for others" if rule.filler is not Filler.NONE else replies
-
-
-def formats_table() -> str:
-    rows = [f"| {each.title} | {each.files} |" for each in FORMATS]
-    return "\n".join(["| of | what |", "|---|---|", *rows])
-
-
-def limits_table() -> str:
-    rows = [f"| {each.thing} | {each.size} | {each.beyond} |" for each in LIMITS]
-    return "\n".join(["| of | at most | beyond that |", "|---|---|---|", *rows])
-
-
-def key_shapes_table() -> str:
-    rows = [f"| {each.owner} | {', '.join(map(_code, each.beginnings))} | {each.source} |" for each in KEY_SHAPES]
-    private = f"| private keys | `-----BEGIN … PRIVATE KEY-----` | {PRIVATE_KEY_SOURCE} |"
-    return "\n".join(["| of | begin with | known from |", "|---|---|---|", *rows, private])
+def _passes(sequence: str) -> bool:
+    guard = TerminalGuard(io.StringIO())
+    guard.write(sequence + "\n")
+    guard.flush()
+    return not guard.blocked
 
 
 def tables() -> dict[str, str]:
     """Return the tables by the names in the marks around them."""
+    private_keys = ("private keys", _code("-----BEGIN … PRIVATE KEY-----"))
     return {
-        "commands": commands_table(registry()),
-        "settings": settings_table(),
-        "models": models_table(),
-        "addresses": addresses_table(),
-        "thoughts": thoughts_table(),
-        "formats": formats_table(),
-        "limits": limits_table(),
-        "key shapes": key_shapes_table(),
-        "trust": trust_table(),
+        "commands": commands_table(registry(), only_in_chat=False),
+        "chat commands": commands_table(registry(), only_in_chat=True),
+        "settings": _table(
+            "key | accepts | default | description",
+            ((_code(each.key), each.range_text, each.default_text, each.help) for each in SETTINGS),
+        ),
+        "models": _table(
+            "provider | key | default model",
+            ((each.name, _code(each.key_variable), _code(each.default_model)) for each in PROVIDERS),
+        ),
+        "addresses": _table(
+            "models | address | variables for another one",
+            (
+                (_code(f"{prefix}/"), _code(each.address), _code(*each.address_variables))
+                for prefix, each in ASKED_DIRECTLY.items()
+            ),
+        ),
+        "thoughts": _table("models | what goes back | how long", _thoughts()),
+        "formats": _table("of | what", ((each.title, each.files) for each in FORMATS)),
+        "limits": _table("of | at most | beyond that", ((each.thing, each.size, each.beyond) for each in LIMITS)),
+        "key shapes": _table(
+            "of | begin with", (*((each.owner, _code(*each.beginnings)) for each in KEY_SHAPES), private_keys)
+        ),
+        "trust": _table("figure | value", _figures()),
     }
 
 

@@ -7,7 +7,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
 from collections import defaultdict
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -19,8 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-_METHODS = frozenset({"search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split"})
-_HARSHEST = frozenset({"finditer"})
+_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+_HARSHEST = "finditer"
+_USE = re.compile(rf"\b(\w+)(?:\(\))?\.({'|'.join(_METHODS)})\(")
+_PASSED_ON = {"GAP": "match", "_FORMS": "fullmatch"}
+"""The methods that are called on patterns under another name, where the harshest would take long."""
 _DEEPEST = 5
 
 
@@ -41,16 +43,38 @@ def modules() -> Iterator[ModuleType]:
 
 def used_patterns() -> list[Used]:
     """Return every pattern once: values of modules and cached functions, and those written where they are used."""
-    uses = _Uses()
+    sources = {module: Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules()}
+    methods: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for module, source in sources.items():
+        for name, method in [*_PASSED_ON.items(), *_USE.findall(source)]:
+            methods[module.__name__ if name.startswith("_") else "", name].add(method)
     found: dict[tuple[Any, int], Used] = {}
-    for module in modules():
+    written: list[Used] = []
+    for module, source in sources.items():
+        written += _written(module, source)
         for name, value in [*vars(module).items()]:
             for field, pattern in _patterns(_called(module, value)):
-                methods = uses.of(module.__name__, field or name)
-                known = found.get((pattern.pattern, pattern.flags))
-                methods |= known.methods if known else frozenset()
-                found[pattern.pattern, pattern.flags] = Used(f"{module.__name__}.{name}", pattern, methods)
-    return [use._replace(methods=use.methods or _HARSHEST) for use in found.values()] + uses.written
+                used = field or name
+                called = methods[module.__name__ if used.startswith("_") else "", used]
+                known = found.get((pattern.pattern, pattern.flags), Used("", pattern, frozenset()))
+                found[pattern.pattern, pattern.flags] = Used(
+                    f"{module.__name__}.{name}", pattern, known.methods | (called or {_HARSHEST})
+                )
+    return [*found.values(), *written]
+
+
+def _written(module: ModuleType, source: str) -> Iterator[Used]:
+    """Yield the patterns of calls such as ``re.sub("[a-z]", "", text)``, or ``re.sub(_LETTER, "", text)``."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name("re"), attr=method), args=[ast.Constant(value), *_]):
+                pattern = value
+            case ast.Call(func=ast.Attribute(value=ast.Name("re"), attr=method), args=[ast.Name(name), *_]):
+                pattern = getattr(module, name, None)
+            case _:
+                continue
+        if method in _METHODS and isinstance(pattern, str | bytes):
+            yield Used(f"{module.__name__}:{node.lineno}", re.compile(pattern), frozenset({method}))
 
 
 def _called(module: ModuleType, value: object) -> object:
@@ -76,67 +100,3 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         yield from zip(getattr(value, "_fields", [""] * len(value)), value, strict=True)
     elif is_dataclass(value) and not isinstance(value, type):
         yield from ((each.name, getattr(value, each.name, None)) for each in fields(value))
-
-
-class _Uses:
-    """What the sources of the package do with names of patterns."""
-
-    def __init__(self) -> None:
-        self.written: list[Used] = []
-        self._readers: set[str] = set()
-        self._methods: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._elements: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._given: list[tuple[str, str, str, int]] = []
-        self._of_parameters: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
-        for module in modules():
-            self._readers.add(module.__name__)
-            tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
-                self._read(module.__name__, node)
-
-    def of(self, module: str, name: str) -> frozenset[str]:
-        """Return the methods called on a name of a module; a public one or a field may be used by every module."""
-        names = {name} | self._elements[module, name]
-        readers = {module} if name.startswith("_") else self._readers
-        called = [methods for (reader, each), methods in self._methods.items() if each in names and reader in readers]
-        given = (given for given in self._given if given[1] in names and given[0] in readers)
-        return frozenset().union(*called, *(self._of_parameters[function, place] for _, _, function, place in given))
-
-    def _read(self, module: str, node: ast.AST) -> None:
-        if isinstance(node, ast.Attribute) and node.attr in _METHODS:
-            self._methods[module, _name(node.value)].add(node.attr)
-        if isinstance(node, ast.For | ast.comprehension):
-            names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
-            for each in ast.walk(node.iter):
-                if isinstance(each, ast.Name):
-                    self._elements[module, each.id] |= names
-        if isinstance(node, ast.FunctionDef):
-            for position, parameter in enumerate(node.args.args):
-                self._of_parameters[node.name, position] |= _on(parameter.arg, node)
-        if isinstance(node, ast.Call):
-            for position, argument in enumerate(node.args):
-                self._given.append((module, _name(argument), _name(node.func), position))
-            self._keep_written(module, node)
-
-    def _keep_written(self, module: str, call: ast.Call) -> None:
-        """Keep the pattern of a call such as ``re.sub("[a-z]", "", text)``, or ``re.sub(_LETTER, "", text)``."""
-        if isinstance(call.func, ast.Attribute) and _name(call.func.value) == "re" and call.func.attr in _METHODS:
-            source = call.args[0]
-            named = getattr(sys.modules[module], _name(source), None)
-            pattern = source.value if isinstance(source, ast.Constant) else named
-            if isinstance(pattern, str | bytes):
-                used = Used(f"{module}:{call.lineno}", re.compile(pattern), frozenset({call.func.attr}))
-                self.written.append(used)
-
-
-def _on(parameter: str, function: ast.FunctionDef) -> set[str]:
-    """Return the methods that a function calls on one of its parameters."""
-    attributes = (node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.attr in _METHODS)
-    return {node.attr for node in attributes if _name(node.value) == parameter}
-
-
-def _name(node: ast.expr) -> str:
-    """Return the last name in an expression: of ``_PATTERN``, ``words._PATTERN`` and ``_pattern()``."""
-    if isinstance(node, ast.Call):
-        return _name(node.func)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -87,7 +87,6 @@ def test_files_go_by_the_option_by_an_at_sign_and_by_standard_input(here: Folder
 @pytest.mark.parametrize(
     ("arguments", "stdin", "sentence"),
     [
-        (("-a", "gone.png", "hi"), b"", "gone.png does not exist."),
         (("see @broken.png",), b"", "broken.png begins like a PNG file, but is cut short or damaged"),
         (("hi",), png()[:30], "standard input begins like a PNG file, but is cut short or damaged"),
         (("-a", "photo.png"), b"", "There is nothing to ask."),

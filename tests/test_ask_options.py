@@ -54,6 +54,9 @@ def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
         (("ask", "--new", "/context"), 2, "--new goes with a message, and /context is a command."),
         (("ask", "--json", "/help me"), 2, "--json goes with a message, and /help is a command."),
         (("ask", "--nonsense", "hi"), 2, "usage: chorus"),
+        (("log", "--private"), 2, "--private goes with the chat and with ask only"),
+        (("--private", "log"), 2, "--private goes with the chat and with ask only"),
+        (("--private", "ask", "--thread", "2", "hello"), 2, "--private and --thread do not go together"),
         (("--effort", "high", "log"), 2, "--effort belongs to ask"),
         (("--new",), 2, "--new belongs to ask"),
         (("--effort", "high"), 2, "--effort belongs to ask"),
@@ -72,7 +75,8 @@ def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
 
 
 def test_a_question_with_new_has_a_thread_of_its_own_that_is_closed_at_the_end(home: Home) -> None:
-    assert home.run("ask", "--new", UNHAPPY).output == f"{ANSWER}\n"
+    told = json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)
+    assert (told["reply"], told["thread"]) == (ANSWER, 2)
     assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
     assert home.sql("SELECT DISTINCT thread_id FROM messages WHERE content = ?", UNHAPPY) == [2]
     assert UNHAPPY not in home.seen()
@@ -113,15 +117,16 @@ def test_an_effort_holds_for_one_run_and_changes_no_file(
     assert "Value: the provider's\nFrom: default\n" in home.run("ask", "/settings effort").output
 
 
-def test_a_new_thread_is_closed_when_its_reply_is_stopped(home: Home) -> None:
-    with home.running("ask", "--new", LONG_MESSAGE) as asking:
-        assert asking.stdout
-        assert asking.stdout.read(1)
-        asking.send_signal(signal.SIGINT)
-        asking.communicate(timeout=PATIENCE_SECONDS)
-        assert asking.returncode == 128 + signal.SIGINT
-    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
-    assert home.replies()[-1][1] == "interrupted"
+def test_a_question_in_a_new_thread_costs_one_commit_and_its_reply_another(home: Home) -> None:
+    def commits() -> int:
+        with (home.path / "chorus.db").open("rb") as file:
+            return int.from_bytes(file.read(28)[24:])
+
+    before = commits()
+    home.run("ask", "--new", UNHAPPY)
+    assert commits() - before == 2
+    assert "too large" in home.run("ask", "--new", stdin=b"five tokens and so on\n" * 40_000).errors
+    assert home.sql("SELECT MAX(number) FROM threads") == [2]
 
 
 @pytest.mark.parametrize("where", [("--json", "ask", UNHAPPY), ("ask", "--json", UNHAPPY), ("ask", UNHAPPY, "--json")])
@@ -135,21 +140,23 @@ def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequenc
 
 
 @pytest.mark.parametrize(
-    ("options", "advice"),
+    ("arguments", "advice"),
     [
-        ((), "Your message is kept; chorus ask /retry asks again."),
-        (("--json",), "Your message is kept; chorus ask /retry asks again."),
-        (("--new",), "Your message is kept in the log."),
-        (("--private",), ""),
+        (("Hello",), " Your message is kept; chorus ask /retry asks again.\n"),
+        (("--json", "Hello"), " Your message is kept; chorus ask /retry asks again.\n"),
+        (("/retry",), " Your message is kept; chorus ask /retry asks again.\n"),
+        (("--thread", "1", "/retry"), " Your message is kept; chorus ask --thread 1 /retry asks again.\n"),
+        (("--new", "Hello"), " Your message is kept in the log.\n"),
+        (("--private", "Hello"), f"{NO_KEY}\n"),
     ],
 )
 def test_a_question_without_a_reply_says_how_it_is_asked_again_by_the_shell(
-    home: Home, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], advice: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], advice: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    outcome = home.run("--model", "openai/gpt-4o", "ask", *options, "Hello")
+    outcome = home.run("--model", "openai/gpt-4o", "ask", *arguments)
     assert outcome.code == 1
-    assert outcome.errors.endswith(f" {advice}\n" if advice else f"{NO_KEY}\n")
+    assert outcome.errors.endswith(advice)
     assert ("/retry" in outcome.errors) == ("/retry" in advice)
 
 
@@ -166,20 +173,6 @@ def test_the_command_that_asks_again_reaches_the_thread_asked_in(
     assert home.shell(command).output == f"{ANSWER}\n"
 
 
-@pytest.mark.parametrize("options", [(), ("--thread", "1")])
-def test_the_retry_of_the_shell_says_how_it_is_asked_again(
-    home: Home, monkeypatch: pytest.MonkeyPatch, options: Sequence[str]
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    outcome = home.run("--model", "openai/gpt-4o", "ask", *options, "/retry")
-    command = shlex.join(["chorus", "ask", *options, "/retry"])
-    assert outcome.errors.endswith(f" Your message is kept; {command} asks again.\n")
-
-
-def test_json_tells_the_thread_of_its_own(home: Home) -> None:
-    assert json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)["thread"] == 2
-
-
 @pytest.mark.usefixtures("_litellm")
 @pytest.mark.parametrize("model", ["chorus/nobody", "nosuch/x"])
 def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr(home: Home, model: str) -> None:
@@ -191,10 +184,9 @@ def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr
     assert model in outcome.errors
 
 
-def test_json_of_a_reply_that_is_stopped_has_the_part_that_came(home: Home) -> None:
-    with home.running("ask", "--json", LONG_MESSAGE) as asking:
-        home_has_words = "SELECT COUNT(*) FROM messages WHERE status = 'streaming' AND content <> ''"
-        while home.sql(home_has_words) != [1]:
+def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part_that_came(home: Home) -> None:
+    with home.running("ask", "--new", "--json", LONG_MESSAGE) as asking:
+        while home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming' AND content <> ''") != [1]:
             assert asking.poll() is None
         asking.send_signal(signal.SIGINT)
         output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
@@ -203,6 +195,7 @@ def test_json_of_a_reply_that_is_stopped_has_the_part_that_came(home: Home) -> N
     assert (told["reply"], told["status"]) == home.replies()[-1] == (told["reply"], "interrupted")
     assert told["reply"]
     assert errors == b""
+    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
 
 
 def test_a_chat_sends_nothing_either_while_settings_cannot_be_read(home: Home) -> None:

@@ -18,141 +18,98 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.terminal.command import Outcome
 
 GIGABYTE = 1_000_000_000
 PATIENCE_SECONDS = 30.0
 """A sentence needs a second; a loaded machine more. To read a gigabyte, or all of a device, takes longer."""
+CHORUS = "personas/chorus"
+SETTINGS = f"{CHORUS}/system.jsonc"
+HELLO = ("ask", "hello")
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
     home.run("log")
+    for folder in ("docs", "sessions"):
+        (home.path / CHORUS / folder).mkdir(exist_ok=True)
     return home
 
 
-def chorus_folder(home: Home) -> Path:
-    return home.path / "personas" / "chorus"
-
-
-def documents_folder(home: Home) -> Path:
-    folder = chorus_folder(home) / "docs"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def sparse(path: Path, size: int, beginning: bytes = b"") -> Path:
-    """Make a file of so many bytes that takes no room."""
-    path.write_bytes(beginning)
-    os.truncate(path, size)
-    return path
-
-
 class Case(NamedTuple):
-    """Something that is too large: it is made, then met by a command, which says the words."""
+    """What a command says about something too large: ``file`` in the home, of so many bytes, or standard input."""
 
     words: str
-    meet: Callable[[Home], Outcome]
+    arguments: tuple[str, ...]
+    file: str = ""
+    size: int = GIGABYTE
+    beginning: bytes = b""
+    make: Callable[[Path], object] | None = None
+    stdin: int = 0
     code: int = 1
 
-
-def piped(size: int) -> Callable[[Home], Outcome]:
-    return lambda home: home.run("ask", "read this:", stdin=b"x" * size)
-
-
-def with_settings(size: int) -> Callable[[Home], Outcome]:
-    def meet(home: Home) -> Outcome:
-        sparse(chorus_folder(home) / "system.jsonc", size)
-        return home.run("ask", "hello")
-
-    return meet
+    def put_into(self, home: Path) -> None:
+        """Make the file; of one that is not made otherwise, all but the beginning takes no room."""
+        path = home / self.file
+        path.unlink(missing_ok=True)
+        if self.make:
+            self.make(path)
+        else:
+            path.write_bytes(self.beginning)
+            os.truncate(path, self.size)
 
 
-def with_settings_that_are(make: Callable[[Path], None]) -> Callable[[Home], Outcome]:
-    def meet(home: Home) -> Outcome:
-        path = chorus_folder(home) / "system.jsonc"
-        path.unlink()
-        make(path)
-        return home.run("ask", "hello")
-
-    return meet
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
 
 
-def with_documents(*sizes: int) -> Callable[[Home], Outcome]:
-    def meet(home: Home) -> Outcome:
-        for number, size in enumerate(sizes):
-            path = documents_folder(home) / f"{number}.md"
-            if size > limits.PERSONA_DOCUMENT.most:
-                sparse(path, size)
-            else:
-                path.write_bytes(b"\n" * size)
-        return home.run("ask", "hello")
-
-    return meet
-
-
-def with_a_pipe_among_documents(home: Home) -> Outcome:
-    os.mkfifo(documents_folder(home) / "pipe.md")
-    return home.run("ask", "hello")
-
-
-def with_session(size: int) -> Callable[[Home], Outcome]:
-    def meet(home: Home) -> Outcome:
-        folder = chorus_folder(home) / "sessions"
-        folder.mkdir(exist_ok=True)
-        sparse(folder / "2026-01-01_giant.json", size, b'{"session_id": "2026-01-01_giant"')
-        return home.run("ask", "/context restore 2026-01-01_giant")
-
-    return meet
-
-
-def attaching(size: int) -> Callable[[Home], Outcome]:
-    return lambda home: home.run("ask", "--attach", str(sparse(home.path / "large.txt", size)), "hello")
-
-
-def remembering(size: int) -> Callable[[Home], Outcome]:
-    return lambda home: home.run("ask", f"/memory import {sparse(home.path / 'large.md', size)}")
-
-
-def importing(beginning: bytes, name: str, size: int) -> Callable[[Home], Outcome]:
-    return lambda home: home.run("import", str(sparse(home.path / name, size, beginning)))
-
-
-def typed(command: str) -> Callable[[Home], Outcome]:
-    return lambda home: home.run("ask", command)
+def five_documents(path: Path) -> None:
+    for number in range(5):
+        path.with_name(f"{number}.md").write_bytes(b"\n" * 4_000_000)
 
 
 CASES = {
-    "standard input": Case("Standard input has more than 20 MB. Nothing was sent", piped(20_000_001)),
-    "a message": Case("The message has 8.0 MB; the largest that is taken has 8 MB.", piped(8_000_001)),
-    "settings of 100 MB": Case("system.jsonc cannot be read: it has more than 1 MB", with_settings(100_000_000)),
-    "settings of a gigabyte": Case("system.jsonc cannot be read: it has more than 1 MB", with_settings(GIGABYTE)),
-    "settings that are a pipe": Case("it is not a regular file", with_settings_that_are(os.mkfifo)),
-    "settings that never end": Case(
-        "it is not a regular file", with_settings_that_are(lambda path: path.symlink_to("/dev/zero"))
-    ),
-    "a document of a gigabyte": Case("0.md is left out: it has more than 4 MB.", with_documents(GIGABYTE), 0),
-    "a document that is a pipe": Case("Hello. I am ELIZA", with_a_pipe_among_documents, 0),
+    "standard input": Case("Standard input has more than 20 MB. Nothing was sent", HELLO, stdin=20_000_001),
+    "a message": Case("The message has 8.0 MB; the largest that is taken has 8 MB.", HELLO, stdin=8_000_001),
+    "settings of 100 MB": Case("system.jsonc cannot be read: it has more than 1 MB", HELLO, SETTINGS, size=100_000_000),
+    "settings of a gigabyte": Case("system.jsonc cannot be read: it has more than 1 MB", HELLO, SETTINGS),
+    "settings that are a pipe": Case("it is not a regular file", HELLO, SETTINGS, make=os.mkfifo),
+    "settings that never end": Case("it is not a regular file", HELLO, SETTINGS, make=endless),
+    "a document of a gigabyte": Case("0.md is left out: it has more than 4 MB.", HELLO, f"{CHORUS}/docs/0.md", code=0),
+    "a document that is a pipe": Case("Hello. I am ELIZA", HELLO, f"{CHORUS}/docs/pipe.md", make=os.mkfifo, code=0),
     "documents together": Case(
-        "4.md is left out: together the documents have more than 16 MB.", with_documents(*[4_000_000] * 5), 0
+        "4.md is left out: together the documents have more than 16 MB.",
+        HELLO,
+        f"{CHORUS}/docs/0.md",
+        make=five_documents,
+        code=0,
     ),
-    "a session of a gigabyte": Case("it has more than 256 MB", with_session(GIGABYTE)),
-    "an attachment": Case("the largest file that can be attached has 20 MB", attaching(GIGABYTE)),
-    "a document for the memory": Case("large.md has over 10 MB.", remembering(GIGABYTE)),
-    "a character card": Case("100 MB", importing(b"\x89PNG\r\n\x1a\n", "card.png", GIGABYTE)),
+    "a session of a gigabyte": Case(
+        "it has more than 256 MB",
+        ("ask", "/context restore 2026-01-01_giant"),
+        f"{CHORUS}/sessions/2026-01-01_giant.json",
+        beginning=b'{"session_id": "2026-01-01_giant"',
+    ),
+    "an attachment": Case(
+        "the largest file that can be attached has 20 MB", ("ask", "--attach", "HOME/large.txt", "hello"), "large.txt"
+    ),
+    "a document for the memory": Case("large.md has over 10 MB.", ("ask", "/memory import HOME/large.md"), "large.md"),
+    "a character card": Case("100 MB", ("import", "HOME/card.png"), "card.png", beginning=b"\x89PNG\r\n\x1a\n"),
     "a value of a setting": Case(
-        "description has 1,001 characters; it may have 1,000.", typed(f"/settings set description {'x' * 1001}")
+        "description has 1,001 characters; it may have 1,000.", ("ask", f"/settings set description {'x' * 1001}")
     ),
-    "a name": Case("a name has at most 40 characters", typed(f"/persona create {'x' * 41}")),
-    "a memory item": Case("maximum length of 100000 characters", typed(f"/remember {'word ' * 20_001}")),
+    "a name": Case("a name has at most 40 characters", ("ask", f"/persona create {'x' * 41}")),
+    "a memory item": Case("maximum length of 100000 characters", ("ask", f"/remember {'word ' * 20_001}")),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_is_too_large_is_told_in_a_sentence_at_once(home: Home, case: Case) -> None:
+    if case.file:
+        case.put_into(home.path)
+    arguments = [each.replace("HOME", str(home.path)) for each in case.arguments]
     began = time.monotonic()
-    done = case.meet(home)
+    done = home.run(*arguments, stdin=b"x" * case.stdin)
     assert time.monotonic() - began < PATIENCE_SECONDS
     told = " ".join((done.output + done.errors).split())
     assert case.words in told
@@ -161,7 +118,7 @@ def test_what_is_too_large_is_told_in_a_sentence_at_once(home: Home, case: Case)
 
 
 def test_a_settings_file_is_not_made_too_large(home: Home) -> None:
-    path = chorus_folder(home) / "system.jsonc"
+    path = home.path / SETTINGS
     text = path.read_text() + "//" + " " * (limits.SETTINGS_FILE.most - path.stat().st_size - 20)
     path.write_text(text)
     done = home.run("ask", f"/settings set description {'x' * 100}")

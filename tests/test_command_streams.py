@@ -16,6 +16,7 @@ MANY_ROWS = 2000
 FULL = Path("/dev/full")
 CLOSED = "The output cannot be written: it is closed.\n"
 NO_SPACE = "The output cannot be written: No space left on device.\n"
+is_there = pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_closed_stream_does_not_keep_a_message_from_being_answered(
     assert home.replies() == [(WHY_UNHAPPY.strip(), "complete")]
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+@is_there
 @pytest.mark.parametrize(("output", "sentence"), [("&-", CLOSED), (FULL, NO_SPACE)], ids=["closed", "full"])
 def test_whatever_was_asked_an_output_that_takes_nothing_gets_a_sentence(
     archive: Home, output: str | Path, sentence: str
@@ -88,10 +89,9 @@ def test_without_any_stream_the_exit_code_still_tells(home: Home) -> None:
     assert home.shell('chorus ask "/nonsense" <&- >&- 2>&-').code == 1
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+@is_there
 def test_an_output_that_takes_nothing_gets_a_sentence_and_the_reply_is_kept(home: Home) -> None:
-    outcome = home.shell(f'chorus ask "{UNHAPPY}" >{FULL}')
-    assert (outcome.code, outcome.errors) == (1, NO_SPACE)
+    assert home.shell(f'chorus ask "{UNHAPPY}" >{FULL}') == Outcome(1, "", NO_SPACE)
     assert home.said() == [UNHAPPY]
     assert home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming'") == [0]
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import ordinary_program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
@@ -24,13 +24,6 @@ NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
-
-
-def test_an_unknown_persona_is_one_sentence_with_those_there_are(home: Home) -> None:
-    refused(
-        home.run("ask", "--persona", "gollum", UNHAPPY),
-        "There is no persona called 'gollum'. Known personas: chorus, frodo, reviewer.",
-    )
 
 
 def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -> None:
@@ -108,34 +101,6 @@ def test_a_home_that_has_become_read_only_is_one_sentence(home: Home) -> None:
     refused(run_without_privileges(home, "ask", UNHAPPY), str(home.path / "chorus.db"))
 
 
-@pytest.mark.parametrize("content", [b"", b"no database " * 100], ids=["empty", "damaged"])
-def test_a_database_that_is_none_is_one_sentence_and_stays_as_it_is(home: Home, content: bytes) -> None:
-    home.path.mkdir()
-    database = home.path / "chorus.db"
-    database.write_bytes(content)
-    refused(home.run("ask", UNHAPPY), str(database))
-    assert database.read_bytes() == content
-
-
-def test_a_folder_where_the_database_should_be_is_one_sentence(home: Home) -> None:
-    (home.path / "chorus.db").mkdir(parents=True)
-    refused(home.run("ask", UNHAPPY), str(home.path / "chorus.db"))
-
-
-def test_a_database_of_a_newer_chorus_is_one_sentence(home: Home) -> None:
-    assert home.run("ask", UNHAPPY).code == 0
-    home.sql("INSERT INTO schema_migrations VALUES ('9999_from_the_future', '2030-01-01T00:00:00.000000Z')")
-    refused(home.run("ask", UNHAPPY), "newer Chorus", "9999_from_the_future")
-    assert home.said() == [UNHAPPY]
-
-
-def test_a_database_of_another_program_is_one_sentence(home: Home) -> None:
-    home.path.mkdir()
-    home.sql("CREATE TABLE recipes(title TEXT)")
-    refused(home.run("ask", UNHAPPY), "another program")
-    assert home.sql("SELECT name FROM sqlite_master") == ["recipes"]
-
-
 def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> None:
     refused(home.run("ask", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
     refused(home.run("ask", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")
@@ -177,17 +142,7 @@ def refused(outcome: Outcome, *sentences: str) -> None:
 
 
 def run_without_privileges(home: Home, *arguments: str) -> Outcome:
-    """Run a command as somebody to whom permissions apply: to root they do not, unless it lays its powers down."""
-    return finished([*_laying_powers_down(), *PROGRAM, *arguments], home.environment)
-
-
-def _laying_powers_down() -> Sequence[str]:
-    if os.geteuid() != 0:
-        return ()
-    tool = shutil.which("setpriv")
-    if tool is None:
-        pytest.skip("to root every folder is writable, and without setpriv root cannot be less than that")
-    return (tool, "--inh-caps=-all", "--bounding-set=-all")
+    return finished([*ordinary_program(), *arguments], home.environment)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without an entry in the list of users")

@@ -60,10 +60,11 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("import", "/nowhere"), 1, "/nowhere cannot be read: No such file or directory."),
-        (("import", "/dev/null"), 1, "/dev/null is neither a file nor a folder."),
-        (("import", __file__), 1, "is of no known format. Known are another Chorus, our own JSONL"),
-        (("import", __file__), 1, "docs/programs.md where programs keep them."),
+        (
+            ("import", __file__),
+            1,
+            "is of no known format. Known are another Chorus, our own Markdown and JSONL, the log",
+        ),
         (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),
         (("import",), 1, "chorus import needs <file…>. Usage: chorus import"),
@@ -95,7 +96,7 @@ def test_a_killed_import_leaves_whole_conversations_and_the_next_one_goes_on(hom
 
 
 def _many() -> list[object]:
-    said = [{**WHERE, "key": f"m{number}", "content": "word " * 200} for number in range(_MESSAGES)]
+    said = [{**WHERE, "key": f"m{number}", "content": "word " * 20} for number in range(_MESSAGES)]
     return [line for each in range(_TALKS) for line in ({**ROME, "key": f"c{each}"}, *said)]
 
 

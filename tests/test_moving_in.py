@@ -1,13 +1,14 @@
-"""Exports of other programs and the real program: a dry run, the import, a search, and the way back."""
+"""Exports and cards of other programs: a dry run, the import, a search, and the way back."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
 from tests.terminal.driver import Home
 
@@ -37,26 +38,29 @@ TAVERN = [
 ]
 
 
-def zipped(path: Path, conversations: list[Any]) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("conversations.json", json.dumps(conversations))
+EXPORTS = {
+    "chatgpt": ("export.zip", json.dumps([CHATGPT])),
+    "claude.ai": ("export.zip", json.dumps([CLAUDE])),
+    "open-webui": ("chats.json", json.dumps([WEB])),
+    "sillytavern": ("Harbours.jsonl", "\n".join(map(json.dumps, TAVERN))),
+}
+
+
+def export_of(program: str, folder: Path) -> Path:
+    """Write the export of a program into a folder."""
+    name, text = EXPORTS[program]
+    path = folder / name
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("conversations.json", text)
+    else:
+        path.write_text(text)
     return path
 
 
-def written(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
-@pytest.mark.parametrize("program", ["chatgpt", "claude.ai", "open-webui", "sillytavern"])
+@pytest.mark.parametrize("program", EXPORTS)
 def test_a_user_moves_in_searches_and_moves_out_again(tmp_path: Path, program: str) -> None:
-    home = Home(tmp_path / "home")
-    path = {
-        "chatgpt": lambda: zipped(tmp_path / "export.zip", [CHATGPT]),
-        "claude.ai": lambda: zipped(tmp_path / "export.zip", [CLAUDE]),
-        "open-webui": lambda: written(tmp_path / "chats.json", json.dumps([WEB])),
-        "sillytavern": lambda: written(tmp_path / "Harbours.jsonl", "\n".join(map(json.dumps, TAVERN))),
-    }[program]()
+    home, path = Home(tmp_path / "home"), export_of(program, tmp_path)
     foreseen = home.run("import", str(path), "--dry-run")
     assert (foreseen.code, foreseen.errors) == (0, "")
     assert f"({program})" in foreseen.output
@@ -73,7 +77,7 @@ def test_a_user_moves_in_searches_and_moves_out_again(tmp_path: Path, program: s
 def test_no_title_of_an_export_commands_the_terminal(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     outcomes = [
-        home.run("import", str(zipped(tmp_path / "export.zip", [CHATGPT]))),
+        home.run("import", str(export_of("chatgpt", tmp_path))),
         home.run("ask", "/thread 2"),
         home.run("search", "byblos"),
     ]
@@ -81,12 +85,32 @@ def test_no_title_of_an_export_commands_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"PK\x03\x04 and no archive", b'[{"mapping": {"a": ', b"[[[[[", b"{}", b"", b"\x00\xff"]
+    ("data", "sentence"),
+    [
+        (b"PK\x03\x04 and no archive", ""),
+        (b'[{"mapping": {"a": ', ""),
+        (b"[[[[[", ""),
+        (b"{}", ""),
+        (b"", ""),
+        (b"\x00\xff", ""),
+        (picture(), ": This picture holds no character card."),
+    ],
 )
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, data: bytes) -> None:
-    home, path = Home(tmp_path / "home"), tmp_path / "export"
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, data: bytes, sentence: str) -> None:
+    path = tmp_path / "export"
     path.write_bytes(data)
-    outcome = home.run("import", str(path))
+    outcome = Home(tmp_path / "home").run("import", str(path))
     assert (outcome.code, outcome.output) == (1, "")
     assert len(outcome.errors.strip().splitlines()) == 1
-    assert str(path) in outcome.errors
+    assert f"{path}{sentence}" in outcome.errors
+
+
+def test_a_card_makes_a_persona_once(tmp_path: Path) -> None:
+    home, path = Home(tmp_path), tmp_path / "mira.png"
+    path.write_bytes(picture(text_chunk("ccv3", card(3))))
+    assert home.run("import", f"{path}", "--dry-run").output.startswith("Would make Mira of mira.png by somebody")
+    assert not (tmp_path / "personas" / "mira").exists()
+    made = json.loads(home.run("import", f"{path}", "--json").output)
+    assert made["cards"] == [{"persona": "mira", "new": True, "told": made["cards"][0]["told"]}]
+    assert home.run("import", f"{path}").output == "Mira was made of mira.png before.\n"
+    assert home.sql("SELECT content FROM messages WHERE persona = 'mira'") == ["*Mi looks up.* You are wet, You."]

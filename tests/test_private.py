@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -13,7 +12,6 @@ import pytest
 from chorus_cli.app import App, Options, opened
 from chorus_cli.attachments.files.attachments import AttachmentMemory
 from chorus_cli.chat import _Terminal
-from chorus_cli.cli import main
 from chorus_cli.core.errors import AttachmentError, CommandError, HomeError
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.paths import Paths
@@ -25,9 +23,9 @@ from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
 from tests.recording_server import recording
-from tests.storage.notes import note, notes
+from tests.storage.database import note, notes
 from tests.terminal.driver import Home
-from tests.test_last_catcher import BrokenEnvironment
+from tests.test_bugs import main_with_a_bug
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,22 +75,6 @@ def test_a_private_question_holds_nothing_of_the_log_but_the_personas_prompt(
     assert "Nenya" not in request
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("log", "--private"), "--private goes with the chat and with ask only"),
-        (("--private", "log"), "--private goes with the chat and with ask only"),
-        (("--private", "ask", "--thread", "2", "hello"), "--private and --thread do not go together"),
-    ],
-)
-def test_private_goes_only_where_nothing_is_read_from_the_log(
-    home: Home, arguments: tuple[str, ...], sentence: str
-) -> None:
-    outcome = home.run(*arguments)
-    assert outcome.code == 2
-    assert sentence in outcome.errors
-
-
 def test_in_a_private_question_a_command_is_carried_out_and_another_private_chat_is_not_begun(home: Home) -> None:
     assert "Context window set to 24h" in home.run("ask", "--private", "/context 24h").output
     refused = home.run("ask", "/private")
@@ -110,15 +92,10 @@ def test_an_interrupted_restore_is_left_to_a_start_that_may_write(home: Home) ->
 
 
 def test_a_bug_in_a_private_run_leaves_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mask = os.umask(0o077)
-    environment = BrokenEnvironment({"CHORUS_HOME": str(tmp_path / "home"), "CHORUS_PERSONA": "frodo"})
-    try:
-        code = main(["--private", "ask", "/status"], environment)
-    finally:
-        os.umask(mask)
+    code = main_with_a_bug(tmp_path / "home", "--private", "ask", "/status")
     told = capsys.readouterr().err
     assert code == BUG
-    assert "ValueError in test_last_catcher.py, line " in told
+    assert "ValueError in test_bugs.py, line " in told
     assert "a bug made for a test" not in told
     assert not (tmp_path / "home").exists()
 
@@ -147,6 +124,7 @@ def test_the_places_of_a_private_run_are_not_on_the_disk(tmp_path: Path) -> None
     places = Paths(tmp_path / "data", tmp_path / "config", tmp_path / "state")
     with forgotten(places, {}) as storage:
         assert storage.bugs is None
+        assert "That is a bug in Chorus (ValueError in ?" in report_bug(storage.bugs, ValueError(WORD), {})
         assert storage.rescue(datetime.now(UTC), {"content": WORD}) is None
         storage.open_threads.announce("chorus", 1)
         assert not storage.open_threads.is_shared("chorus", 1)
@@ -154,13 +132,7 @@ def test_the_places_of_a_private_run_are_not_on_the_disk(tmp_path: Path) -> None
     assert tree(tmp_path) == {}
 
 
-def test_a_bug_without_a_place_is_told_too() -> None:
-    assert "That is a bug in Chorus (ValueError in ?" in report_bug(None, ValueError(WORD), {})
-
-
-async def test_a_log_in_memory_has_no_file_and_is_gone_when_it_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_log_in_memory_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = Store(IN_MEMORY)
     await store.open()
@@ -168,10 +140,6 @@ async def test_a_log_in_memory_has_no_file_and_is_gone_when_it_is_closed(
     assert await store.read(notes) == ["secret"]
     assert await store.read(lambda connection: connection.execute("PRAGMA temp_store").fetchone()) == (2,)
     await store.close()
-    again = Store(IN_MEMORY)
-    await again.open()
-    assert await again.read(notes) == []
-    await again.close()
     assert tree(tmp_path) == {}
 
 

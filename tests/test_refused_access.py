@@ -14,8 +14,9 @@ import pytest
 from chorus_cli.core.errors import HomeError
 from chorus_cli.storage.permissions import advised
 from chorus_cli.storage.permissions import refused as sentence
-from tests.terminal.command import Outcome, finished, ordinary_program, refused
+from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import ordinary_program, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,16 +88,6 @@ def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(
     assert "so a purge cannot look for the words in them. " in purge.errors
 
 
-@pytest.mark.parametrize("name", ["attachments", "attachments/ab"])
-def test_no_backup_is_made_that_would_lack_attachments(home: Home, name: str) -> None:
-    folder = home.path / name
-    folder.mkdir(parents=True)
-    with refused(folder):
-        outcome = run(home, "backup")
-    assert outcome.code == 1
-    assert f"No backup was made: {folder} cannot be read. " in outcome.errors
-
-
 COMMANDS = (
     ("ask", "hi"),
     ("personas",),
@@ -152,8 +143,11 @@ def test_a_purge_stops_at_texts_that_it_cannot_look_into(home: Home, name: str) 
     assert home.said() == [_WORDS]
 
 
-@pytest.mark.parametrize("name", ["personas/frodo", "personas/chorus/sessions", "backups"])
+@pytest.mark.parametrize(
+    "name", ["personas/frodo", "personas/chorus/sessions", "backups", "attachments", "attachments/ab"]
+)
 def test_no_backup_is_made_without_a_folder(home: Home, name: str) -> None:
+    (home.path / name).mkdir(parents=True, exist_ok=True)
     with refused(home.path / name):
         outcome = run(home, "backup")
     assert (outcome.code, outcome.output) == (1, "")
@@ -187,13 +181,13 @@ def test_a_log_that_cannot_be_written_is_named(home: Home) -> None:
     assert found["home"]["sentence"] == f"{told} Give yourself access with: chmod 600 {log}"
 
 
-def test_a_folder_in_place_of_a_session_is_to_be_moved_away(home: Home) -> None:
+def test_a_folder_in_place_of_a_session_is_not_replaced(home: Home) -> None:
     (session,) = (home.path / "personas" / "chorus" / "sessions").glob("*.json")
     session.unlink()
     session.mkdir()
     found = wrong(home)["sessions"]
     assert found["mend"] is None
-    assert found["sentence"].endswith(f"{session} is a folder: move it away, and run chorus doctor again.")
+    assert str(session) in found["sentence"]
     session.rmdir()
     assert wrong(home)["sessions"]["mend"] == "sessions"
 

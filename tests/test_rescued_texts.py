@@ -34,11 +34,6 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_the_next_chat_tells_of_them(home: Home) -> None:
-    with home.chat() as terminal:
-        terminal.await_text("2 texts not sent or not stored are kept; /rescue shows them.")
-
-
 def test_they_are_brought_into_the_log_and_into_no_context(home: Home) -> None:
     assert "A long letter." in home.run("ask", "/rescue").output
     outcome = home.run("ask", "/rescue keep")
@@ -73,10 +68,11 @@ def test_texts_that_an_interrupted_attempt_has_taken_over_are_shown_once(home: H
     assert len(home.unsent()) == 2
 
 
-def test_they_are_deleted_only_with_consent(home: Home) -> None:
+def test_the_next_chat_tells_of_them_and_deletes_them_only_with_consent(home: Home) -> None:
     assert "2 texts" in json.loads(home.run("doctor", "--json").output)["findings"][-2]["sentence"]
     assert home.run("ask", "/rescue discard").code == 1
     with home.chat() as terminal:
+        terminal.await_text("2 texts not sent or not stored are kept; /rescue shows them.")
         terminal.say("/rescue discard")
         terminal.await_text("for good?")
         terminal.say("y")

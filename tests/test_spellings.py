@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from chorus_cli.catalogue import registry
 from chorus_cli.subcommands.command_line import parsed
+from tests.imports.rules.exports import chatgpt, chatgpt_node
+from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHATGPT = [
-    {
-        "title": "Rome",
-        "create_time": 1735725600,
-        "current_node": "q",
-        "mapping": {
-            "r": {"id": "r", "message": None, "parent": None, "children": ["q"]},
-            "q": {
-                "id": "q",
-                "parent": "r",
-                "children": [],
-                "message": {
-                    "id": "q",
-                    "author": {"role": "user"},
-                    "create_time": 1735725600,
-                    "content": {"content_type": "text", "parts": ["Where is Latium?"]},
-                },
-            },
-        },
-    }
-]
+    from chorus_cli.framework.registry import Command
+    from chorus_cli.services import Services
 
 PRINTED = {
     "context": "Context window: 8h (default: 8h)",
@@ -105,13 +89,15 @@ PRINTED = {
 }
 """Command lines with a part of what they print."""
 
-AS_JSON = {
+AS_JSON: dict[str, set[str] | dict[str, object]] = {
     "context": {"persona", "thread", "model", "limit", "budget", "tokens", "parts", "left_out", "messages", "memory"},
+    "log": {"role", "content"},
     "search ring": {"results", "threads", "more"},
     "search ring --since 1h --thoughts --persona chorus": {"results"},
     "cost": {"lines", "total"},
     "cost --by thread --since 7d": {"lines", "total"},
     "memory": {"items", "total_items"},
+    "personas": {"persona", "name"},
     "import chats.json --dry-run": {"dry_run", "conversations", "new_messages", "cards"},
     "export --all OUT": {"conversations", "messages", "folder"},
     "purge message 1 --dry-run": {"messages", "purged"},
@@ -120,8 +106,26 @@ AS_JSON = {
     "backup": {"file", "format"},
     "doctor": {"well", "findings"},
     "ask hello": {"reply", "usage", "model", "thread", "seconds"},
+    "memory list": {"id", "content", "tier"},
+    "thread list": {"number", "title", "state", "current"},
+    "thread": {"number"},
+    "thread list all": {"number"},
+    "context history": set(),
+    "context ops": set(),
+    "settings": {"key", "value", "source", "default"},
+    "persona list": {"persona", "name"},
+    "thread history 1 --thoughts": {"role", "content"},
+    "persona info frodo": {"persona": "frodo"},
+    "context why": {"thread": 1},
+    "why --persona frodo": {"persona": "frodo"},
+    "memory show 1": {"content": "a canary"},
+    "settings context_hours": {"value": 8},
+    "status --thread 1": {"thread": "1"},
+    "retry": {"model": "chorus/eliza"},
+    "context 24h": {"text": "Context window set to 24h"},
+    "remember buy bread": {"text": "Remembered #2"},
 }
-"""Command lines whose ``--json`` prints an object, with some of its names."""
+"""Command lines with some names, or values, of what their ``--json`` prints: an object, or a list of them."""
 
 
 @pytest.fixture(scope="module")
@@ -135,101 +139,50 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
 @pytest.fixture
 def home(tmp_path: Path, template: Home) -> Home:
     home = Home(shutil.copytree(template.path, tmp_path / "home"))
-    (tmp_path / "chats.json").write_text(json.dumps(CHATGPT))
-    (tmp_path / "notes.json").write_text(json.dumps(CHATGPT).replace("Latium", "Roma").replace('"q"', '"z"'))
+    for name, question in (("chats", "Where is Latium?"), ("notes", "Where is Roma?")):
+        talk = chatgpt(chatgpt_node(name, None, "user", question), id=name, conversation_id=name)
+        (tmp_path / f"{name}.json").write_text(json.dumps([talk]))
     return home
 
 
-def outcome_of(home: Home, folder: Path, line: str) -> tuple[int, str, str]:
+def outcome_of(home: Home, line: str) -> Outcome:
+    """Run a command line in the folder of the exports."""
+    folder = home.path.parent
     if "daily.zip" in line:
         assert home.run("backup", str(folder / "daily.zip")).code == 0
-    line = line.replace("OUT", str(folder / "out"))
-    outcome = home.shell(f"cd {folder}; chorus {line}")
-    return outcome.code, outcome.output, outcome.errors
+    words = shlex.split(line.replace("OUT", str(folder / "out")))
+    outcome = finished([*PROGRAM, *words], home.environment, folder=folder)
+    assert outcome.code == 0 or words[0] == "doctor", outcome.errors
+    return outcome
 
 
 @pytest.mark.parametrize(("line", "printed"), PRINTED.items(), ids=PRINTED)
-def test_a_spelling_goes_on_working(home: Home, tmp_path: Path, line: str, printed: str) -> None:
-    code, output, errors = outcome_of(home, tmp_path, line)
-    assert code == 0 or line == "doctor", errors
-    assert printed in output
+def test_a_spelling_goes_on_working(home: Home, line: str, printed: str) -> None:
+    assert printed in outcome_of(home, line).output
 
 
-@pytest.mark.parametrize(("line", "names"), AS_JSON.items(), ids=AS_JSON)
-def test_a_spelling_goes_on_printing_its_json(home: Home, tmp_path: Path, line: str, names: set[str]) -> None:
-    words = line.partition(" ")
-    code, output, errors = outcome_of(home, tmp_path, f"{words[0]} --json {words[2]}")
-    assert code == 0 or line == "doctor", errors
-    assert names <= json.loads(output).keys()
+@pytest.mark.parametrize(("line", "promised"), AS_JSON.items(), ids=AS_JSON)
+def test_a_spelling_goes_on_printing_its_json(home: Home, line: str, promised: set[str] | dict[str, object]) -> None:
+    found: Any = json.loads(outcome_of(home, f"{line} --json").output)
+    first = found if isinstance(found, dict) else {**found[0]} if found else {}
+    assert {*promised} <= first.keys()
+    if isinstance(promised, dict):
+        ((name, value),) = promised.items()
+        assert str(first[name]).startswith(str(value))
 
 
-def test_lists_go_on_being_printed_as_json(home: Home, tmp_path: Path) -> None:
-    _, log, _ = outcome_of(home, tmp_path, "log --json")
-    assert [row["role"] for row in json.loads(log)] == ["user", "assistant"]
-    _, personas, _ = outcome_of(home, tmp_path, "personas --json")
-    assert {"chorus", "frodo"} <= {each["persona"] for each in json.loads(personas)}
+def test_a_question_of_a_command_is_answered_by_yes_or_declined(home: Home) -> None:
+    declined = home.run("memory", "forget", "1")
+    assert (declined.code, declined.output) == (1, "")
+    assert declined.errors.endswith("Memory item #1 stays: agree at a terminal, or add --yes.\n")
+    assert "/undo brings it back." in outcome_of(home, "memory forget 1 --yes").output
 
 
-ALSO = {
-    "memory list": {"id", "content", "tier"},
-    "thread list": {"number", "title", "state", "current"},
-    "thread": {"number"},
-    "thread list all": {"number"},
-    "context history": set(),
-    "context ops": set(),
-    "settings": {"key", "value", "source", "default"},
-    "persona list": {"persona", "name"},
-    "thread history 1 --thoughts": {"role", "content"},
-}
-"""Commands of the chat whose ``--json`` prints a list, with some names of its first entry."""
-
-
-@pytest.mark.parametrize(("line", "names"), ALSO.items(), ids=ALSO)
-def test_a_list_of_the_chat_is_printed_as_json(home: Home, tmp_path: Path, line: str, names: set[str]) -> None:
-    code, output, errors = outcome_of(home, tmp_path, f"{line} --json")
-    assert (code, errors) == (0, "")
-    entries = json.loads(output)
-    assert isinstance(entries, list)
-    assert names <= ({*entries[0]} if entries else set())
-
-
-@pytest.mark.parametrize(
-    ("line", "name", "value"),
-    [
-        ("persona info frodo", "persona", "frodo"),
-        ("context why", "thread", 1),
-        ("why --persona frodo", "persona", "frodo"),
-        ("memory show 1", "content", "a canary"),
-        ("settings context_hours", "value", 8),
-        ("status --thread 1", "thread", "1"),
-        ("retry", "model", "chorus/eliza"),
-        ("context 24h", "text", "Context window set to 24h"),
-        ("remember buy bread", "text", "Remembered #2"),
-    ],
-)
-def test_a_command_of_the_chat_prints_its_values(
-    home: Home, tmp_path: Path, line: str, name: str, value: str | int
-) -> None:
-    code, output, errors = outcome_of(home, tmp_path, f"{line} --json")
-    assert code == 0, errors
-    found = json.loads(output)[name]
-    assert found.startswith(value) if isinstance(value, str) else found == value
-
-
-def test_a_question_of_a_command_is_answered_by_yes_or_declined(home: Home, tmp_path: Path) -> None:
-    declined = outcome_of(home, tmp_path, "memory forget 1")
-    assert declined[:2] == (1, "")
-    assert declined[2].endswith("Memory item #1 stays: agree at a terminal, or add --yes.\n")
-    code, output, _ = outcome_of(home, tmp_path, "memory forget 1 --yes")
-    assert (code, "/undo brings it back." in output) == (0, True)
-
-
-@pytest.mark.parametrize("name", [command.path[1:] for command in registry() if not command.only_in_chat])
-def test_every_command_but_those_of_the_chat_alone_has_a_parser_with_json(name: str) -> None:
-    assert parsed([*name.split(), "--json"]).json
-
-
-@pytest.mark.parametrize("name", [command.path[1:] for command in registry() if command.only_in_chat])
-def test_what_makes_sense_in_a_chat_alone_is_refused(name: str) -> None:
-    with pytest.raises(SystemExit):
-        parsed(name.split())
+@pytest.mark.parametrize("command", [*registry()], ids=lambda command: command.path)
+def test_a_command_has_a_parser_with_json_unless_it_makes_sense_in_a_chat_alone(command: Command[Services]) -> None:
+    words = command.path[1:].split()
+    if not command.only_in_chat:
+        assert parsed([*words, "--json"]).json
+    else:
+        with pytest.raises(SystemExit):
+            parsed(words)

@@ -29,9 +29,9 @@ pytestmark = [
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """Return a home where the small model answers, in at most forty tokens."""
+    """Return a home where the small model answers, in at most twelve tokens."""
     home = Home(tmp_path)
-    for line in (f"/model {SMALL}", "/settings set max_output_tokens 40"):
+    for line in (f"/model {SMALL}", "/settings set max_output_tokens 12"):
         assert home.run("ask", line).code == 0
     return home
 

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-import subprocess
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chorus_cli.core.time import timestamps
 from tests.mock_provider import MockProvider, free_port
 from tests.models.providers.fake_ollama import Received, listening, ollama, sending
 from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
-from tests.terminal.command import PROGRAM, finished
+from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
@@ -29,54 +25,45 @@ pytestmark = pytest.mark.usefixtures("_litellm")
 KEY = "sk-test-0123456789abcdef"
 
 
-def chorus(
-    home: Path, address: str, *arguments: str, stdin: str = "", **variables: str
-) -> subprocess.CompletedProcess[str]:
+ROWS = "SELECT role, content, status FROM messages ORDER BY id"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def chorus(home: Home, address: str, *arguments: str, stdin: str = "", **variables: str) -> Outcome:
     openai = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY}
-    done = finished([*PROGRAM, *arguments], {**Home(home).environment, **openai, **variables}, stdin.encode())
-    return subprocess.CompletedProcess(arguments, done.code, done.output, done.errors)
+    return finished([*PROGRAM, *arguments], {**home.environment, **openai, **variables}, stdin.encode())
 
 
-def rows(home: Path) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(home / "chorus.db")) as connection:
-        return connection.execute("SELECT role, content, status FROM messages ORDER BY id").fetchall()
-
-
-def put_in(home: Path, content: str, age: timedelta) -> None:
-    """Put a row in with plain SQL, as anybody may."""
-    moment = timestamps.to_text(datetime.now(UTC) - age)
-    with closing(sqlite3.connect(home / "chorus.db")) as connection, connection:
-        connection.execute(
-            "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('reviewer', 1, 'user', ?, ?)",
-            (content, moment),
-        )
-
-
-def test_a_server_that_keeps_the_connection_open_tells_its_limit(tmp_path: Path) -> None:
+def test_a_server_that_keeps_the_connection_open_tells_its_limit(home: Home) -> None:
     listed = json.dumps({"data": [{"id": "mine", "max_model_len": 32_768}]}).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(listed)
     with listening(sending(head, listed, hangs=True)) as address:
-        told = chorus(tmp_path, address, "context", "--model", "openai/mine")
-    assert "32,768" in told.stdout
+        told = chorus(home, address, "context", "--model", "openai/mine")
+    assert "32,768" in told.output
 
 
-def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, mock_provider: MockProvider) -> None:
+def test_a_conversation_goes_on_from_run_to_run(home: Home, mock_provider: MockProvider) -> None:
     mock_provider.behave(type="reply", text="Hello from far away.")
-    first = chorus(tmp_path, mock_provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
-    assert (first.returncode, first.stdout, first.stderr) == (0, "Hello from far away.\n", "")
+    first = chorus(home, mock_provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
+    assert (first.code, first.output, first.errors) == (0, "Hello from far away.\n", "")
 
-    put_in(tmp_path, "just inside", timedelta(hours=8, seconds=-30))
-    put_in(tmp_path, "just outside", timedelta(hours=8, seconds=1))
-    told = chorus(tmp_path, mock_provider.address, "context", "--json")
-    assert [message["content"] for message in json.loads(told.stdout)["messages"][1:]] == [
+    home.say_by_sql("just inside", timedelta(hours=8, seconds=-30))
+    home.say_by_sql("just outside", timedelta(hours=8, seconds=1))
+    home.sql("UPDATE messages SET persona = 'reviewer'")
+    told = chorus(home, mock_provider.address, "context", "--json")
+    assert [message["content"] for message in json.loads(told.output)["messages"][1:]] == [
         "Hello",
         "Hello from far away.",
         "just inside",
     ]
 
     mock_provider.behave(type="reply", text="Still here.")
-    second = chorus(tmp_path, mock_provider.address, "ask", "--model", "openai/x", "Are you there?", stdin="piped")
-    assert (second.returncode, second.stdout) == (0, "Still here.\n")
+    second = chorus(home, mock_provider.address, "ask", "--model", "openai/x", "Are you there?", stdin="piped")
+    assert (second.code, second.output) == (0, "Still here.\n")
     ((system, *messages),) = mock_provider.requests()
     assert system["role"] == "system"
     assert system["content"].startswith("You review code.")
@@ -107,19 +94,19 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, mock_provider: M
     ids=lambda value: str(value.get("kind") or value.get("status")) if isinstance(value, dict) else "",
 )
 def test_a_failing_provider_costs_a_sentence_and_no_word(
-    tmp_path: Path, mock_provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
+    home: Home, mock_provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
 ) -> None:
     mock_provider.behave(**behaviour)
-    result = chorus(tmp_path, mock_provider.address, "--model", "openai/x", "ask", "Keep this")
-    assert result.returncode == 1
-    assert words in result.stderr
-    assert KEY not in result.stderr
-    assert "Traceback" not in result.stderr
-    question, reply = rows(tmp_path)
+    result = chorus(home, mock_provider.address, "--model", "openai/x", "ask", "Keep this")
+    assert result.code == 1
+    assert words in result.errors
+    assert KEY not in result.errors
+    assert "Traceback" not in result.errors
+    question, reply = home.sql(ROWS)
     assert question == ("user", "Keep this", "complete")
     assert reply[2] == status
-    assert result.stdout.strip() == reply[1].strip()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert result.output.strip() == reply[1].strip()
+    assert not [path for path in home.path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize(
@@ -131,43 +118,43 @@ def test_a_failing_provider_costs_a_sentence_and_no_word(
     ],
     ids=["a page of a captive portal", "an empty reply", "a cut without a finish reason"],
 )
-async def test_an_answer_that_is_none_is_told(tmp_path: Path, pieces: tuple[bytes, ...], words: str) -> None:
+async def test_an_answer_that_is_none_is_told(home: Home, pieces: tuple[bytes, ...], words: str) -> None:
     async with serving(*pieces) as server:
         address = server.address.removesuffix("/v1")
-        result = await asyncio.to_thread(chorus, tmp_path, address, "--model", "openai/x", "ask", "Keep this")
-    assert result.returncode == 1
-    assert words in result.stderr
-    assert "Traceback" not in result.stderr
-    question, reply = rows(tmp_path)
+        result = await asyncio.to_thread(chorus, home, address, "--model", "openai/x", "ask", "Keep this")
+    assert result.code == 1
+    assert words in result.errors
+    assert "Traceback" not in result.errors
+    question, reply = home.sql(ROWS)
     assert question == ("user", "Keep this", "complete")
-    assert (reply[1], reply[2]) == (("Half of it", "truncated") if result.stdout else ("", "failed"))
+    assert (reply[1], reply[2]) == (("Half of it", "truncated") if result.output else ("", "failed"))
 
 
-def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> None:
+def test_an_unreachable_server_and_an_unknown_model_are_told(home: Home) -> None:
     address = f"http://127.0.0.1:{free_port()}"
-    refused = chorus(tmp_path, address, "--model", "openai/x", "ask", "Hello")
-    assert refused.returncode == 1
-    assert refused.stderr.count("Retrying in") == 2
-    assert f"Cannot reach openai/x at {address}/v1" in refused.stderr
-    unknown = chorus(tmp_path, address, "--model", "nosuch/x", "ask", "Hello")
-    assert unknown.returncode == 1
-    assert "litellm does not know the model nosuch/x" in unknown.stderr
-    nowhere = chorus(tmp_path, "nonsense", "--model", "openai/x", "ask", "Hello")
-    assert nowhere.returncode == 1
-    assert "nonsense/v1, is not an http:// or https:// URL. Correct OPENAI_BASE_URL." in nowhere.stderr
-    assert [row[2] for row in rows(tmp_path)] == ["complete", "failed"] * 3
+    refused = chorus(home, address, "--model", "openai/x", "ask", "Hello")
+    assert refused.code == 1
+    assert refused.errors.count("Retrying in") == 2
+    assert f"Cannot reach openai/x at {address}/v1" in refused.errors
+    unknown = chorus(home, address, "--model", "nosuch/x", "ask", "Hello")
+    assert unknown.code == 1
+    assert "litellm does not know the model nosuch/x" in unknown.errors
+    nowhere = chorus(home, "nonsense", "--model", "openai/x", "ask", "Hello")
+    assert nowhere.code == 1
+    assert "nonsense/v1, is not an http:// or https:// URL. Correct OPENAI_BASE_URL." in nowhere.errors
+    assert [row[2] for row in home.sql(ROWS)] == ["complete", "failed"] * 3
 
 
-def test_ollama_is_asked_what_its_model_could_hold_and_told_what_is_planned_for(tmp_path: Path) -> None:
+def test_ollama_is_asked_what_its_model_could_hold_and_told_what_is_planned_for(home: Home) -> None:
     shown = {"model_info": {"general.architecture": "llama", "llama.context_length": 131_072}}
     received: list[Received] = []
     llama = ("--model", "ollama_chat/llama3.2")
     with listening(ollama(shown=shown, reply="Hello from the llama."), received) as address:
 
         def run(*arguments: str) -> str:
-            finished = chorus(tmp_path, "http://127.0.0.1:9", *llama, *arguments, OLLAMA_API_BASE=address)
-            assert (finished.returncode, finished.stderr) == (0, "")
-            return finished.stdout
+            done = chorus(home, "http://127.0.0.1:9", *llama, *arguments, OLLAMA_API_BASE=address)
+            assert (done.code, done.errors) == (0, "")
+            return done.output
 
         assert "16,384 tokens (Ollama's /api/show, 16,384 of 131,072)" in " ".join(run("context").split())
         assert run("ask", "Hello") == "Hello from the llama.\n"

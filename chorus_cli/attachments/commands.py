@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -23,12 +22,11 @@ GROUP: CommandGroup[Services] = CommandGroup("attach", "Files that go with your 
 _PASTED_NAME = "clipboard.png"
 
 
-def _offered(_services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(path) for path in typed_paths.offered(text, None)]
-
-
 FILE = replace(
-    TEXT, name="file", help="a picture, a PDF or a text: its path, or its address on the web", complete=_offered
+    TEXT,
+    name="file",
+    help="a picture, a PDF or a text: its path, or its address on the web",
+    complete=lambda _services, text: [Candidate(path) for path in typed_paths.offered(text, None)],
 )
 
 
@@ -42,15 +40,18 @@ async def listing(services: Services) -> Table | Text:
     waiting, model = services.attachments.waiting, services.current.target().choice.model
     if not waiting:
         return Text("Nothing is attached. /attach FILE attaches a file to your next message, and so does @FILE in it.")
-    rows = tuple((each.name, size_in_words(each.size_bytes), f"~{_tokens(each, model):,}") for each in waiting)
+    rows = tuple(
+        (each.name, size_in_words(each.size_bytes), f"~{attachment_tokens([each], model):,}") for each in waiting
+    )
     return Table("With your next message go:", ("File", "Size", "Tokens"), rows)
 
 
 @GROUP.command("add", default=True)
 async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
-    """Attach a file to your next message: a picture (PNG, JPEG, GIF, WebP), a PDF or a text, of at most 20 MB.
+    """Attach a file to your next message: a picture, a PDF or a text.
 
-    A file on the web is fetched now. In a message @FILE does the same; @"my file.png" if the name has blanks.
+    Pictures are PNG, JPEG, GIF or WebP; a file has at most 20 MB. A file on the web is fetched now. In a message @FILE
+    does the same; @"my file.png" if the name has blanks.
 
     Examples:
         /attach photo.png
@@ -95,10 +96,6 @@ async def paste(services: Services) -> Text:
 def _waiting(services: Services, attached: Attachment, model: str) -> Text:
     services.attachments.wait([attached])
     return Text(
-        f"{attached.label} goes with your next message (~{_tokens(attached, model):,} tokens). "
+        f"{attached.label} goes with your next message (~{attachment_tokens([attached], model):,} tokens). "
         "/attach clear takes it back."
     )
-
-
-def _tokens(attached: Attachment, model: str) -> int:
-    return attachment_tokens([attached], model)

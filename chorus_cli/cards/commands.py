@@ -71,7 +71,7 @@ async def arrived(services: Services, taken: Taken) -> Report:
 
 @GROUP.command("greeting")
 async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Text:
-    """Put a greeting of the persona's character card into this thread; without a number the first one.
+    """Put a greeting of the persona's character card into this thread.
 
     Examples:
         /persona greeting
@@ -82,7 +82,7 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
 
 @GROUP.command("export")
 async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
-    """Write a persona as a character card of version 3: a PNG picture, or JSON if the file ends in .json.
+    """Write a persona as a character card: PNG, or JSON if the file ends in .json.
 
     System prompt, description and documents go into it, with all that the card had which it was made of. Messages and
     memory do not. An existing file is overwritten only if you confirm.

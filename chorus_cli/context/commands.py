@@ -7,8 +7,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from chorus_cli.context.rules.memory import CORRECTED
-from chorus_cli.context.service.report import context_report, request_report
+from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
+from chorus_cli.context.service.report import ContextReport, Preview, context_report, request_report
+from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
@@ -16,19 +17,16 @@ from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
 from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text, data_of
+from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
-from chorus_cli.models.rules.budget import tokens_of
+from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
 from chorus_cli.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.context.rules.memory import MemoryUse
     from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.report import ContextReport, Preview
-    from chorus_cli.log.rules.messages import Message as LogMessage
-    from chorus_cli.models.rules.budget import Budget, Calibration
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
 _DAYS_OF_A_WEEK = 7
@@ -172,7 +170,7 @@ WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIM
 
 @GROUP.command("", guesses=("window",))
 async def show(services: Services) -> Report:
-    """Show the context window, its messages over time, and how full the next request is.
+    """Show the context window, its messages, and how full a request is.
 
     Examples:
         /context
@@ -207,7 +205,7 @@ async def show(services: Services) -> Report:
 
 @GROUP.command("why", aliases=("why",))
 async def why(services: Services) -> Report:
-    """Explain the next request: its parts and the messages left out, each with the reason.
+    """Explain the next request: its parts, what is left out, and why.
 
     Examples:
         /context why
@@ -230,7 +228,7 @@ async def why(services: Services) -> Report:
 
 @GROUP.command("set", default=True)
 async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
-    """Set the context window to a length of time, or preview the change with a question mark.
+    """Set the context window, or preview the change with a question mark.
 
     The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). Messages from before /new
     stay out, however wide the window is.
@@ -255,7 +253,7 @@ async def set_window(services: Services, time: Annotated[AskedTime | None, WINDO
 
 @GROUP.command("add")
 async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
-    """Widen the context window by a length of time.
+    """Widen the context window.
 
     Examples:
         /context add 8h
@@ -265,7 +263,7 @@ async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Tex
 
 @GROUP.command("sub")
 async def subtract(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
-    """Narrow the context window by a length of time.
+    """Narrow the context window.
 
     Examples:
         /context sub 4h
@@ -303,14 +301,15 @@ TOP: CommandGroup[Services] = CommandGroup("")
 
 @TOP.command("thoughts", guesses=("thinking", "reasoning"))
 async def thoughts(services: Services) -> Aside | Text:
-    """Print what the model thought before its newest reply, in each round if it used tools.
+    """Print what the model thought before its newest reply.
 
     A provider may keep thoughts to itself, or show a summary of them. Ctrl-T on an empty line prints them too.
 
     Examples:
         /thoughts
     """
-    found = await services.current.newest_thoughts()
+    current = services.current
+    found = await newest_thoughts(services.context.store, current.slug, current.thread_id)
     if not found:
         return Text("No reply in this thread has thoughts.")
     if not any(text.strip() for _, text in found):

@@ -14,10 +14,9 @@ _MAX_BYTES = 4_096
 
 
 class OpenThreads:
-    """The lock files in ``folder``; the one named ``run`` is this process's own.
+    """The lock files in ``folder``, of which ``run`` is this process's own; without a folder no thread is shared.
 
-    They serve only a notice, so a file that cannot be read or written counts as no Chorus. Without a folder, as in a
-    private chat, no other Chorus learns of the threads, nor shares them.
+    They serve only a notice, so a file that cannot be read or written counts as no Chorus.
     """
 
     def __init__(self, folder: Path | None, run: str) -> None:

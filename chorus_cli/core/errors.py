@@ -1,15 +1,11 @@
-"""All errors that are shown to the user.
+"""All errors that are shown to the user: each is a sentence that says what happened, where, and what to do.
 
-Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
 Each class is caught by its type somewhere, or names the subject that failed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 
 class ChorusError(Exception):

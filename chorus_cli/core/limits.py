@@ -1,7 +1,4 @@
-"""The size at which each thing is refused or cut, and the sentence about that: the only declaration of these numbers.
-
-The code that keeps a limit takes its number from here, and the table of ``docs/limits.md`` is computed from `LIMITS`.
-"""
+"""The size at which each thing is refused or cut, and the consequence: the only declaration, also for the documents."""
 
 from __future__ import annotations
 
@@ -31,67 +28,55 @@ class Limit(NamedTuple):
         return f"{self.most:,}" if self.unit == "pieces" else f"{self.most:,} {self.unit}"
 
 
-MESSAGE = Limit("a message", 8 * _MB, "It is refused and not stored.")
-PASTE = Limit(
-    "a paste at the prompt", _MB, "It is left out, with a sentence; the text typed before it stays.", "characters"
-)
+MESSAGE = Limit("a message", 8 * _MB, "Refused and not stored.")
+PASTE = Limit("a paste at the prompt", _MB, "Left out, with a sentence; the text typed before it stays.", "characters")
 STANDARD_INPUT = Limit("standard input of `chorus ask`", 20 * _MB, "Nothing is sent.")
-INPUT_LINE = Limit("a line of the input history", 100 * _KB, "It is sent, but Up does not bring it back.", "characters")
-INPUT_LINES = Limit("lines of the input history of a persona", 2_000, "The oldest are forgotten.", "pieces")
+INPUT_LINE = Limit("a line of the input history", 100 * _KB, "Sent, but Up does not bring it back.", "characters")
+INPUT_LINES = Limit("lines of a persona's input history", 2_000, "The oldest go.", "pieces")
 
-REPLY = Limit("a reply", 8 * _MB, "It is stopped; what has arrived is kept, marked as cut.", "characters")
+REPLY = Limit("a reply", 8 * _MB, "Stopped; the part received is kept, marked as cut.", "characters")
 THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply is stopped.", "characters")
-EVENT = Limit("an event of a provider's stream", 64 * _MB, "The reply is told as invalid; the part before it is kept.")
-ERROR_BODY = Limit("a provider's error", _MB, "The rest of it is not read.")
+EVENT = Limit("an event of a provider's stream", 64 * _MB, "The reply ends as invalid.")
+ERROR_BODY = Limit("a provider's error", _MB, "The rest is not read.")
 ERROR_WORDS = Limit("the words of a provider's error", 10 * _KB, "The rest is ignored.", "characters")
-ARGUMENTS = Limit(
-    "the arguments of a tool call", 250 * _KB, "The call is not carried out; the model is told.", "characters"
-)
-ARRIVING_CALLS = Limit(
-    "all tool calls of a reply, with their arguments", 16 * _MB, "The reply is stopped.", "characters"
-)
+ARGUMENTS = Limit("the arguments of a tool call", 250 * _KB, "Not carried out; the model is told.", "characters")
+ARRIVING_CALLS = Limit("the text of a reply's tool calls", 16 * _MB, "The reply is stopped.", "characters")
 CALLS = Limit("tool calls of a reply", 16, "The others are not carried out; the model is told.", "pieces")
 ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", "pieces")
-TOOL_RESULT = Limit("the result of a tool", 20 * _KB, "Its middle is cut out.", "characters")
-JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, "Its middle is dropped; beginning and end are kept.")
+TOOL_RESULT = Limit("a tool's result", 20 * _KB, "Its middle is cut out.", "characters")
+JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, "Its middle is cut out.")
 
-SETTINGS_FILE = Limit("a settings file", _MB, "Nothing in it counts, with a sentence, and it is never written.")
-SETTING = Limit("a text or a list among the settings", _KB, "The value is refused.", "characters")
-SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "The value is refused.", "characters")
-PERSONA_NAME = Limit("the name of a persona", 40, "The name is refused.", "characters")
-PERSONA_DOCUMENT = Limit("a document of a persona (`docs/*.md`)", 4 * _MB, "It is left out, with a sentence.")
+SETTINGS_FILE = Limit("a settings file", _MB, "Ignored, with a sentence, and never written.")
+SETTING = Limit("a text or list in the settings", _KB, "Refused.", "characters")
+SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "Refused.", "characters")
+PERSONA_NAME = Limit("a persona's name", 40, "Refused.", "characters")
+PERSONA_DOCUMENT = Limit("a persona's document (`docs/*.md`)", 4 * _MB, "Left out, with a sentence.")
 PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out, with a sentence.")
-TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "It is not used, with a sentence.")
-CARD = Limit("a character card, with its picture", 100 * _MB, "The import is refused.")
-CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "The import is refused.")
+TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "Left out, with a sentence.")
+CARD = Limit("a character card, with its picture", 100 * _MB, "Refused.")
+CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "Refused.")
 
-MEMORY_ITEM = Limit("a memory item", 100 * _KB, "It is refused; a document is split.", "characters")
-CAPTURED_MESSAGE = Limit(
-    "a message or output that memory items are captured from", _MB, "Nothing is captured from it.", "characters"
-)
-MEMORY_DOCUMENT = Limit("a document for the memory", 10 * _MB, "The import is refused.")
-ATTACHMENT = Limit("an attachment", 20 * _MB, "It is refused, and nothing is sent.")
-STORED_ATTACHMENT = Limit("an attachment that is stored, as imports bring them", 256 * _MB, "It is told as damaged.")
-SESSION = Limit("a saved session", 256 * _MB, "It is neither written nor read.")
-DRAFT = Limit("a text saved in the editor", 64 * _MB, "It is not read back; the draft is kept.")
-BACKUP = Limit(
-    "a backup, unpacked, unless a hundred times its packed size is more", _GB, "It is refused, and nothing is changed."
-)
+MEMORY_ITEM = Limit("a memory item", 100 * _KB, "Refused; a document is split.", "characters")
+CAPTURED_MESSAGE = Limit("a message or output to capture memory from", _MB, "Nothing is captured.", "characters")
+MEMORY_DOCUMENT = Limit("a document for the memory", 10 * _MB, "Refused.")
+ATTACHMENT = Limit("an attachment", 20 * _MB, "Refused; nothing is sent.")
+STORED_ATTACHMENT = Limit("an attachment that an import stored", 256 * _MB, "Reported as damaged.")
+SESSION = Limit("a saved session", 256 * _MB, "Neither written nor read.")
+DRAFT = Limit("a text saved in the editor", 64 * _MB, "Not read back; the draft is kept.")
+BACKUP = Limit("a backup, unpacked (or a hundred times its size, if more)", _GB, "Refused; nothing is changed.")
 LOG_FILE = Limit(
-    "the log file of bugs and of libraries' warnings",
+    "the log of bugs and warnings",
     5 * _MB,
-    "It becomes `chorus.log.old`, in place of the one before.",
+    "It becomes `chorus.log.old`.",
 )
 
-IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "The import is refused.")
-IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "The import is refused.", "pieces")
-IMPORTED_FILE = Limit("a file with one conversation to import", 256 * _MB, "The import is refused.")
-IMPORTED_ENTRY = Limit("a file within an archive to import", 128 * _MB, "It is left out.")
-IMPORTED_CONVERSATION = Limit("a conversation in an export of JSON", 64 * _MB, "It is left out, and counted.")
-IMPORTED_LINE = Limit("a line of a file to import", 64 * _MB, "It is left out.")
-IMPORTED_MESSAGE = Limit(
-    "a message to import", 8 * _MB, "Its end is cut off, and the length of that is noted.", "characters"
-)
+IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "Refused.")
+IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "Refused.", "pieces")
+IMPORTED_FILE = Limit("a file with one conversation to import", 256 * _MB, "Refused.")
+IMPORTED_ENTRY = Limit("a file within an archive to import", 128 * _MB, "Left out.")
+IMPORTED_CONVERSATION = Limit("a conversation in an export of JSON", 64 * _MB, "Left out, with the rest of its file.")
+IMPORTED_LINE = Limit("a line of a file to import", 64 * _MB, "Left out.")
+IMPORTED_MESSAGE = Limit("a message to import", 8 * _MB, "Its end is cut off and its length noted.", "characters")
 
 LIMITS: tuple[Limit, ...] = tuple(value for value in [*vars().values()] if isinstance(value, Limit))
 """All limits, in the order of the document."""

@@ -13,16 +13,14 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, TypeVar, get_args
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time import timespan
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from chorus_cli.core.time.timespan import Span
+from chorus_cli.core.time.timespan import Span
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -49,12 +47,10 @@ def nothing_to_offer(_services: object, _text: str) -> Sequence[Candidate]:
 class Parameter(Generic[T_co]):
     """A kind of argument, declared once and used in any number of signatures.
 
-    ``name`` is shown in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
-    time and raises a ``ChorusError``. ``complete`` takes the command context and the text so far; it is called at
-    every key and must be cheap. Candidates that do not begin with the text so far are dropped. ``complete_after``, if
-    given, is called instead and also receives the preceding arguments as typed. ``typed`` writes several words of a
-    shell as they are typed in the chat. If there are ``choices``, an option refuses every other word. Make variants
-    with ``dataclasses.replace``.
+    ``parse`` takes the text and the aware local time and raises a ``ChorusError``. ``complete`` takes the services and
+    the text so far; it is called at every key and must be cheap. ``complete_after``, if given, is called instead, also
+    with the preceding arguments. ``typed`` writes several words of a shell as they are typed in the chat. If there are
+    ``choices``, an option refuses every other word. Make variants with ``dataclasses.replace``.
     """
 
     name: str
@@ -72,10 +68,7 @@ class Parameter(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter in a signature; ``default`` is used only if it is not ``required``.
-
-    An ``option`` has the name of its keyword; if its parameter has no name, it is a flag.
-    """
+    """A parameter in a signature; an ``option``, a flag if the parameter has no name, has that of its keyword."""
 
     parameter: Parameter[object]
     required: bool
@@ -101,11 +94,7 @@ class Argument:
 
 
 def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-    """Read the arguments that follow the context in a handler's signature, and the options behind those.
-
-    Raises:
-        TypeError: the handler takes no context, or an argument is not declared as ``Annotated[type, Parameter]``.
-    """
+    """Read the arguments that follow the context in a handler's signature, and the options behind those."""
     try:
         signature = inspect.signature(handler, eval_str=True)
     except NameError as error:
@@ -119,10 +108,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, 
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
-    """Return a text without its options, and their values by keywords; within double quotes there is no option.
-
-    The value of an option reaches to the next option, or to the end.
-    """
+    """Return a text without its options, and their values, each up to the next option; in quotes there is none."""
     spelled = {option.spelling: option for option in options}
     found = [match for match in _OPTION.finditer(text) if match[1] in spelled]
     if not found:
@@ -187,10 +173,6 @@ def _number(text: str, _now: datetime, example: str = "3 or #3") -> int:
     return number
 
 
-def _count(text: str, now: datetime) -> int:
-    return _number(text, now, "3")
-
-
 def _asked_time(text: str, now: datetime) -> AskedTime:
     """Parse a time; a question mark after it asks for a preview."""
     time = text.rstrip("? \t")
@@ -201,10 +183,6 @@ def _common_times(_services: object, _text: str) -> Sequence[Candidate]:
     return _TIMES
 
 
-def _always(_text: str, _now: datetime) -> bool:
-    return True
-
-
 def moment(text: str, now: datetime) -> datetime:
     """Return the moment that a time such as 3 days or monday names."""
     return timespan.parse(text, now, after_since=True).before(now)
@@ -212,16 +190,12 @@ def moment(text: str, now: datetime) -> datetime:
 
 def flag(meaning: str) -> Parameter[bool]:
     """Return the parameter of an option that takes no value."""
-    return Parameter("", _always, meaning)
+    return Parameter("", lambda _text, _now: True, meaning)
 
 
 def phrases(words: Sequence[str]) -> str:
     """Write words of a shell as terms of a search: one with blanks is a phrase."""
     return " ".join(f'"{word}"' if len(word.split()) > 1 and '"' not in word else word for word in words)
-
-
-def _as_typed(text: str, _now: datetime) -> str:
-    return text
 
 
 def _command_words(text: str, _now: datetime) -> str:
@@ -236,8 +210,8 @@ TIME = Parameter(
 )
 ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
 NUMBER = Parameter("number", _number, "a number such as 3 or #3")
-COUNT = Parameter("number", _count, "a number such as 3")
-TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
+COUNT = Parameter("number", partial(_number, example="3"), "a number such as 3")
+TEXT: Parameter[str] = Parameter("text", lambda text, _now: text, "the rest of the line, as typed")
 SINCE = Parameter("T", moment, "only from that time on, such as 24h, 3 days or monday", _common_times)
 PERSONA = replace(TEXT, name="P", help="only of this persona")
 DRY_RUN = flag("only show what would happen; nothing is changed")
@@ -258,11 +232,7 @@ class Documentation:
 
 
 def documentation_of(handler: Callable[..., object]) -> Documentation:
-    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section.
-
-    Raises:
-        TypeError: there is no docstring or no example, or an example does not begin with a slash.
-    """
+    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section."""
     text = inspect.getdoc(handler) or ""
     summary, _, rest = text.partition("\n")
     details, *sections = _SECTION.split(rest)

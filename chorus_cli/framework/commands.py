@@ -38,7 +38,7 @@ async def show_help(services: Services, command: Annotated[str | None, HELPED] =
 
 @GROUP.command("status")
 async def status(services: Services) -> Table:
-    """Show the persona, the thread, the model and how full the context is.
+    """Show the persona, thread, model and how full the context is.
 
     Examples:
         /status

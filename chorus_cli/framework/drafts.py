@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, EditorError, JsoncError
+from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, EditorError, HeaderLikeError, JsoncError
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
 from chorus_cli.framework.replies import Question, Reply, Text
+from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import drafts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.machine.editor import UserEditor
-    from chorus_cli.machine.ports import Clock
 
 _AT_ONCE_SECONDS = 2.0
 _RETURNED_AT_ONCE = (
@@ -30,8 +26,8 @@ _ENDED = "The editor was ended along with the chat."
 class Edited(NamedTuple):
     """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
 
-    ``doubt`` is a sentence if the user must be asked whether the text is final. ``may_be_open`` says that the editor
-    returned so soon that its window may still be open, or was ended with changes that it had not saved.
+    ``doubt`` is a sentence if the user must be asked whether the text is final. An editor that returned at once, or was
+    ended with unsaved changes, ``may_be_open``.
     """
 
     path: Path
@@ -47,10 +43,7 @@ class Edited(NamedTuple):
 
 
 class Editing:
-    """Opens texts in the editor as drafts in a folder, owned by the process ``run`` while it lives.
-
-    ``folder`` returns the folder; it is called for each draft.
-    """
+    """Opens texts in the editor as drafts in the folder that ``folder`` returns, owned by the process ``run``."""
 
     def __init__(self, editor: UserEditor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
         self._editor = editor
@@ -60,11 +53,7 @@ class Editing:
         self._is_ended = False
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
-        """Open ``text`` in the editor, as a draft whose name ends in ``name``, and return the edited text.
-
-        The editor opens it at ``line``, counted from 1, if that is given. If the caller is cancelled, the editor is
-        ended and waited for, and the draft is kept.
-        """
+        """Open ``text`` at a line, as a draft whose name ends in ``name``; a caller that is cancelled leaves it."""
         path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
@@ -74,11 +63,7 @@ class Editing:
         return await _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
 
     async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
-        """Open the same draft again, at ``line`` if that is given, and return the original with its edited text.
-
-        Raises:
-            EditorError: no editor was started, or the draft cannot be read back; it is kept.
-        """
+        """Open the same draft again, at ``line`` if that is given, and return the original with its edited text."""
         try:
             complaint, may_be_open = await self._visit(edited.path, line)
         except EditorError as error:
@@ -117,29 +102,20 @@ async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     return Edited(before.path, before.original, text, doubt, may_be_open=may_change)
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """The edited text cannot be stored, and editing it again would not help; ``reason`` is a sentence."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Doubtful:
-    """The edited text may contain a mistake, named by ``error``; ``store_as_text`` stores it as it is."""
-
-    error: EditFormatError
-    store_as_text: Store
-
-
-Store = Callable[[str], Awaitable[Reply | Refused | Doubtful]]
+Store = Callable[[str], Awaitable[Reply | Refused]]
 """Stores the edited text and returns the reply; a ``ChorusError`` names a mistake to correct in it."""
 
 
-async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
-    """Store the edited text and return the reply, which names the thing edited if it stays unchanged.
+async def answered(editing: Editing, edited: Edited, store: Store, name: str, as_text: Store | None = None) -> Reply:
+    """Store the edited text and return the reply; the draft is deleted once the text is stored, or if there is none.
 
-    The draft is deleted once the text is stored, or if it has nothing to store.
+    ``name`` is the thing edited. ``as_text`` stores a text with a line that only looks like a header.
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
@@ -148,50 +124,54 @@ async def answered(editing: Editing, edited: Edited, store: Store, name: str) ->
         editing.finish(edited)
         nothing = "Nothing was changed: the saved text is empty." if edited.changed else "Nothing was changed."
         return Text(f"{edited.doubt} {nothing}" if edited.doubt else nothing)
+    draft = _Draft(editing, edited, store, name, as_text)
     if edited.doubt:
-        return Question(
-            f"{edited.doubt}\nUse what was saved?",
-            lambda: _stored(editing, edited, store, name),
-            _kept(edited, name),
-            lambda: _discarded(editing, edited, name),
-        )
-    return await _stored(editing, edited, store, name)
+        return draft.asked(f"{edited.doubt}\nUse what was saved?", draft.stored)
+    return await draft.stored()
 
 
-async def _stored(editing: Editing, edited: Edited, store: Store, name: str, as_text: Store | None = None) -> Reply:
-    """Store the edited text with ``as_text`` if given, and with ``store`` after it was edited again."""
-    try:
-        outcome = await (as_text or store)(edited.text)
-    except ChorusError as error:
-        return _asked(editing, edited, store, name, error)
-    if isinstance(outcome, Doubtful):
-        store_as_text = outcome.store_as_text
-        question = _asked(editing, edited, store, name, outcome.error)
-        return replace(question, kept_as_text=lambda: _stored(editing, edited, store, name, store_as_text))
-    if isinstance(outcome, Refused):
-        raise CommandError(f"{outcome.reason} Your text is kept in {edited.path}.")
-    editing.finish(edited)
-    return outcome
+class _Draft(NamedTuple):
+    """A text that was edited, and the ways to store it, as it should be or ``as_text``."""
 
+    editing: Editing
+    edited: Edited
+    store: Store
+    name: str
+    as_text: Store | None
 
-def _asked(editing: Editing, edited: Edited, store: Store, name: str, error: ChorusError) -> Question:
-    line = error.line if isinstance(error, EditFormatError | JsoncError) else None
-    return Question(
-        f"{str(error).removesuffix('.')}.\nEdit again?",
-        lambda: _again(editing, edited, store, name, line),
-        _kept(edited, name),
-        lambda: _discarded(editing, edited, name),
-    )
+    async def stored(self) -> Reply:
+        return await self._stored(self.store)
 
+    def asked(
+        self,
+        question: str,
+        confirmed: Callable[[], Awaitable[Reply]],
+        kept_as_text: Callable[[], Awaitable[Reply]] | None = None,
+    ) -> Question:
+        kept = Text(f"{self.name} is unchanged; your text is kept in {self.edited.path}.")
+        return Question(question, confirmed, kept, self._discarded, kept_as_text)
 
-async def _again(editing: Editing, edited: Edited, store: Store, name: str, line: int | None) -> Reply:
-    return await answered(editing, await editing.edit_again(edited, line), store, name)
+    async def _stored(self, store: Store) -> Reply:
+        try:
+            outcome = await store(self.edited.text)
+        except ChorusError as error:
+            return self._edited_again(error)
+        if isinstance(outcome, Refused):
+            raise CommandError(f"{outcome.reason} Your text is kept in {self.edited.path}.")
+        self.editing.finish(self.edited)
+        return outcome
 
+    def _edited_again(self, error: ChorusError) -> Question:
+        line = error.line if isinstance(error, EditFormatError | JsoncError) else None
+        as_text = self.as_text if isinstance(error, HeaderLikeError) else None
 
-async def _discarded(editing: Editing, edited: Edited, name: str) -> Reply:
-    editing.finish(edited)
-    return Text(f"{name} is unchanged; your edit was discarded.")
+        async def again() -> Reply:
+            edited = await self.editing.edit_again(self.edited, line)
+            return await answered(self.editing, edited, self.store, self.name, self.as_text)
 
+        kept_as_text = None if as_text is None else lambda: self._stored(as_text)
+        return self.asked(f"{str(error).removesuffix('.')}.\nEdit again?", again, kept_as_text)
 
-def _kept(edited: Edited, name: str) -> Text:
-    return Text(f"{name} is unchanged; your text is kept in {edited.path}.")
+    async def _discarded(self) -> Reply:
+        self.editing.finish(self.edited)
+        return Text(f"{self.name} is unchanged; your edit was discarded.")

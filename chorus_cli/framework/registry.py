@@ -1,18 +1,17 @@
 """Commands, each declared once by a decorator with its name, its handler's signature and docstring.
 
-A group is a value that a module fills; a registry is built from an explicit list of groups, so that no module is
-imported for its side effect and a test can have a registry of its own. Usage lines and ``/help`` are computed
-from the declarations. A wrong declaration raises ``TypeError`` on import.
-
-``C`` is the type of a handler's first argument: the application's own class, unknown here.
+A group is a value that a module fills, and a registry is built of groups, so that no module is imported for its side
+effect. A wrong declaration raises ``TypeError`` on import. ``C`` is the type of a handler's first argument.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
+from datetime import datetime
+from itertools import chain
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import enumerated, quoted
@@ -24,10 +23,6 @@ from chorus_cli.framework.arguments import (
     without_options,
 )
 from chorus_cli.framework.replies import Answer, Report, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
 C = TypeVar("C")
 P = ParamSpec("P")
@@ -56,6 +51,11 @@ class Command(Generic[C]):
     stoppable: bool = False
     guesses: tuple[str, ...] = ()
     only_in_chat: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The line for menus."""
+        return self.documentation.summary
 
     @property
     def path(self) -> str:
@@ -90,17 +90,11 @@ class Command(Generic[C]):
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def bound(self, text: str, now: datetime, word: str = "", lead: str = "/") -> Bound[C]:
-        """Parse the text after the name into arguments, with defaults for omitted ones.
-
-        A refusal calls the command by the ``word`` that was typed after ``lead``, or else by its full name.
-
-        Raises:
-            CommandError: the command takes no argument, or a required one is missing.
-        """
+        """Parse the text after the name; a refusal calls the command by the ``word`` that was typed, or by its path."""
         rest, given = without_options(self.options, text)
         names = self.aliases if lead == "/" else self.names
         # The word may be the beginning of a name.
-        called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
+        called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), "") or self.path
         if rest and not self.arguments:
             only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
             raise CommandError(f"{called} takes {only if self.options else 'no argument'}.")
@@ -109,11 +103,7 @@ class Command(Generic[C]):
         return self._bound(words, given, now, called)
 
     def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
-        """Parse the words that a shell gives, and the values of options by their keywords.
-
-        Raises:
-            CommandError: a required argument is missing.
-        """
+        """Parse the words that a shell gives, and the values of options by their keywords."""
         *single, last = self.arguments or (None,)
         given_words = list(words[: len(single)])
         if last is not None and (rest := words[len(single) :]):
@@ -164,10 +154,7 @@ def _value_of(option: Argument, text: str, now: datetime) -> object:
 
 
 class CommandGroup(Generic[C]):
-    """Commands that share their first word; the group named ``""`` holds commands of one word, such as ``/help``.
-
-    Those declared ``only_in_chat`` make no sense from a shell.
-    """
+    """Commands that share their first word; the group named ``""`` has commands of one word, such as ``/help``."""
 
     def __init__(
         self, name: str, summary: str = "", *, aliases: tuple[str, ...] = (), only_in_chat: bool = False
@@ -217,11 +204,7 @@ class CommandGroup(Generic[C]):
         return declare
 
     def add(self, command: Command[C]) -> None:
-        """Add a command.
-
-        Raises:
-            TypeError: a name is missing, cannot be typed or is taken, or it cannot be the group's default.
-        """
+        """Add a command."""
         if command.path == "/" or not all(map(_typeable, (*command.names, *command.aliases))):
             raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
         _no_word_twice(command.path, (*self.words, *command.names))
@@ -235,10 +218,7 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands: groups merged by name, and ``words``, the commands and groups by the first word of a line.
-
-    ``guesses`` maps first words that users of other programs expect to the commands to suggest.
-    """
+    """All commands: groups merged by name, ``words`` by the first word of a line, and ``guesses`` that lead to some."""
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
         """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses."""
@@ -255,7 +235,8 @@ class CommandRegistry(Generic[C]):
 
     def menu(self) -> Report:
         """Return a table for each group with a line for each command."""
-        return Report(tuple(Table(each.summary, ("Command", "Description"), _menu_rows(each)) for each in self.groups))
+        heads = ("Command", "Description")
+        return Report(tuple(Table(each.summary, heads, tuple(map(_menu_row, each.commands))) for each in self.groups))
 
 
 def _typeable(word: str) -> bool:
@@ -273,19 +254,16 @@ def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
     same_name: dict[str, list[CommandGroup[C]]] = {}
     for group in groups:
         same_name.setdefault(group.name, []).append(group)
-    return tuple(_joined(name, parts) for name, parts in same_name.items())
-
-
-def _joined(name: str, parts: Sequence[CommandGroup[C]]) -> CommandGroup[C]:
-    summaries = {part.summary for part in parts} - {""}
-    if len(summaries) != 1:
-        raise TypeError(f"/{name}: a group needs one summary, these are {sorted(summaries)}")
-    aliases = tuple(alias for part in parts for alias in part.aliases)
-    joined: CommandGroup[C] = CommandGroup(name, summaries.pop(), aliases=aliases)
-    for part in parts:
-        for command in part.commands:
-            joined.add(command)
-    return joined
+    merged: list[CommandGroup[C]] = []
+    for name, parts in same_name.items():
+        summaries = {part.summary for part in parts} - {""}
+        if len(summaries) != 1:
+            raise TypeError(f"/{name}: a group needs one summary, these are {sorted(summaries)}")
+        aliases = tuple(alias for part in parts for alias in part.aliases)
+        merged.append(CommandGroup(name, summaries.pop(), aliases=aliases))
+        for command in chain.from_iterable(part.commands for part in parts):
+            merged[-1].add(command)
+    return tuple(merged)
 
 
 def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | CommandGroup[C]]:
@@ -300,10 +278,6 @@ def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | Co
     return dict(named)
 
 
-def _menu_rows(group: CommandGroup[C]) -> tuple[tuple[str, str], ...]:
-    return tuple((command.usage, _description(command)) for command in group.commands)
-
-
-def _description(command: Command[C]) -> str:
+def _menu_row(command: Command[C]) -> tuple[str, str]:
     also = ", ".join(command.other_names)
-    return command.documentation.summary + (f" Also {also}." if also else "")
+    return command.usage, command.documentation.summary + (f" Also {also}." if also else "")

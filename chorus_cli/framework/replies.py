@@ -52,10 +52,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under column heads; every row has as many cells as there are columns.
-
-    Cells of the columns named in ``cut`` stay on one line and are truncated to the width of the terminal.
-    """
+    """Rows under column heads; cells of the columns in ``cut`` are on one line, truncated to the terminal's width."""
 
     title: str
     columns: tuple[str, ...]
@@ -81,10 +78,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text for the input line.
-
-    A text that ``gives_way`` is in the log anyway: a command typed there replaces it.
-    """
+    """A sentence, and a text for the input line; one that ``gives_way`` is in the log, and a command replaces it."""
 
     text: str
     typed: str
@@ -103,11 +97,9 @@ class PrivateChat:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A yes-or-no question before an action.
+    """A yes-or-no question before an action; ``declined``, also where no one can be asked, must lose nothing.
 
-    ``confirmed`` is awaited on yes. ``declined`` is the answer on no, and where no one can be asked: it must lose
-    nothing. If it keeps a draft, ``discarded`` may offer to discard that. ``kept_as_text`` may offer to store a
-    doubtful text as it is.
+    If that keeps a draft, ``discarded`` may offer to discard it. ``kept_as_text`` may offer to store a doubtful text.
     """
 
     text: str

@@ -19,8 +19,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Text, data_of
-from chorus_cli.imports.service.exports import ENDINGS
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
 from chorus_cli.memory.rules.capture import code_in
@@ -80,7 +79,7 @@ CODE = Parameter(
 
 @GROUP.command("copy")
 async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> Text:
-    """Copy the last reply to the clipboard, exactly as the model wrote it, or a code block in it.
+    """Copy the last reply, as the model wrote it, or a code block in it.
 
     It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
 
@@ -98,7 +97,6 @@ async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> 
 
 
 async def _replies(services: Services) -> list[str]:
-    """Return the texts of the replies in context."""
     seen = (await services.context.snapshot(services.current.target(), services.clock.now())).view
     return [
         message.content
@@ -177,10 +175,6 @@ def _exported(path: Path, export: Export) -> str:
     return f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}"
 
 
-def _offered_paths(_services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(path) for path in export_files.offered(text, None)]
-
-
 def _zone(name: str, _now: datetime) -> tzinfo:
     try:
         return ZoneInfo(name)
@@ -188,7 +182,13 @@ def _zone(name: str, _now: datetime) -> tzinfo:
         raise CommandError(f"There is no time zone {name!r}. Name one such as Europe/Berlin or UTC.") from None
 
 
-FILES = replace(TEXT, name="file…", help="files, archives or folders", complete=_offered_paths, typed=escaped)
+FILES = replace(
+    TEXT,
+    name="file…",
+    help="files, archives or folders",
+    complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, None)],
+    typed=escaped,
+)
 INTO = replace(PERSONA, help="who gets the conversations; otherwise the current one, or the one that a file names")
 ZONE = Parameter("Z", _zone, "the zone of times without one, such as Europe/Berlin")
 
@@ -202,7 +202,7 @@ async def import_files(
     persona: Annotated[str, INTO] = "",
     timezone: Annotated[tzinfo | None, ZONE] = None,
 ) -> Text | Report:
-    """Take in conversations of other programs: each becomes a closed thread with its own times.
+    """Take in conversations of other programs, each as a closed thread.
 
     Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
     adds only new ones. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or

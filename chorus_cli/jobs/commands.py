@@ -62,7 +62,7 @@ async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text
 
 @GROUP.command("", "list")
 async def listing(services: Services) -> Table | Text:
-    """List the jobs of this run: those of ! and of /run, of all personas.
+    """List the jobs of this run, of all personas.
 
     Examples:
         /jobs
@@ -83,7 +83,7 @@ def _row(job: Job, name: str) -> tuple[str, ...]:
 
 @GROUP.command("kill", guesses=("kill",))
 async def kill(services: Services, job: Annotated[int, CHOSEN_JOBS]) -> Text:
-    """Stop a job with all its processes, or all jobs that run, of all personas.
+    """Stop a job with all its processes, or all jobs of all personas.
 
     A job that does not end within two seconds is killed.
 
@@ -100,7 +100,9 @@ async def kill(services: Services, job: Annotated[int, CHOSEN_JOBS]) -> Text:
 
 @GROUP.command("log", guesses=("tail",))
 async def log(services: Services, job: Annotated[int, JOB]) -> Output | Text:
-    """Show the output of a job, of which the first and the last half megabyte are kept.
+    """Show the output of a job.
+
+    Of a long output the first and last half megabyte are kept.
 
     Examples:
         /jobs log 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from signal import SIGINT, SIGKILL, SIGTERM
+from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JobError, StorageError
@@ -17,7 +17,6 @@ from chorus_cli.memory.rules.capture import capture_notice
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
-    from signal import Signals
 
     from chorus_cli.machine.ports import Clock, Leftover
     from chorus_cli.machine.shell import ShellProcess, UserShell
@@ -182,23 +181,16 @@ class JobReports:
 
     def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
         """Let the news of a turn wait again, because it was undone, and return their jobs."""
-        news = self._sent.get(turn_id)
-        if news is None:
-            return ()
+        news = self._sent.get(turn_id, News(0))
         self.put_back(news)
         return news.ended
 
     def turn_redone(self, turn_id: int) -> None:
         """Drop the news of a turn that is back in context, unless they were sent again."""
-        news = self._sent.get(turn_id)
-        waiting = self._waiting.get(news.thread_id) if news else None
-        if news is None or waiting is None:
-            return
-        left = tuple(each for each in waiting.ended if each not in news.ended)
-        if left:
+        news = self._sent.get(turn_id, News(0))
+        if waiting := self._waiting.get(news.thread_id):
+            left = tuple(each for each in waiting.ended if each not in news.ended)
             self._waiting[news.thread_id] = waiting._replace(ended=left)
-        else:
-            del self._waiting[news.thread_id]
 
 
 EXIT_GRACE_SECONDS = 0.6
@@ -258,7 +250,8 @@ class Jobs:
     def run(self, target: Target, command: str) -> Job:
         """Start a command in the background."""
         job = self.start(target, command)
-        self._tasks[job.number] = asyncio.create_task(self._attend(job))
+        task = self._tasks[job.number] = asyncio.create_task(self._attend(job))
+        task.add_done_callback(self._ended)
         return job
 
     async def attend(self, job: Job, show: Callable[[bytes], None]) -> list[str]:
@@ -309,17 +302,19 @@ class Jobs:
 
     async def _attend(self, job: Job) -> list[str]:
         """Wait for the end of a job in the background, and tell the lines about it unless an answer has them."""
-        try:
-            ending = await job.attend()
-            if self._is_closing:
-                return []
-            told = f"Job #{job.number} ({shortened(job.command)}): {ending.told()}"
-            lines = await self._concluded(job, ending, told)
-        except Exception as error:  # noqa: BLE001 - nothing may await this task
-            lines = [self.report_bug(error)]
+        ending = await job.attend()
+        if self._is_closing:
+            return []
+        told = f"Job #{job.number} ({shortened(job.command)}): {ending.told()}"
+        lines = await self._concluded(job, ending, told)
         if not job.is_answered_for:
             self.done("\n".join(lines))
         return lines
+
+    def _ended(self, task: asyncio.Task[list[str]]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self.done(self.report_bug(error))
 
     async def _concluded(
         self, job: Job, ending: Ending, first: str, *, says_nothing_of_silence: bool = False
@@ -338,13 +333,11 @@ class Jobs:
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
             self.news.add(job.target.thread_id, ended, self.clock.now())
-            going = rules.going_line(ended, self._elsewhere(job.target))
+            slug, thread_id = self.in_focus()
+            is_here = (job.target.persona.slug, job.target.thread_id) == (slug, thread_id)
+            going = rules.going_line(ended, "" if is_here else job.target.thread_label(slug))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
-
-    def _elsewhere(self, target: Target) -> str:
-        slug, thread_id = self.in_focus()
-        return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
 
     async def _look_for_leftovers(self, job: Job) -> None:
         """Find the processes that outlive a job; most that are found at once are about to end too."""

@@ -77,7 +77,7 @@ class Clipboard:
     def _output(self, command: list[str]) -> bytes:
         """Return the output of a tool, one byte more than is taken if it is too long; nothing if the tool fails."""
         try:
-            process = subprocess.Popen(  # noqa: S603 - the user's own tools, without a shell
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -123,7 +123,7 @@ class Clipboard:
             return False
         try:
             # Some stay in the background to serve the text, so their output must not be waited for.
-            done = subprocess.run(  # noqa: S603 - the user's own tools, without a shell
+            done = subprocess.run(
                 tool,
                 input=text.encode(),
                 stdout=subprocess.DEVNULL,

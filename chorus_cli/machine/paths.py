@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.storage.files import sync_folder
+from chorus_cli.storage.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ class Paths:
         """Make the folders, private to the user."""
         for folder in (self.data, self.config, self.state, self.run):
             try:
-                _make_private(folder)
+                make_folder(folder)
             except OSError as error:
                 raise HomeError(f"Chorus cannot keep anything in {folder}: {error.strerror}. {_ADVICE}") from error
             if not os.access(folder, os.W_OK | os.X_OK):
@@ -88,13 +88,12 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
     from platformdirs import PlatformDirs  # noqa: PLC0415 - a start with a folder of its own does not need it
 
     places = PlatformDirs("chorus", appauthor=False)
-    try:
+    # Without a home directory, the library raises an error or returns a relative path.
+    with suppress(RuntimeError):
         found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)
-    except RuntimeError as error:
-        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}") from error
-    if not found.data.is_absolute():
-        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}")
-    return found
+        if found.data.is_absolute():
+            return found
+    raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}")
 
 
 def shipped_personas() -> Path:
@@ -102,16 +101,6 @@ def shipped_personas() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "shipped_personas"
     return installed if installed.is_dir() else package.parent / "personas"
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder and its parents durably, so that the entries survive a power cut."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    for place in reversed(missing):
-        place.mkdir(mode=0o700, exist_ok=True)
-        sync_folder(place.parent)
-    if not folder.is_dir():
-        raise NotADirectoryError(20, "Not a directory", str(folder))
 
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -138,11 +127,10 @@ def made_private(paths: Paths) -> str:
     narrowed = [found for found in wide if found not in kept and found.is_exposed]
     told = []
     if narrowed:
-        folders = sum(stat.S_ISDIR(found.mode) for found in narrowed)
-        counts = ((folders, "folder"), (len(narrowed) - folders, "file"))
-        both = " and ".join(counted(number, thing) for number, thing in counts if number)
+        all_of_them = counted(len(narrowed), "file or folder", "files and folders")
         was, them = ("was", "it") if len(narrowed) == 1 else ("were", "them")
-        told.append(f"{both} in {paths.data} {was} open to other users of this machine; now only you can read {them}.")
+        where = f"in {paths.data} {was} open to other users of this machine"
+        told.append(f"{all_of_them} {where}; now only you can read {them}.")
     if kept:
         told.append(f"Other users of this machine may read {kept[0].path}, and its permissions cannot be changed.")
     return " ".join(told)

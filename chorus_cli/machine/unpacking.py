@@ -34,7 +34,8 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
     if names and names[0] not in _KNOWN:
         raise UnpackingError("compressed in a way that was not asked for")
     library = None
-    async for piece in pieces:
+    async for packed in pieces:
+        piece = packed
         if not names:
             yield piece
         elif library is None:
@@ -50,6 +51,6 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
                 yield part
                 # A piece may hold the thread for a second; others are to be heard meanwhile.
                 await asyncio.sleep(0)
-            piece = library.unconsumed_tail  # noqa: PLW2901 - the rest of it
+            piece = library.unconsumed_tail
             if not piece and len(part) < _PIECE_BYTES:
                 break

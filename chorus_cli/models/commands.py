@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted
@@ -26,8 +25,7 @@ _BY_SOMETHING = re.compile(r"(?:.*\s|)by\s+\S+", re.DOTALL | re.IGNORECASE)
 _SINCE = re.compile(r"since\s+", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedCost:
+class AskedCost(NamedTuple):
     """The time from which on costs are summed, ``None`` for all, and their grouping."""
 
     since: datetime | None = None
@@ -48,14 +46,8 @@ def _offered(_services: object, text: str) -> Sequence[Candidate]:
     return [Candidate(f"{before}by {grouping}", f"a line for each {grouping}") for grouping in Grouping]
 
 
-WANTED = Parameter(
-    f"time] [by {'|'.join(Grouping)}",
-    _asked_cost,
-    "since when, such as 7d or since monday; at the end by and the kind of lines",
-    _offered,
-)
-
-
+_TOLD = "since when, such as 7d or since monday; at the end by and the kind of lines"
+WANTED = Parameter(f"time] [by {'|'.join(Grouping)}", _asked_cost, _TOLD, _offered)
 BY = Parameter("G", lambda text, _now: Grouping(text), "a line for each of these", choices=tuple(Grouping))
 
 
@@ -68,7 +60,7 @@ async def cost(
     by: Annotated[Grouping | None, BY] = None,
     persona: Annotated[str, PERSONA] = "",
 ) -> Report:
-    """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
+    """Show the known cost of replies and summaries, and the share of prompts from a cache.
 
     It is computed from the tokens that providers reported and litellm's prices. Thoughts are part of the completion.
 
@@ -81,14 +73,13 @@ async def cost(
     slug = await services.only_of(persona)
     report = await services.costs.report(by or asked.grouping, since or asked.since, slug)
     today = [Text(await _today(services))] if services.is_chat else []
-    return Report((*cost_report(report).parts, *today), data_of(report.as_json()))
+    return Report((*_table(report), *today), data_of(report.as_json()))
 
 
-def cost_report(report: CostReport) -> Report:
-    """Return a report as a table with the total in its last row."""
+def _table(report: CostReport) -> tuple[Table | Text, ...]:
     since = f" since {local(report.since)}" if report.since else ""
     if not report.lines:
-        return Report((Text(f"No reply with a known number of tokens{since}."),))
+        return (Text(f"No reply with a known number of tokens{since}."),)
     has_thoughts = report.total.tokens.thought > 0
     thoughts = ("Thoughts",) if has_thoughts else ()
     heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", *thoughts, "Cost")
@@ -96,18 +87,13 @@ def cost_report(report: CostReport) -> Report:
     priced = "replies and summaries" if report.summaries.summaries else "replies"
     rows = tuple(_row(line, has_thoughts=has_thoughts) for line in lines)
     table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, rows)
-    notes = (_of_summaries(report.summaries), without_price(report.total))
-    return Report((table, *(Text(note) for note in notes if note)))
-
-
-def _of_summaries(line: CostLine) -> str:
-    if not line.summaries:
-        return ""
-    asked, tokens = counted(line.summaries, "request"), line.tokens
-    return (
+    asked, tokens = counted(report.summaries.summaries, "request"), report.summaries.tokens
+    included = (
         f"This includes {asked} for summaries ({tokens.prompt:,} prompt and {tokens.completion:,} completion tokens, "
-        f"cost {line.cost_text})."
+        f"cost {report.summaries.cost_text})."
     )
+    notes = (included if report.summaries.summaries else "", without_price(report.total))
+    return (table, *(Text(note) for note in notes if note))
 
 
 def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:

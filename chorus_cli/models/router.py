@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.rules.choice import ELIZA, LOCAL
+from chorus_cli.models.rules.choice import ELIZA, EMBEDDED, LOCAL
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import Echo, ModelRequest
     from chorus_cli.models.wire.client import WireClient
 
-_EMBEDDED = "chorus/"
 _WORD = re.compile(r"\S+\s*")
 
 
@@ -38,23 +37,23 @@ class ModelRouter:
         """Yield the reply of the client that serves the model."""
         if request.model == ELIZA:
             return self.eliza.stream(request)
-        if request.model.startswith(_EMBEDDED):
+        if request.model.startswith(EMBEDDED):
             raise ModelError(f"There is no embedded model {request.model!r}; the only one is {ELIZA}.")
         return self._client(request.model).stream(request)
 
     def warm(self, model: str) -> None:
         """Import all that the first request to ``model`` needs, which may take seconds; any thread may do so."""
-        if not model.startswith(_EMBEDDED):
+        if not model.startswith(EMBEDDED):
             self._client(model).warm(model)
 
     async def preconnect(self, model: str) -> None:
         """Open a connection to the server of ``model`` where its client can, so that the next request need not."""
-        if not model.startswith(_EMBEDDED) and self.wire.reaches(model):
+        if not model.startswith(EMBEDDED) and self.wire.reaches(model):
             await self.wire.preconnect(model)
 
     def echo(self, model: str) -> Echo:
         """Return which of its thoughts ``model`` is sent again."""
-        return NO_ECHO if model.startswith(_EMBEDDED) else self._client(model).echo(model)
+        return NO_ECHO if model.startswith(EMBEDDED) else self._client(model).echo(model)
 
     async def aclose(self) -> None:
         """Close all connections, and end the servers of local models."""
@@ -77,7 +76,7 @@ class ElizaClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
-        from chorus_cli.models.eliza.responder import reply  # noqa: PLC0415 - no other model needs the script
+        from chorus_cli.models.eliza.responder import reply  # no other model needs the script
 
         said = [self._spoken(message.content) for message in request.messages if message.role == "user"]
         for position, word in enumerate(_WORD.findall(reply(said))):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.timestamps import from_text
+from chorus_cli.core.time.timestamps import to_text as text_of
 from chorus_cli.models.rules.costs import ModelUse, TokenUse
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ _COUNTS = ", ".join(
     for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 )
 _HAS_USAGE = "usage IS NOT NULL AND json_valid(usage)"
-_MINUTE = "substr(timestamp, 1, 16)"
-_SECONDS = ":00.000000Z"
+_MINUTE, _SECONDS = "substr(timestamp, 1, 16)", ":00.000000Z"
 _OF_SPAN = "(:persona IS NULL OR persona = :persona) AND timestamp > :since"
 
 
@@ -30,7 +30,7 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
     connection.executemany(
         "INSERT INTO other_requests(persona, thread_id, purpose, model, usage, timestamp) VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (each.persona, each.thread_id, each.purpose, each.model, json.dumps(dict(each.usage)), _text(each.at))
+            (each.persona, each.thread_id, each.purpose, each.model, json.dumps(dict(each.usage)), text_of(each.at))
             for each in requests
         ],
     )
@@ -38,7 +38,7 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
 
 def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
     """Return the usage by persona, thread, model and minute; with ``since`` the cost follows the time, not the log."""
-    span = {"persona": persona, "since": _text(since) if since else ""}
+    span = {"persona": persona, "since": text_of(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
     replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads) AND {_HAS_USAGE}"
     found: list[ModelUse] = []
@@ -49,7 +49,7 @@ def uses(connection: sqlite3.Connection, since: datetime | None = None, persona:
             span,
         )
         for slug, thread_id, model, minute, number, *counts in grouped:
-            at, numbers = timestamps.from_text(minute + _SECONDS), (number, 0) if is_reply else (0, number)
+            at, numbers = from_text(minute + _SECONDS), (number, 0) if is_reply else (0, number)
             found.append(ModelUse(slug, thread_id, model, at, numbers[0], TokenUse(*counts), numbers[1]))
     return found
 
@@ -64,10 +64,6 @@ def uses_of_last_turn(connection: sqlite3.Connection, thread_id: int) -> list[Mo
         {"thread": thread_id},
     )
     return [
-        ModelUse(slug, thread_id, model, timestamps.from_text(minute + _SECONDS), replies, TokenUse(*counts))
+        ModelUse(slug, thread_id, model, from_text(minute + _SECONDS), replies, TokenUse(*counts))
         for slug, model, minute, replies, *counts in found
     ]
-
-
-def _text(moment: datetime) -> str:
-    return timestamps.to_text(moment)

@@ -1,18 +1,16 @@
-"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json`` and, later, ``sessions/``.
-
-An archived persona keeps its folder and all files in it, beside a marker file. So a conversation with it that is open
-in another Chorus can go on.
-"""
+"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json``, and a marker file in an archived one."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
@@ -20,10 +18,6 @@ from chorus_cli.personas.rules.persona import Document
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import RANDOM, read_within, sync_folder, write_atomically
 from chorus_cli.storage.permissions import access_advice, is_refused, is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
 DOCUMENTS_FOLDER = "docs"
@@ -45,7 +39,7 @@ Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
     """Return the sorted names of personas' folders, in use or archived; one that cannot be looked into is in use."""
-    with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
+    with _sentence(f"The folder {personas} cannot be read", to_open=personas):
         entries = [*personas.iterdir()] if personas.is_dir() else []
         folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
     return tuple(sorted(folder.name for folder in folders if is_there(folder / _ARCHIVED) is archived))
@@ -59,17 +53,8 @@ def exists(personas: Path, slug: str) -> bool:
         return False
 
 
-def names_taken(personas: Path) -> frozenset[str]:
-    """Return the names of all folders and files beside the personas: a new folder cannot have them."""
-    return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
-
-
 def create(
-    personas: Path,
-    slug: str,
-    settings: str,
-    files: Mapping[str, bytes] = _NO_FILES,
-    record: Callable[[], bool] = bool,
+    personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES, record: Callable[[], bool] = bool
 ) -> bool:
     """Make the folder of a new persona with its ``files``, whole or not at all; ``record`` precedes its name."""
     folder = personas / slug
@@ -136,12 +121,6 @@ def was_moved_away(slug: str, deleted: Path) -> bool:
     """Return whether `move_away` has moved a persona of that name into ``deleted``."""
     name = re.compile(rf"{re.escape(slug)}-\d{{8}}-\d{{6}}-\d{{6}}")
     return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
-
-
-def has_card(personas: Path, slug: str) -> bool:
-    """Return whether a persona was made of a character card."""
-    path = personas / slug / CARD_FILE
-    return is_there(path) and path.is_file()
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
@@ -214,8 +193,9 @@ def _document_paths(folder: Path) -> Sequence[Path]:
 
 
 @contextmanager
-def _sentence(failure: str, advice: str = "") -> Iterator[None]:
+def _sentence(failure: str, to_open: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        advice = access_advice(to_open) if to_open else ""
         raise PersonaError(f"{failure}: {error.strerror or error}. {advice}".rstrip()) from error

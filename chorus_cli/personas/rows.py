@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.acts import Reversal, Window
-from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.files import HeldSettings
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Connection, committed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.settings.files import HeldSettings
 
 KEY = "context_hours"
 
@@ -42,10 +38,7 @@ def hours_in(value: JsonValue) -> int | None:
 def change_window(
     connection: Connection, path: Path, choose: Callable[[int | None], int | None], persona: str, now: datetime
 ) -> JsonValue:
-    """Write the window that ``choose`` makes of the one in the file, which no other process can change meanwhile.
-
-    ``None`` removes the persona's own window. The operation is stored unless nothing changes. Return the old value.
-    """
+    """Write the window that ``choose`` makes of the file's, ``None`` for none of its own; return the old value."""
     with settings_file.held(path) as file:
         before = file.values().get(KEY)
         after = choose(hours_in(before))
@@ -71,7 +64,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
     with settings_file.held(path) as file:
         if file.text != expected:
             return False
-        change = Window(_window_in(expected), _window_in(text))
+        change = Window(values_in(expected).get(KEY), values_in(text).get(KEY))
         _write(connection, file, text, change, NewOperation(persona, change, now))
     return True
 
@@ -122,11 +115,12 @@ def _know(connection: Connection, persona: str, window: JsonValue) -> None:
         meta_rows.store(connection, meta_rows.WINDOW + persona, json.dumps(window))
 
 
-def _window_in(text: str) -> JsonValue:
+def values_in(text: str) -> Mapping[str, JsonValue]:
+    """Return the settings in a text, none if it cannot be read."""
     try:
-        return jsonc.parse_object(text).values.get(KEY)
+        return jsonc.parse_object(text).values
     except JsoncError:
-        return None
+        return {}
 
 
 class PersonaActivity(NamedTuple):
@@ -169,6 +163,13 @@ class NewPersona(NamedTuple):
     files: Mapping[str, bytes] = MappingProxyType({})
 
 
+_IS_KNOWN = (
+    "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) "
+    "OR EXISTS(SELECT 1 FROM operations WHERE persona = :slug) "
+    "OR EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)"
+)
+
+
 def create(
     connection: Connection,
     personas: Path,
@@ -184,26 +185,14 @@ def create(
     """
 
     def work(connection: Connection) -> bool:
-        has_namesake = _part(connection, boundary, leave_behind)
+        has_namesake = bool(connection.execute(_IS_KNOWN, {"slug": new.slug}).fetchone()[0])
+        if has_namesake:
+            leave_behind(connection, new.slug, operation_rows.introduce(connection, boundary))
+        thread_rows.leave_behind(connection, new.slug, boundary.created_at)
         if fill is not None:
             fill(connection)
-        _know(connection, new.slug, _window_in(new.settings))
+        _know(connection, new.slug, values_in(new.settings).get(KEY))
         return has_namesake
 
     with persona_files.sole_maker(personas):
         return persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
-
-
-def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> bool:
-    """Part a persona from an earlier one of its slug, and return whether there was one."""
-    slug = boundary.persona
-    known = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
-        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug) OR "
-        "EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)",
-        {"slug": slug},
-    ).fetchone()
-    if known[0]:
-        leave_behind(connection, slug, operation_rows.introduce(connection, boundary))
-    thread_rows.leave_behind(connection, slug, boundary.created_at)
-    return bool(known[0])

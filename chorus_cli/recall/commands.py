@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.core.errors import PersonaError, TimeSpanError
+from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.time import timespan
 from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
@@ -28,10 +28,7 @@ _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, and the time from which on to search.
-
-    ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
-    """
+    """The words of a search, its earliest time, and the ``doubt`` if words after ``since`` are not a time."""
 
     words: str
     since: datetime | None = None
@@ -72,7 +69,7 @@ async def search(
     most: Annotated[int | None, MOST] = None,
     thoughts: Annotated[bool, THOUGHTS] = False,
 ) -> Text:
-    """Search all messages of all personas, and the titles of their threads, newest first.
+    """Search messages and titles of all personas, newest first.
 
     Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
     models thought before their replies only with --thoughts.
@@ -103,7 +100,7 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
     if findings.is_empty:
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
-    names = {slug: _name(personas, slug) for slug in slugs}
+    names = {slug: personas.own_settings(slug).name or slug for slug in slugs}
     titles = [
         f"Thread #{each.number} of {names[each.persona]}: {each.excerpt}{'  [closed]' if each.is_closed else ''}"
         for each in findings.threads
@@ -112,13 +109,6 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
         titles.append(f"{findings.more_threads:,} more titles.")
     entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
     return "\n\n".join(["\n".join(titles), *entries, *_rest(findings, reach)][not titles :])
-
-
-def _name(personas: Personas, slug: str) -> str:
-    try:
-        return personas.load(slug).name
-    except PersonaError:
-        return slug
 
 
 def _entry(match: Match, name: str) -> str:

@@ -77,8 +77,7 @@ class Match(NamedTuple):
 class Findings(NamedTuple):
     """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
 
-    ``threads`` are those found by their titles, of which ``more_threads`` were left out. ``wider`` are terms that find
-    something where nothing was found, because they look for the beginnings of words; empty if there are none.
+    ``threads`` were found by their titles. Where nothing was found, the terms ``wider`` find beginnings of words.
     """
 
     matches: tuple[Match, ...]
@@ -116,16 +115,10 @@ class Search:
     _is_checked: bool = False
 
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
-        """Return the messages and titles that contain every word of ``text``, after an update of the index.
-
-        A thought is a result of its own beside the message that it led to.
+        """Return the messages, thoughts and titles that contain every word of ``text``, after an update of the index.
 
         ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
         messages that are already indexed are searched.
-
-        Raises:
-            CommandError: ``text`` has no words.
-            StorageError: the log cannot be read.
         """
         query = search_query(text)
         found = await self._said_or_thought(query, scope, tell)
@@ -232,10 +225,7 @@ class Search:
         )
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
-        """Add to each message whether it was undone or replaced, by the journal of its thread.
-
-        Results of the memory's tools are left out: an item may have been forgotten since.
-        """
+        """Add to each message whether it was undone or replaced; leave out results of the memory's tools."""
         hits = [hit for hit in hits if not repeats_items(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
@@ -257,10 +247,9 @@ def recalled(
 ) -> list[Item]:
     """Return the items for the preamble of a question, in order of id, and count an access of all that are loaded.
 
-    Those whose keys the question has come first, then those whose keys the reply before it has, then the best of those
-    without keys that the question refers to, then corrected ones whose old wording the request has, then those that
-    have become HOT; items that the request has already stay out. ``other_tokens`` are the tokens of the other lines of
-    the preamble.
+    First come those whose keys the question has, then the reply before it, then the best of those without keys that the
+    question refers to, then corrected ones whose old wording the request has, then those that have become HOT. Items
+    that the request has already stay out. ``other_tokens`` are the tokens of the other lines of the preamble.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens

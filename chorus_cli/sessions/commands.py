@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
 
 
 class AskedPage(NamedTuple):
-    """A page of sessions, from 1, of a persona; ``""`` stands for the current one."""
+    """A page of sessions, from 1, of a persona; ``""`` is the current one."""
 
     persona: str = ""
     page: int = 1
@@ -66,29 +66,26 @@ WHOSE = Parameter(
 
 @GROUP.command("save", stoppable=True, guesses=("save",))
 async def save(services: Services, description: Annotated[str, DESCRIPTION] = "") -> Text:
-    """Save the context of all threads as a session with a summary; the context stays as it is.
+    """Save the context of all threads as a session with a summary.
 
-    Sessions are files in the persona's folder and are kept forever. Writing the summary may take half a minute; Ctrl-C
-    stops it, and the session is saved without one.
+    The context stays as it is. Sessions are files in the persona's folder and are kept forever. Writing the summary may
+    take half a minute; Ctrl-C stops it, and the session is saved without one.
 
     Examples:
         /context save
         /context save auth refactor, don't lose this
     """
     await services.current.settle()
-    return Text(saved_text(await services.sessions.save(services.current.target(), description)))
-
-
-def saved_text(saved: Saved) -> str:
-    """Report a saved session with its summary; of one that was stopped, the problem says all."""
+    saved = await services.sessions.save(services.current.target(), description)
     row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
     lines = [
         f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
+        # Where the summary was stopped, the problem says all.
         "" if row.summary == STOPPED else row.summary,
         saved.problem,
         f"Not saved: {counted(saved.in_progress, 'reply', 'replies')} still in progress." if saved.in_progress else "",
     ]
-    return "\n".join(line for line in lines if line)
+    return Text("\n".join(line for line in lines if line))
 
 
 def _in_threads(messages: int, threads: int) -> str:
@@ -104,7 +101,7 @@ def saved_line(saved: Saved) -> str:
 
 @GROUP.command("history", guesses=("history", "sessions"))
 async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
-    """List the saved sessions, newest first, ten per page; with a name, those of another persona.
+    """List the saved sessions, newest first, of this persona or another.
 
     Only the first sentence of each summary is listed; /context show prints all of it.
 
@@ -151,9 +148,9 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
 
 @GROUP.command("restore", guesses=("load",))
 async def restore(services: Services, session: Annotated[str, SESSION] = "") -> Text:
-    """Replace the context of all threads with a saved session; /context undo reverts this.
+    """Replace the context of all threads with a saved session.
 
-    Without an id, it only names the newest session.
+    /context undo reverts this. Without an id, it only names the newest session.
 
     Examples:
         /context restore 2026-02-12_auth-refactor

@@ -6,6 +6,7 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,7 @@ def folder(personas: Path, persona: str) -> Path:
 
 
 def path_of(personas: Path, persona: str, session_id: str) -> Path:
-    """Return the file of a session.
-
-    Raises:
-        SessionError: the name is not valid.
-    """
+    """Return the file of a session, if its name is valid."""
     if not is_session_id(session_id):
         raise SessionError(f"{session_id!r} is no session's name; one looks like 2026-02-12_auth-refactor.")
     return folder(personas, persona) / f"{session_id}{ENDING}"
@@ -52,11 +49,7 @@ def ids(personas: Path, persona: str) -> frozenset[str]:
 
 
 def read(personas: Path, persona: str, session_id: str) -> Session:
-    """Return the session of that name.
-
-    Raises:
-        SessionError: the file is gone, cannot be read, or is not a session.
-    """
+    """Return the session of that name; refuse a file that is gone, cannot be read, or is not a session."""
     path = path_of(personas, persona, session_id)
     try:
         text = read_within(path, limits.SESSION, follows_link=False).decode("utf-8-sig")
@@ -73,22 +66,17 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
 
 
 def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Session:
-    """Write a session under its name, or with a number if that is taken; return it with the name that it got.
-
-    The lock of the database, in whose transaction this is done, keeps other processes away meanwhile.
-    """
-    known = {*taken, *ids(personas, session.persona)}
-    named = replace(session, session_id=next(name for name in candidates(session.session_id) if name not in known))
+    """Write a session under its name, or numbered if that is taken, and return it; the database must be locked."""
+    for name in candidates(session.session_id):
+        if name not in taken and not os.path.lexists(path_of(personas, session.persona, name)):
+            break
+    named = replace(session, session_id=name)
     write(personas, named)
     return named
 
 
 def write(personas: Path, session: Session) -> None:
-    """Write the file of a session, in place of the one that it has.
-
-    Raises:
-        SessionError: it cannot be written; the file is as it was.
-    """
+    """Write the file of a session in place of the one that it has, which stays if that fails."""
     path = path_of(personas, session.persona, session.session_id)
     unwritten = f"The session cannot be written to {path.parent}"
     data = session_format.text_of(session).encode()

@@ -44,10 +44,9 @@ _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
 
 
 class SessionRow(NamedTuple):
-    """The facts about a session that need no look into its file.
+    """The facts about a session that need no look into its file, saved by the ``trigger`` ``manual`` or ``idle``.
 
-    ``through_message_id`` is the newest message of the log that it contains, ``None`` if unknown: for a file that was
-    added by hand. ``trigger`` is ``manual`` or ``idle``.
+    ``through_message_id`` is the newest message of the log that it contains, ``None`` for a file that has no row.
     """
 
     session_id: str
@@ -85,19 +84,8 @@ class Saving(NamedTuple):
 
 def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
     """Return the row of a session."""
-    return SessionRow(
-        session.session_id,
-        session.persona,
-        session.timestamp,
-        session.description,
-        session.summary,
-        len(session.messages),
-        session.token_estimate,
-        session.window_start,
-        session.window_end,
-        through_message_id,
-        trigger,
-    )
+    facts: dict[str, Any] = {name: getattr(session, name) for name in SessionRow._fields[:-2]}
+    return SessionRow(**facts, through_message_id=through_message_id, trigger=trigger)
 
 
 def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
@@ -106,14 +94,6 @@ def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
         f"SELECT {_COLUMNS} FROM sessions WHERE persona = ? ORDER BY timestamp DESC, rowid DESC", (persona,)
     ).fetchall()
     return [_row(row) for row in found if is_session_id(row[0])]
-
-
-def others(connection: sqlite3.Connection, persona: str) -> list[tuple[str, str]]:
-    """Return the names of the other personas' sessions, each with its persona."""
-    found = connection.execute(
-        "SELECT session_id, persona FROM sessions WHERE persona <> ? ORDER BY session_id, persona", (persona,)
-    ).fetchall()
-    return [(session_id, owner) for session_id, owner in found]
 
 
 def through(connection: sqlite3.Connection, persona: str) -> int:
@@ -143,10 +123,7 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
 
 
 def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session's file and then its row; a new one has a number if its name is taken.
-
-    ``None`` if another process has saved the same messages meanwhile, or something was purged.
-    """
+    """Write a session's file and then its row; return ``None`` if others saved the same or purged meanwhile."""
     persona, expected = saving.session.persona, saving.expected_through
     # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
     purges = connection.execute(
@@ -156,11 +133,17 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
         return None
     session = saving.session
     if saving.is_new:
-        session = session_files.create(personas, session, {row.session_id for row in of(connection, persona)})
+        taken = connection.execute("SELECT session_id FROM sessions WHERE persona = ?", (persona,)).fetchall()
+        session = session_files.create(personas, session, {name for (name,) in taken})
     else:
         session_files.write(personas, session)
     row = row_of(session, saving.trigger, saving.through_message_id)
-    _insert(connection, "INSERT OR REPLACE", row)
+    values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
+    path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
+    connection.execute(
+        f"INSERT OR REPLACE INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*values, path),
+    )
     if saving.trigger == IDLE:
         known = f"{saving.operation_id} {saving.summarized_through} {row.session_id}"
         meta_rows.store(connection, _idle_key(row.persona), known)
@@ -171,20 +154,6 @@ def forget(connection: sqlite3.Connection, persona: str) -> None:
     """Delete the rows of an earlier persona of the same folder; its files are gone with it."""
     connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
     connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))
-
-
-def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
-    """Store rows for sessions that have only a file."""
-    for session in sessions:
-        _insert(connection, "INSERT OR IGNORE", row_of(session))
-
-
-def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
-    values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
-    path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
-    connection.execute(
-        f"{verb} INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, path)
-    )
 
 
 def _idle_key(persona: str) -> str:
@@ -227,8 +196,10 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     operation = operation_rows.introduce(connection, new)
     _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
-    thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
-    chosen = thread_id or thread_of[session.messages[0].thread_id]
+    active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
+    # Nothing may have been said in the active thread.
+    is_here = is_of_this_log and active in thread_rows.numbers(connection, persona)
+    chosen = thread_of.get(active) or (active if is_here else thread_of[session.messages[0].thread_id])
     reopened = [(each,) for each in {chosen, *thread_of.values()}]
     connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", reopened)
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
@@ -260,20 +231,14 @@ def _restore_summaries(
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows of the persona with the same times as the session's messages."""
-    moments = {message.timestamp for message in session.messages}
+    """Return the rows of the same seconds as the messages: one put in with plain SQL may have fewer digits."""
+    seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
-        "SELECT id FROM messages INDEXED BY messages_of_persona "
-        "WHERE persona = ? AND timestamp IN (SELECT value FROM json_each(?))",
-        (persona, json.dumps([spelling for moment in moments for spelling in _spellings(moment)])),
+        "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
+        "ON persona = ? AND timestamp > value AND timestamp <= value || 'Z'",
+        (json.dumps([*seconds]), persona),
     ).fetchall()
     return message_rows.rows(connection, (id_ for (id_,) in found))
-
-
-def _spellings(moment: datetime) -> set[str]:
-    """Return every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
-    text = timestamps.to_text(moment).removesuffix("Z")
-    return {f"{text[:length].rstrip('.')}Z" for length in range(len(text.rstrip("0")), len(text) + 1)}
 
 
 def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
@@ -290,16 +255,6 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
             turn = [reply] if reply.turn_id in restored else []
         found += [row._replace(thread_id=reply.thread_id) for row in turn if row.id not in restored]
     return found
-
-
-def _silent(connection: sqlite3.Connection, persona: str, session: Session, known: Mapping[int, int]) -> int:
-    """Return the session's active thread if it has no messages in the session but exists in this log, else 0."""
-    if not any(number == in_log for number, in_log in known.items()):
-        return 0
-    row = connection.execute(
-        "SELECT id FROM threads WHERE id = ? AND persona = ?", (session.active_thread_id, persona)
-    ).fetchone()
-    return int(row[0]) if row else 0
 
 
 def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:

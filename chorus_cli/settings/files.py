@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import Document, JsonValue
 from chorus_cli.settings.rules.table import SCHEMA_KEY, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import Document, JsonValue
-
 
 SCHEMA_FILE = "schema.json"
 
@@ -40,7 +35,14 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     values, lines = dict(inner.values), dict(inner.lines)
     if _MODEL in document.values and values.get(_MODEL) is None:
         values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
-    return Layer(str(path), values, lines, readable=not warnings), (*warnings, *_misplaced(path, document))
+    without_effect = [
+        f'{path}:{line}: unknown key {json.dumps(key)}; settings for every persona stand inside "{_DEFAULTS}"'
+        for key, line in document.lines.items()
+        if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
+    ]
+    if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
+        without_effect.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')
+    return Layer(str(path), values, lines, readable=not warnings), (*warnings, *without_effect)
 
 
 def renew_schema(personas: Path, text: str) -> None:
@@ -159,18 +161,6 @@ def _text(path: Path) -> str:
         line, column = jsonc.position(readable, len(readable))
         found = f"expected text in UTF-8, found the byte 0x{data[error.start]:02x}"
         raise JsoncError(line, column, found, name=str(path)) from error
-
-
-def _misplaced(path: Path, document: Document) -> tuple[str, ...]:
-    """Return a warning for each key of ``config.jsonc`` that has no effect at its position."""
-    warnings = [
-        f'{path}:{line}: unknown key {json.dumps(key)}; settings for every persona stand inside "{_DEFAULTS}"'
-        for key, line in document.lines.items()
-        if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
-    ]
-    if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
-        warnings.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')
-    return tuple(warnings)
 
 
 def _reason(error: OSError) -> str:

@@ -8,22 +8,20 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
-import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import PREFIX, SUFFIX, UNSENT_DRAFTS, make_folder, opened_file, sweep_stale, sync_folder
+from chorus_cli.storage.files import UNSENT_DRAFTS, copy_aside, make_folder, opened_file, sweep_stale, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
@@ -38,7 +36,6 @@ _REPLACED = {
     errno.EISDIR: "it is no longer a file",
     errno.EINVAL: "it is no longer a file",
 }
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
@@ -48,32 +45,18 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     recognises an edit.
     """
     data = text.encode()
-    path: Path | None = None
+    path = folder / f"{_PREFIX}{run}{'-' if run else ''}{os.urandom(4).hex()}.{_hash(data)}-{name}"
     try:
         make_folder(folder)
-        descriptor, made = tempfile.mkstemp(SUFFIX, PREFIX, folder)
-        path = Path(made)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # Only whole drafts have a name by which a start finds them.
-        random = path.name.removeprefix(PREFIX).removesuffix(SUFFIX)
-        path = path.rename(path.parent / f"{_PREFIX}{run}{'-' if run else ''}{random}.{_hash(data)}-{name}")
-        sync_folder(folder)
+        # Only a whole draft has a name by which a start finds it.
+        write_atomically(path, data)
     except OSError as error:
-        if path is not None:
-            delete(path)
         raise EditorError(f"No draft can be written in {folder}: {_reason(error)}.") from error
     return path
 
 
 def read(path: Path) -> str:
-    """Return the text of a draft, with its byte order mark and line ends.
-
-    Raises:
-        EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
-    """
+    """Return the text of a draft, with its byte order mark and line ends."""
     try:
         with opened_file(path, follows_link=False) as file:
             found = os.fstat(file.fileno())
@@ -95,15 +78,7 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     """
     make_folder(folder)
     kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
-    with path.open("rb") as damaged, os.fdopen(os.open(kept, _CREATE, 0o600), "wb") as copy:
-        try:
-            shutil.copyfileobj(damaged, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
-            sync_folder(folder)
-        except BaseException:
-            delete(kept)
-            raise
+    copy_aside(path, kept)
     return kept
 
 

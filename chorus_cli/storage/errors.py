@@ -1,4 +1,4 @@
-"""Errors of SQLite as sentences for the user."""
+"""Errors of SQLite as sentences for the user, and commits that the disk may not confirm."""
 
 from __future__ import annotations
 
@@ -85,8 +85,7 @@ def unconfirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> Databas
 
     After an I/O error nobody knows that: the journal may be gone already, and only the last sync have failed.
     """
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
+    if connection.in_transaction or getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR:
         return None
     return DatabaseUnconfirmedError(
         f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "

@@ -5,67 +5,42 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import time
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from chorus_cli.core.errors import HomeError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
 """Far longer than `is_locked` of another process holds the lock."""
 
 _PAUSE_SECONDS = 0.01
-_RUN = r"[0-9]+-[0-9a-f]{8}"
 
 
-class FileLock(AbstractContextManager["FileLock"]):
-    """A lock that this process holds until it is closed."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def close(self) -> None:
-        """Release the lock; a second call does nothing."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+FileLock: TypeAlias = BinaryIO
+"""A lock that this process holds until the file is closed."""
 
 
 def try_lock(path: Path) -> FileLock | None:
     """Lock the file ``path``, made if it is missing and readable by its owner only; ``None`` if another holds it."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            locked = _flock(descriptor, fcntl.LOCK_EX)
-            deleted = locked and not _is_file(descriptor, path)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if locked and not deleted:
-            return FileLock(descriptor)
-        os.close(descriptor)
-        if not locked:
-            return None
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb")
+        with ExitStack() as closing:
+            closing.callback(file.close)
+            if not _flock(file.fileno(), fcntl.LOCK_EX):
+                return None
+            if _is_file(file.fileno(), path):
+                closing.pop_all()
+                return file
 
 
 def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
-    """Lock the file ``path`` as the sign that this process is alive.
-
-    Raises:
-        HomeError: another process holds it, the file cannot be made, or its file system knows no locks.
-    """
+    """Lock the file ``path`` as the sign that this process is alive."""
     try:
         lock = wait_for(path, patience_seconds)
     except OSError as error:
@@ -110,19 +85,9 @@ def held_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
 
 
-def left_in(folder: Path) -> tuple[Path, ...]:
-    """Return the lock files of runs in ``folder`` that are free: their processes have ended."""
-    return tuple(sorted(path for path in folder.iterdir() if re.fullmatch(_RUN, path.name) and not may_be_locked(path)))
-
-
 def sweep(folder: Path) -> None:
     """Delete the lock files in ``folder`` that are free: their processes have ended."""
-    delete_free(folder.iterdir())
-
-
-def delete_free(paths: Iterable[Path]) -> None:
-    """Delete those lock files that are free."""
-    for path in paths:
+    for path in folder.iterdir():
         lock = try_lock(path)
         if lock is not None:
             # Deleted while it is held, so that no other process locks a file that is about to go.

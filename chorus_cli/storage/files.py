@@ -71,10 +71,11 @@ def is_stale(changed_at: float, now: float) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, unless they are there, for the user only, and make its own name durable."""
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync_folder(folder.parent)
+    """Make a folder and its parents, unless they are there, for the user only, and make their names durable."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(place.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -86,7 +87,7 @@ def sync_folder(folder: Path) -> None:
 @contextmanager
 def syncing(folder: Path) -> Iterator[Callable[[], None]]:
     """Open a folder, and yield a function that makes the names in it durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield partial(os.fsync, descriptor)
     finally:
@@ -111,6 +112,21 @@ def give_name(draft: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
+def copy_aside(path: Path, copy: Path) -> None:
+    """Copy a file to a new one that only the user can read, durably."""
+    descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+    try:
+        with path.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+        sync_folder(copy.parent)
+    except BaseException:
+        with suppress(OSError):
+            copy.unlink()
+        raise
+
+
 def remove(path: Path) -> None:
     """Delete a file, or a folder with all that is in it."""
     if path.is_dir():
@@ -132,6 +148,19 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
 def home_mark(folder: Path) -> str:
     """Return a mark of a home's folder for rescued texts, by which its files are known in the temporary folder."""
     return sha256(os.fsencode(folder.absolute())).hexdigest()[:8]
+
+
+@contextmanager
+def temporary(folder: Path) -> Iterator[Path]:
+    """Make a file that only the user can read; what has its name in the end is deleted, with the journal beside it."""
+    descriptor, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        for leftover in (name, f"{name}-journal"):
+            with suppress(OSError):
+                Path(leftover).unlink()
 
 
 @contextmanager

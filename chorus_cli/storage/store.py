@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sqlite3
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import StorageError
 from chorus_cli.storage import migrations
 from chorus_cli.storage.errors import READ_ONLY, storage_error, unconfirmed
 
@@ -145,11 +142,8 @@ class Store:
     """The open database; every call runs on its thread, one after the other.
 
     Before its tables are changed it is copied to the folder ``backups``, if there is one. One at the path `IN_MEMORY`
-    has no file, no journal and no temporary files. One that ``is_read_only`` is read from a private copy;
-    ``was_cut_off`` if a killed process had left a write half-done, which is not in the copy.
+    has no file, no journal and no temporary files. One that ``is_read_only`` is read from a private copy.
     """
-
-    was_cut_off = False
 
     def __init__(
         self,
@@ -173,14 +167,14 @@ class Store:
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
-        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs), _TO_READ))
+        return await self.write_in_steps(committed, lambda c: work(c, *args, **kwargs), _TO_READ)
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
 
         A caller that is cancelled while it waits may find the work done: it is never left half-way.
         """
-        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(committed, lambda c: work(c, *args, **kwargs))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -249,11 +243,9 @@ class Store:
     def _copy(self) -> Connection:
         connection = _connect("", self._busy_timeout_seconds)
         try:
-            self.was_cut_off = copy_into(connection, self._path, self._busy_timeout_seconds)
-        except BaseException as error:
+            copy_into(connection, self._path, self._busy_timeout_seconds)
+        except BaseException:
             connection.close()
-            if isinstance(error, OSError):
-                raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
             raise
         return connection
 
@@ -318,27 +310,14 @@ def is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
 
 
-def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: float) -> bool:
-    """Copy the database into an empty one; return whether it had a write that a killed process left half-done.
-
-    Such a write is rolled back in the copy.
-    """
+def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: float) -> None:
+    """Copy a database that cannot be written into an empty one."""
     address = f"{path.absolute().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(address, uri=True, timeout=busy_timeout_seconds, isolation_level=None)) as source:
-            _copy_all(source, connection)
-    except sqlite3.OperationalError:
-        journal = path.with_name(f"{path.name}-journal")
-        if not journal.is_file() or not journal.stat().st_size:
-            raise
-    else:
-        return False
-    with tempfile.TemporaryDirectory() as folder:
-        for each in (path, journal):
-            shutil.copyfile(each, Path(folder) / each.name)
-        with closing(sqlite3.connect(Path(folder) / path.name, isolation_level=None)) as source:
-            _copy_all(source, connection)
-    return True
+    with closing(sqlite3.connect(address, uri=True, timeout=busy_timeout_seconds, isolation_level=None)) as source:
+        # Without a transaction, a copy would wait for another process for ever.
+        source.execute("BEGIN")
+        source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        source.backup(connection)
 
 
 def seal(connection: sqlite3.Connection) -> None:
@@ -367,10 +346,3 @@ def for_this_run(connection: C, work: Callable[Concatenate[C, P], T], *args: P.a
     if triggers:
         seal(connection)
     return done
-
-
-def _copy_all(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    # Without a transaction, a copy would wait for another process for ever.
-    source.execute("BEGIN")
-    source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    source.backup(target)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from chorus_cli.log.rules.log_acts import MemoryChange, Unreadable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
-from chorus_cli.storage import migrations
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -153,32 +152,12 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     }
 
 
-FOLLOWING = {
-    "message_words": "messages, whose index a purge begins anew",
-    "context_item_words": "items, whose index a purge makes again",
-    "sessions": "files of sessions, of which the rows are a list",
-    "meta": "the purge that is not complete, until it is",
-}
-"""Tables whose words are those of another store, and that store."""
-
-WORDLESS = frozenset(
-    {
-        "changed_rows",
-        "imported_conversations",
-        "imported_messages",
-        "installation",
-        "intents",
-        "numbers",
-        "operation_members",
-        "other_requests",
-        "schema_migrations",
-        "sqlite_sequence",
-    }
-)
-"""Tables of ids, numbers, names of other programs and hashes."""
-
 STAGED = ".restoring"
 """The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
+
+
+# A file that is being written, one of SQLite with its journal, and a working folder.
+_TEMPORARY = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
 
 
 class FileStore(NamedTuple):
@@ -193,7 +172,7 @@ class FileStore(NamedTuple):
     put: Callable[[Path, Path], None] | None = None
     is_searched: bool = False
     is_file: bool = False
-    temporary: str = TEMPORARY
+    temporary: str = _TEMPORARY
     temporary_below: str = ""
 
     def place(self, home: Paths) -> Path:
@@ -260,11 +239,6 @@ def _replace_database(source: Path, place: Path) -> None:
     source.replace(place)
 
 
-_KEPT_COPY = r"\.[0-9a-f]{64}\.tmp"
-_BESIDE_DATABASE = rf"{TEMPORARY}|{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
-# A backup that is being written, a copy of the log for it, its working folder, and a copy before an upgrade.
-_BESIDE_BACKUPS = rf"\.chorus-{RANDOM}(\.tmp(-journal)?|\.locked)?|{migrations.TEMPORARY_COPY}"
-
 PERSONAS = FileStore(
     "personas",
     _replace_folder,
@@ -274,9 +248,14 @@ PERSONAS = FileStore(
 )
 CONFIG = FileStore("config_file", _write_file, is_file=True)
 ATTACHMENTS = FileStore("attachments", _add_files, is_searched=True, temporary_below=TEMPORARY)
-DATABASE = FileStore("database", _replace_database, is_file=True, temporary=_BESIDE_DATABASE)
-BACKUPS = FileStore("backups", temporary=_BESIDE_BACKUPS)
-KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=_KEPT_COPY)
+DATABASE = FileStore(
+    "database",
+    _replace_database,
+    is_file=True,
+    temporary=f"{_TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\\{STAGED}-{RANDOM}",
+)
+BACKUPS = FileStore("backups")
+KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=TEMPORARY)
 FILES = (
     PERSONAS,
     CONFIG,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
 """The options that may stand before a command and take a value."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import opened
@@ -16,7 +15,7 @@ from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.screen.output import standard_error, standard_output
-from chorus_cli.turns.service.notices import refuse_unreadable_settings
+from chorus_cli.turns.rules import refuse_unreadable_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -52,8 +51,8 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         await _apply_options(app, chosen)
-        from chorus_cli.framework.command_line import resolve  # noqa: PLC0415 - a message needs no commands
-        from chorus_cli.terminal.one_command import Manner, carry_out  # noqa: PLC0415 - nor this
+        from chorus_cli.framework.command_line import resolve
+        from chorus_cli.terminal.one_command import Manner, carry_out
 
         asides, services = standard_error(), app.services()
         await app.current.settle()
@@ -81,10 +80,9 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
             app.warm_client(target.choice.model)
         with app.notifier.heard_by(standard_error().notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
-        async with app.services().threads.aside() if "new" in chosen else nullcontext(target) as addressed:
-            sent = one_shot.Asked(message, addressed, _again(chosen))
-            conversation = app.turns().conversation
-            return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
+        sent = one_shot.Asked(message, target.in_own_thread() if "new" in chosen else target, _again(chosen))
+        conversation = app.turns().conversation
+        return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
 
 
 def _again(chosen: argparse.Namespace) -> str:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import paths
+from chorus_cli.machine.paths import Paths, paths
+from chorus_cli.run_storage import running
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock
-from chorus_cli.stores.backup import restoring
+from chorus_cli.stores.backup import archive, restoring
+from chorus_cli.stores.backup.restoring import Staged
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge.backups import purged_since
 from chorus_cli.stores.service.backups import Backups, contents_in_words, keep_present
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.backup.restoring import Staged
 
 _MOST_NAMED = 3
 
@@ -47,17 +42,18 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Put the contents of a backup in place of the present ones, which are backed up before."""
-    restoring.require_readable(chosen.file)
+    archive.is_log_alone(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
     clock, places = SystemClock(), home
     with alone(home):
         finish_restore(home)
         with restoring.staged(places, chosen.file, clock.now()) as found:
-            for line in (*_described(found, home), *_purged(found, home)):
+            for line in _described(found, home):
                 standard_error().error(line)
             if not chosen.yes and not await agreed("Restore it?", standard_error()):
-                standard_error().notice(_declined())
+                way = "." if can_ask() else ": confirm at a terminal, or add --yes."
+                standard_error().notice(f"Nothing was changed{way}")
                 return FAILED
             kept = keep_present(places, clock.now())
             restoring.put_in_place(places, found.folder)
@@ -68,23 +64,13 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 
 @contextmanager
 def alone(home: Paths) -> Iterator[None]:
-    """Keep the data to this process.
-
-    Raises:
-        CommandError: another Chorus runs.
-    """
-    run = f"{os.getpid()}-{os.urandom(4).hex()}"
-    with file_lock.hold(home.run / run):
-        try:
-            others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
-            if others:
-                processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
-                raise CommandError(f"Another Chorus runs ({processes}). Leave it and try again; nothing was changed.")
-            yield
-        finally:
-            # A name that stays is swept later: the lock is free.
-            with suppress(OSError):
-                (home.run / run).unlink()
+    """Keep the data to this process."""
+    with running(home) as run:
+        others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
+        if others:
+            processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
+            raise CommandError(f"Another Chorus runs ({processes}). Leave it and try again; nothing was changed.")
+        yield
 
 
 def _held_in(folder: Path) -> tuple[str, ...]:
@@ -93,10 +79,6 @@ def _held_in(folder: Path) -> tuple[str, ...]:
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"Chorus cannot see whether another one runs: {reason}. Nothing was changed.") from error
-
-
-def _declined() -> str:
-    return "Nothing was changed." if can_ask() else "Nothing was changed: confirm at a terminal, or add --yes."
 
 
 def _contents(found: Staged) -> str:
@@ -123,12 +105,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     if found.missing:
         are = "is" if len(found.missing) == 1 else "are"
         yield f"{counted(len(found.missing), 'attachment')} {are} neither in it nor here."
-
-
-def _purged(found: Staged, home: Paths) -> Iterator[str]:
-    """Yield a sentence about messages in a backup that were purged since."""
-    number = purged_since(home.database, home_in(found.folder).database)
-    if number:
+    if number := purged_since(home.database, home_in(found.folder).database):
         was = "was" if number == 1 else "were"
         yield f"{counted(number, 'message')} in it {was} purged since, and would come back."
 

@@ -1,15 +1,12 @@
-"""The arguments of the outer command line.
-
-What only a shell needs is declared here. The commands of the chat bring their own declarations (`declared`), which are
-loaded only if one of them is asked for, or the help.
-"""
+"""The arguments of what only a shell needs; `declared` has those of the chat's commands, which take long to load."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli import __version__
 from chorus_cli.core.text.phrases import enumerated
@@ -26,9 +23,6 @@ from chorus_cli.subcommands.argument_parser import (
     path,
     thread_number,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
@@ -68,17 +62,18 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     if name is None or name in SUBCOMMANDS:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])
+        chosen.carried_out_by = SUBCOMMANDS[name].carried_out_by if name else "chat.chat"
     else:
-        from chorus_cli.subcommands import declared  # noqa: PLC0415 - it loads every command of the chat
+        from chorus_cli.subcommands import declared
 
         known, chosen, unknown = declared.parsed(_top(), [*SUBCOMMANDS], name, before, after)
+        chosen.carried_out_by = "declared.carry_out_declared"
     if unknown:
         refusing = known if {*unknown}.isdisjoint(before) else _top()
         if "--private" in unknown:
             refusing.error("--private goes with the chat and with ask only")
         foreign = [word for word in unknown if word.lstrip("-").partition("=")[0] in _OF_ASK]
         refusing.error(f"{foreign[0]} belongs to ask" if foreign else f"unrecognized arguments: {shlex.join(unknown)}")
-    chosen.command = name
     if "private" in chosen and "thread" in chosen:
         known.error("--private and --thread do not go together: threads are in the log")
     if "new" in chosen and "thread" in chosen:
@@ -88,7 +83,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parser() -> Parser:
     """Return the parser of the whole command line, which the help, the scripts and the manual page are made of."""
-    from chorus_cli.subcommands import declared  # noqa: PLC0415 - it loads every command of the chat
+    from chorus_cli.subcommands import declared
 
     known = _add_top(Parser(prog="chorus", description="A chat in the terminal in which the memory is yours."))
     commands = known.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
@@ -114,8 +109,9 @@ _ANSWERING = "the model that answers, as litellm names it, for this run"
 
 
 class Subcommand(NamedTuple):
-    """A command that only a shell needs: a line of help, its own arguments, and the help of ``--persona``."""
+    """A command that only a shell needs: module and function, a line of help, arguments, the help of common ones."""
 
+    carried_out_by: str
     help: str
     add: Callable[[Parser], None] = lambda _parser: None
     description: str = ""
@@ -179,6 +175,7 @@ def _add_shell(completion: Parser) -> None:
 
 SUBCOMMANDS = {
     "ask": Subcommand(
+        "ask.ask",
         "ask once; standard input is appended",
         _add_ask,
         "Ask once: the reply goes to standard output, everything else to standard error. The exit code is 1 if the "
@@ -187,28 +184,31 @@ SUBCOMMANDS = {
         _ANSWERING,
     ),
     "log": Subcommand(
-        "print a persona's messages", _add_log, persona="whose messages; otherwise those of the last persona"
+        "log.log", "print a persona's messages", _add_log, persona="whose messages; otherwise those of the last persona"
     ),
     "backup": Subcommand(
+        "backup.backup",
         "copy everything to a file",
         _add_backup,
         "Copy the log, personas, sessions, settings and attachments to a new file, also while Chorus runs. The chat "
         "makes one on each day by itself; seven daily and four weekly ones are kept.",
     ),
     "restore": Subcommand(
+        "backup.restore",
         "bring a backup back",
         _add_restore,
         "Show the contents of a backup and, if you agree, put it in place of the present log, personas, sessions and "
         "settings, which are backed up before. No other Chorus may run meanwhile.",
     ),
     "doctor": Subcommand(
+        "doctor.doctor",
         "examine everything, and repair it",
         partial(add_json, told="as one JSON value; nothing is repaired"),
         "Examine the log, its index and texts, files, permissions, settings, backups, room and the way to the model; "
         "at a terminal, offer a repair of each fault. The exit code is 1 if a fault remains.",
     ),
-    "paths": Subcommand("print the folders and files of Chorus"),
-    "schema": Subcommand("print the JSON Schema of system.jsonc"),
-    "completion": Subcommand("print the completion script of a shell", _add_shell),
+    "paths": Subcommand("shell_files.show_paths", "print the folders and files of Chorus"),
+    "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),
+    "completion": Subcommand("shell_files.show_completion", "print the completion script of a shell", _add_shell),
 }
 """The commands that only a shell needs."""

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from chorus_cli.app import Options
 from chorus_cli.core.errors import CommandError
 from chorus_cli.terminal.screen.output import standard_output
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping, Sequence
-
 
 def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
-    """Return the options that every subcommand takes.
-
-    Raises:
-        CommandError: the name of the model is not valid text in the locale's encoding.
-    """
+    """Return the options that every subcommand takes."""
     given = vars(chosen)
     result = Options(given.get("persona"), given.get("model"), given.get("home"), "private" in given)
     if any(_is_mangled(name or "") for name in (result.model, environment.get("CHORUS_MODEL"))):
@@ -28,11 +21,7 @@ def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Optio
 
 
 def joined_text(words: Sequence[str]) -> str:
-    """Join the words of the command line.
-
-    Raises:
-        CommandError: they are not valid text in the locale's encoding.
-    """
+    """Join the words of the command line."""
     text = " ".join(words)
     if _is_mangled(text):
         raise CommandError("The text on the command line is not valid UTF-8, so nothing was sent.")

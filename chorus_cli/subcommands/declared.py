@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import argparse
 import inspect
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from chorus_cli.app import opened
 from chorus_cli.catalogue import registry
-from chorus_cli.framework.registry import Command
+from chorus_cli.framework.arguments import Argument
+from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Question
+from chorus_cli.services import Services
 from chorus_cli.subcommands.argument_parser import VALUED, Parser, add_common, add_json, add_thread, first_word, path
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal.one_command import Manner, carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from chorus_cli.framework.arguments import Argument
-    from chorus_cli.framework.registry import CommandGroup
-    from chorus_cli.services import Services
 
 _PATHS = frozenset({"FILE", "DIR"})
 _WORD, _OPTION = "word ", "option "
@@ -31,16 +27,14 @@ _WORD, _OPTION = "word ", "option "
 def parsed(
     top: Parser, others: Sequence[str], name: str, before: Sequence[str], after: Sequence[str]
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
-    """Parse the arguments of a command or of a group of them; return its parser, the result, and unknown arguments.
-
-    ``top`` refuses an unknown name and suggests the nearest known one, which may be one of ``others``.
-    """
+    """Parse the arguments of a command or group; ``top`` refuses an unknown name, and may suggest one of ``others``."""
     entry = registry().words.get(name.casefold())
     commands = _offered(entry) if entry else ()
     if entry is not None and not commands:
         top.error(f"{name!r} is a command of the chat: run chorus, then /{name}.")
     if entry is None:
-        near = get_close_matches(name, (*_names(), *others), 1)
+        names = (name for name, entry in registry().words.items() if _offered(entry))
+        near = get_close_matches(name, (*names, *others), 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         top.error(f"argument COMMAND: there is no command {name!r}{meant}")
     if isinstance(entry, Command):
@@ -102,10 +96,6 @@ def _offered(entry: Command[Services] | CommandGroup[Services]) -> tuple[Command
     """Return the commands that make sense from a shell."""
     commands = (entry,) if isinstance(entry, Command) else entry.commands
     return tuple(command for command in commands if not command.only_in_chat)
-
-
-def _names() -> Iterator[str]:
-    return (name for name, entry in registry().words.items() if _offered(entry))
 
 
 def _parsed(

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import platform
 import sqlite3
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
-from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import paths
+from chorus_cli.machine.paths import Paths, paths
+from chorus_cli.models.providers import providers, servers
+from chorus_cli.models.providers.model_map import package_folder
+from chorus_cli.models.providers.servers import is_ollama, request_problem
+from chorus_cli.models.rules.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note
-from chorus_cli.stores.service.home_checks import check_home, check_leftovers, unless_refused
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.permissions import is_there
+from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.service.checks import check_home, check_leftovers, check_log, unless_refused
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
-from chorus_cli.subcommands.reachability import check_model
 from chorus_cli.subcommands.repairs import MENDS
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-
-    from chorus_cli.machine.paths import Paths
-
 _SIGNS = {State.FINE: "ok  ", State.NOTE: "note", State.WRONG: "BAD "}
 _LIBRARIES = ("litellm", "httpx", "prompt_toolkit", "rich")
+_SUBJECT = "model"
+_PATIENCE_SECONDS = 5.0
+_PORTS = {"http": 80, "https": 443}
 
 
 async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Examine everything, offer a repair of each fault, and return 1 if a fault remains."""
     home = paths(environment, vars(chosen).get("home"))
     findings = _examined(home)
-    findings.append(await check_model(home, vars(chosen).get("model"), environment))
+    findings.append(await _model(home, vars(chosen).get("model"), environment))
     if chosen.json:
         print_json({"well": is_well(findings), "findings": [finding.as_json() for finding in findings]})
         return DONE if is_well(findings) else FAILED
@@ -70,6 +76,57 @@ def _versions() -> Finding:
     return (
         note("versions", f"{told}; not installed: {', '.join(missing)}.") if missing else fine("versions", f"{told}.")
     )
+
+
+async def _model(home: Paths, option: str | None, environment: Mapping[str, str]) -> Finding:
+    """Return the finding about the model of the persona last used; nothing is asked of it, so nothing is paid."""
+    naming = Naming(option, environment, lambda: servers.most_recent_model(environment))
+    personas = Personas(home.personas, home.config_file)
+    try:
+        persona = personas.load(_last_persona(home) or personas.first())
+        named = naming.named(persona.settings.model, persona.sources)
+    except ChorusError:
+        named = naming.named(None, {})
+    choice = named or detected_model(await asyncio.to_thread(naming.ask_ollama))
+    model = choice.model
+    answers = f"{model} answers ({choice.reason})"
+    if model == ELIZA or model.startswith(LOCAL):
+        return fine(_SUBJECT, f"{answers}; it needs no server.")
+    if problem := request_problem(model, environment) or missing_key(model, environment):
+        return wrong(_SUBJECT, f"{answers}. {problem}")
+    endpoint = providers.endpoint(model, environment)
+    address = servers.ollama_address(environment) if is_ollama(model) else endpoint.address if endpoint else ""
+    if address:
+        way, failure = "litellm" if endpoint is None else "the wire", await _failure(address)
+        advice = f"cannot be reached: {failure}. Check the network and the address."
+        reached = f"{answers} through {way}; {address} can be reached."
+        return wrong(_SUBJECT, f"{answers}, but {address} {advice}") if failure else fine(_SUBJECT, reached)
+    if package_folder("litellm"):
+        return note(_SUBJECT, f"{answers} through litellm, which alone knows the address.")
+    missing = f"{answers} through litellm, which is not installed. Install it with: pip install litellm."
+    return wrong(_SUBJECT, missing)
+
+
+def _last_persona(home: Paths) -> str | None:
+    if is_there(home.database):
+        # A log that cannot be read has a finding of its own.
+        with suppress(ChorusError), examination.opened_untrusted(home.database) as connection:
+            return meta_rows.value(connection, meta_rows.LAST_PERSONA)
+    return None
+
+
+async def _failure(address: str) -> str:
+    """Connect to a server and return the reason why that fails, empty if it does not."""
+    parts = urlsplit(address)
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or _PORTS[parts.scheme])
+    except TimeoutError:
+        return f"no answer within {_PATIENCE_SECONDS:g} s"
+    except (OSError, ValueError, KeyError) as error:
+        return str(error.strerror or error) if isinstance(error, OSError) else str(error)
+    writer.close()
+    return ""
 
 
 async def _mended(home: Paths, finding: Finding) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
 from chorus_cli.context.service.transcript import (
@@ -16,23 +17,15 @@ from chorus_cli.context.service.transcript import (
     transcript,
 )
 from chorus_cli.framework.arguments import moment
-from chorus_cli.log.rules.journal import log_marks, unread_notice
+from chorus_cli.log.rules.journal import LogMarks, log_marks, unread_notice
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
-from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
+from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
 from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
-from chorus_cli.terminal.screen.output import standard_error, standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-
-    from chorus_cli.log.rules.journal import LogMarks
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.output import Screen, standard_error, standard_output
 
 
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -68,10 +61,7 @@ async def show_transcript(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Callable[[Message], Awaitable[str]] | None = None,
 ) -> None:
-    """Print each entry after its local time.
-
-    ``numbers`` are those of the persona's threads. ``thoughts`` reads the ones before a message, to be shown with it.
-    """
+    """Print each entry after its local time, with the thoughts before it that ``thoughts`` reads."""
     async for entry in entries:
         if not isinstance(entry, Message):
             screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")

@@ -5,42 +5,27 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import exposed, made_private
-from chorus_cli.personas.service.persona_admin import PersonaAdmin
-from chorus_cli.personas.service.personas import Personas
-from chorus_cli.recall.service import Search
-from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.startup import finish_restore
-from chorus_cli.storage import file_lock, foreign_code
-from chorus_cli.storage.store import Store
+from chorus_cli.machine.paths import Paths
+from chorus_cli.storage import foreign_code
 from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.backup.salvaging import Counts, Lost
 from chorus_cli.stores.listing import home_in
-from chorus_cli.stores.purge import carrying_out
-from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.salvage import copying, examination
-from chorus_cli.stores.service import home_checks, stored_files
-from chorus_cli.stores.service.purging import Purging
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.salvage.examination import OpenDatabase
+from chorus_cli.stores.service import checks, stored_files
+from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.backup.salvaging import Counts, Lost
-    from chorus_cli.stores.salvage.copying import OpenDatabase
-    from chorus_cli.stores.service.stored_files import LostFile
 
 _EMPTY = (
     "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "
@@ -48,20 +33,15 @@ _EMPTY = (
 )
 
 
-async def _narrow(home: Paths) -> bool:
-    standard_output().paragraph(made_private(home))
-    return not exposed(home)
-
-
 async def _renew_index(home: Paths) -> bool:
-    with copying.opened(home.database) as connection:
+    with examination.opened(home.database) as connection:
         examination.renew_indexes(connection)
     standard_output().paragraph("The index is made again; the next search fills it.")
     return True
 
 
 async def _remove_code(home: Paths) -> bool:
-    with copying.opened(home.database) as connection:
+    with examination.opened(home.database) as connection:
         connection.execute("BEGIN IMMEDIATE")
         removed = foreign_code.remove(connection)
         connection.execute("COMMIT")
@@ -78,7 +58,11 @@ def _alone(home: Paths) -> Iterator[Paths]:
 
 
 async def _bring_texts(home: Paths) -> bool:
-    with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
+    with (
+        _alone(home) as places,
+        examination.opened(home.database) as connection,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         changed = examination.checked(connection).changed
         if not changed:
             return True
@@ -91,19 +75,17 @@ async def _bring_texts(home: Paths) -> bool:
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
         if not remaining:
             return True
-        question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
-        texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
+        number = len(remaining)
+        question = f"No backup has the text of {counted(number, 'message')}. Take the present text for true?"
+        is_agreed = await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
             examination.accept(connection, remaining)
             connection.execute("COMMIT")
+        texts = "text of 1 message is" if number == 1 else f"texts of {number:,} messages are"
         left = "as before; chorus doctor will tell of the difference again"
-        standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
+        standard_output().paragraph(f"The present {texts} {'taken for true now' if is_agreed else left}.")
     return is_agreed
-
-
-def _present_texts(number: int) -> str:
-    return "The present text of 1 message is" if number == 1 else f"The present texts of {number:,} messages are"
 
 
 async def _salvage(home: Paths) -> bool:
@@ -133,7 +115,7 @@ async def _salvage(home: Paths) -> bool:
 
 def _remaining(log: Path) -> list[str]:
     """Return phrases for the rows of a log that cannot be read, or that refer to rows that are gone."""
-    with copying.opened(log) as connection:
+    with examination.opened(log) as connection:
         unreadable = len(examination.unreadable(connection))
         told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
         return [*(told if unreadable else []), *examination.dangling_references(connection)]
@@ -158,102 +140,44 @@ def _counts(counts: Counts) -> str:
     return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}{items}"
 
 
-async def _finish_restore(home: Paths) -> bool:
-    with alone(home):
-        finish_restore(home)
-    standard_output().paragraph("The restore is complete.")
-    return True
-
-
-async def _finish_purge(home: Paths) -> bool:
-    """Carry a purge on to its end, and return whether no other Chorus is at it."""
-    clock, store = SystemClock(), Store(home.database, home.backups)
-    restoring.require_none_pending(home)
-    told: list[str] = []
-    await store.open()
-    try:
-        persona_admin = PersonaAdmin(
-            store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind
-        )
-        purged = Home(home, lambda run: file_lock.may_be_locked(home.run / run))
-        await Purging(store, clock, Search(store, clock), persona_admin, purged).finish(told.append)
-        is_over = not await store.read(carrying_out.is_pending)
-    finally:
-        await store.close()
-    over = (
-        "The purge is complete."
-        if is_over
-        else "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
-    )
-    for sentence in (over, *told):
-        standard_output().paragraph(sentence)
-    return is_over
-
-
-async def _settle(home: Paths) -> bool:
-    """Settle replies and calls that were cut off, as the next start does."""
-    store = Store(home.database, home.backups)
-    await store.open()
-    try:
-        mended = await store.write(
-            interrupted_replies.mark_interrupted,
-            lambda run: file_lock.may_be_locked(home.run / run),
-            SystemClock().now(),
-        )
-    finally:
-        await store.close()
-    interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
-    if mended.interrupted:
-        standard_output().paragraph(f"{interrupted} marked as interrupted.")
-    return True
-
-
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
-    with _alone(home) as places, copying.opened(home.database) as connection:
+    with _alone(home) as places, examination.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
         for found in stored_files.copies(connection, places, lost):
             kept = stored_files.bring(found, home.drafts, SystemClock().now())
             sources[found.backup] += 1
-            aside = f"The damaged file is kept as {kept}." if kept else ""
-            for sentence in filter(None, (aside, stored_files.gap(connection, found))):
-                standard_output().paragraph(sentence)
+            if kept:
+                standard_output().paragraph(f"The damaged file is kept as {kept}.")
     for backup, number in sources.items():
         standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
     if missing := len(lost) - sources.total():
-        told = counted(missing, "file is", "files are")
-        standard_output().paragraph(f"{told} in no backup; chorus doctor names what is lost.")
+        told = f"No backup can give {counted(missing, 'file')} back; chorus doctor names what is lost."
+        standard_output().paragraph(told)
     return not missing
 
 
 async def _delete_unnamed(home: Paths) -> bool:
-    with _alone(home) as places, copying.opened(home.database) as connection:
-        unnamed = stored_files.unnamed_attachments(connection, places)
+    with _alone(home) as places, examination.opened(home.database) as connection:
+        paths, is_certain = stored_files.unnamed_attachments(connection, places)
     # The look into backups takes a while, in which another Chorus may have begun.
-    with _alone(home) as places, copying.opened(home.database) as connection:
+    with _alone(home) as places, examination.opened(home.database) as connection:
         named = examination.digests(connection)
-        gone = [] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named]
+        gone = [each for each in paths if is_certain and each.name not in named]
         _deleted(gone, "attachment", still=_kept_by_backups(gone, places))
     return True
 
 
 async def _delete_leftovers(home: Paths) -> bool:
-    found = home_checks.temporary_files(home, SystemClock().now())
+    found = checks.temporary_files(home, SystemClock().now())
     _deleted(found, "temporary file or folder", "temporary files and folders")
-    return True
-
-
-async def _delete_ended_runs(home: Paths) -> bool:
-    ended = home_checks.ended_runs(home.run)
-    file_lock.delete_free(ended)
-    standard_output().paragraph(f"Deleted {counted(len(ended), 'lock file')}.")
     return True
 
 
 def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
     """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
-    size = size_in_words(home_checks.size_bytes(paths))
-    home_checks.delete(paths)
+    size = size_in_words(checks.size_bytes(paths))
+    checks.delete(paths)
     standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
 
 
@@ -262,23 +186,18 @@ def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
     kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
     if not kept:
         return ""
-    part = "which" if len(kept) == len(paths) else f"{size_in_words(home_checks.size_bytes(kept))} of which"
+    part = "which" if len(kept) == len(paths) else f"{size_in_words(checks.size_bytes(kept))} of which"
     return f", {part} backups keep"
 
 
 MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
-    Repair.PERMISSIONS: _narrow,
     Repair.INDEX: _renew_index,
     Repair.CODE: _remove_code,
     Repair.CHECKSUMS: _bring_texts,
     Repair.SALVAGE: _salvage,
-    Repair.RESTORE: _finish_restore,
-    Repair.PURGE: _finish_purge,
-    Repair.INTERRUPTED: _settle,
     Repair.SESSIONS: partial(_bring, stored_files.lost_sessions),
     Repair.ATTACHMENTS: partial(_bring, stored_files.lost_attachments),
     Repair.UNNAMED: _delete_unnamed,
     Repair.LEFTOVERS: _delete_leftovers,
-    Repair.RUNS: _delete_ended_runs,
 }
 """The function that carries out each repair and returns whether nothing of the fault is left."""

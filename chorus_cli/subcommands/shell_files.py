@@ -1,15 +1,16 @@
 """What Chorus is made of: its folders, the schema of its settings, its completion scripts and its manual page.
 
-The scripts and the page are computed from the arguments of the outer command line when a wheel is built
-(``hatch_build.py``), by libraries that an installed Chorus does not need.
+Scripts and page are computed when a wheel is built, by libraries that an installed Chorus does not need.
 """
 
 from __future__ import annotations
 
+import argparse
 from argparse import PARSER
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import CommandError
@@ -18,10 +19,6 @@ from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.subcommands.command_line import SHELLS, parser
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
 
 FOLDER = "completion_scripts"
 """The folder of the package that has the scripts, each in a file named after its shell."""
@@ -64,7 +61,8 @@ async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, st
 
 async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
     """Print the completion script of a shell."""
-    standard_output().write(_kept_script(chosen.shell) or _made_script(chosen.shell))
+    kept = files("chorus_cli") / FOLDER / chosen.shell
+    standard_output().write(kept.read_text(encoding="utf-8") if kept.is_file() else _made_script(chosen.shell))
     return DONE
 
 
@@ -105,11 +103,6 @@ def manual_page() -> str:
         "manual_section": "1",
     }
     return str(manpage.Manpage(arguments, _data=told, format="single-commands-section"))
-
-
-def _kept_script(shell: str) -> str:
-    kept = files("chorus_cli") / FOLDER / shell
-    return kept.read_text(encoding="utf-8") if kept.is_file() else ""
 
 
 def _made_script(shell: str) -> str:

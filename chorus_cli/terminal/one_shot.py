@@ -12,7 +12,16 @@ from chorus_cli.attachments.rules.recognition import is_picture
 from chorus_cli.core import limits
 from chorus_cli.core.errors import DatabaseUnconfirmedError, MessageNotStoredError, MessageRefusedError
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.models.rules.events import IN_LOG, ReasoningDelta, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
+from chorus_cli.models.rules.events import (
+    IN_LOG,
+    ReasoningDelta,
+    TextDelta,
+    ThreadOpened,
+    ToolStarted,
+    TurnDone,
+    WaitBegun,
+    WaitOver,
+)
 from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
 
@@ -78,7 +87,7 @@ def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[s
         "reply": "".join(event.text for event in came[begin:] if isinstance(event, TextDelta)),
         "usage": dict(done.usage) if done else {},
         "model": target.choice.model,
-        "thread": target.thread_number,
+        "thread": next((each.number for each in came if isinstance(each, ThreadOpened)), target.thread_number),
         "seconds": round(seconds, 3),
     }
     if thoughts := "".join(event.text for event in came[begin:] if isinstance(event, ReasoningDelta)):

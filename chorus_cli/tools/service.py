@@ -7,7 +7,8 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
@@ -17,27 +18,24 @@ from chorus_cli.jobs.rules import elapsed, readable
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
 from chorus_cli.log.rules.wording import told_by
-from chorus_cli.memory.rules.items import ItemType, checked_type
+from chorus_cli.memory.rules.items import Item, ItemType, checked_type
 from chorus_cli.memory.rules.recall import kept_line, memory_lines, sent_items, written
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
-    from datetime import datetime
 
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.calls import ToolCall
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.declaration import Arguments, ReadCall
     from chorus_cli.personas.rules.persona import Persona, Target
-    from chorus_cli.recall.service import Match, Search
+    from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Store
 
 MOST_FOUND = 20
@@ -45,6 +43,7 @@ _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
 _MOST_CHARACTERS_OF_ONE = 3
 """Characters that an empty line of an item has in a result, where it is indented."""
+_Piece = TypeVar("_Piece")
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
@@ -73,8 +72,7 @@ class Answer(NamedTuple):
     outcome: str
 
 
-if TYPE_CHECKING:
-    Handler = Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]
+Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]"
 
 
 class BuiltIn(NamedTuple):
@@ -102,12 +100,19 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], Bu
 )  # fmt: skip
 async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Find messages by their words."""
-    since = _since(arguments.text("since"), services.clock.now())
+    from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it calls this
+
+    now, asked = services.clock.now(), arguments.text("since")
+    since = timespan.parse(asked, now, after_since=True).before(now) if asked.strip() else None
     # Some of the results are the question itself, results of earlier searches, or taken back.
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
     scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)
     findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
-    matches = [match for match in findings.matches if _is_worth_telling(match, caller)]
+    matches = [
+        match
+        for match in findings.matches
+        if _is_said(match.message) and not match.taken_back and match.message.turn_id != caller.turn_id
+    ]
     if not matches:
         return Answer("No message contains all of these words. Try fewer words, or another form of them.", "nothing")
     name = caller.persona.name
@@ -134,7 +139,12 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
     rows = [row for row in newest if row.id > after]
     marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
     said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
-    told = _newest_entries(_entry(row, persona.name) for row in reversed(said) if row.turn_id != caller.turn_id)
+    told = [
+        f"[{_stamp(row)}] {told_by(row.role, persona.name)}: {words_of(row)}"
+        for row in said
+        if row.turn_id != caller.turn_id
+    ]
+    told = (_fitting(reversed(told), len) or told[-1:])[::-1]
     if not told:
         return Answer(f"Nothing was said in thread #{number}.", "nothing")
     amount = counted(len(told), "message")
@@ -191,29 +201,19 @@ async def job_output(services: ToolServices, caller: Caller, arguments: Argument
 BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember, job_output)
 
 
-def _since(text: str, now: datetime) -> datetime | None:
-    if not text.strip():
-        return None
-    from chorus_cli.core.time import timespan  # noqa: PLC0415 - few calls name a time
-
-    return timespan.parse(text, now, after_since=True).before(now)
-
-
-def _is_worth_telling(match: Match, caller: Caller) -> bool:
-    row = match.message
-    return _is_said(row) and not match.taken_back and row.turn_id != caller.turn_id
-
-
 def _is_said(row: Message) -> bool:
     return row.role in _SPOKEN and is_filled(row) and row.status is not Status.STREAMING
 
 
-def _entry(row: Message, name: str) -> str:
-    return f"[{_stamp(row)}] {told_by(row.role, name)}: {words_of(row)}"
-
-
 def _stamp(row: Message) -> str:
     return f"{timestamps.local(row.timestamp):%Y-%m-%d %H:%M}"
+
+
+def _fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_Piece]:
+    """Return the first pieces, as many as a result has room for."""
+    listed = [*pieces]
+    ends = accumulate(map(length, listed))
+    return [piece for piece, end in zip(listed, ends, strict=True) if end <= _MOST_READ_CHARACTERS]
 
 
 def _whole_items(items: Sequence[Item]) -> list[Item]:
@@ -221,27 +221,9 @@ def _whole_items(items: Sequence[Item]) -> list[Item]:
 
     An item that the cut of a whole result went through could not be told from the rest when it is forgotten.
     """
-    told: list[Item] = []
-    room = _MOST_READ_CHARACTERS
-    for item in items:
-        room -= len(written(item)) + 1
-        if room < 0:
-            break
-        told.append(item)
+    told = _fitting(items, lambda item: len(written(item)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
     return told or [item._replace(content=cut_to_characters(item.content, longest)) for item in items[:1]]
-
-
-def _newest_entries(entries: Iterable[str]) -> list[str]:
-    """Return as many entries as fit, in the order of the log; ``entries`` begin with the newest."""
-    told: list[str] = []
-    room = _MOST_READ_CHARACTERS
-    for entry in entries:
-        room -= len(entry)
-        if told and room < 0:
-            break
-        told.insert(0, entry)
-    return told
 
 
 MOST_CALLS = limits.CALLS.most
@@ -269,11 +251,9 @@ class Toolbox:
 
     async def read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
         """Read the arguments of a reply's calls, in a thread: to repair long ones takes a second."""
-        return await asyncio.to_thread(self._read, calls)
-
-    def _read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
         tools = {each.tool.name: each.tool for each in self.built_in}
-        return [read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls)]
+        read = (read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls))
+        return await asyncio.to_thread(list, read)
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
         """Carry out a call; an error is told to the model as the answer."""

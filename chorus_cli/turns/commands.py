@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
@@ -52,7 +51,7 @@ async def clear(services: Services) -> Text:
 
 @GROUP.command("undo")
 async def undo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Undo the latest operation on the context, or the one with the given number.
+    """Undo the latest operation on the context, or one by its number.
 
     Automatic operations, such as a fold into the summary, are undone only by number.
 
@@ -67,7 +66,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
 
 @GROUP.command("redo")
 async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Redo the operation undone last, or the one with the given number.
+    """Redo the operation undone last, or one by its number.
 
     Without a number, this works only until something else is said or done; with a number, it always works. To redo
     a message that was undone, give the number of that undo.
@@ -87,7 +86,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
 
 @GROUP.command("ops")
 async def operations(services: Services) -> Text | Table:
-    """List the operations on the context, with their numbers for undo and redo.
+    """List the operations on the context with their numbers.
 
     Examples:
         /context ops
@@ -107,7 +106,7 @@ async def operations(services: Services) -> Text | Table:
 
 @TOP.command("pin")
 async def pin_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Text | Table:
-    """Keep a message in context word for word, or list the pinned messages.
+    """Keep a message in context, or list the pinned ones.
 
     No window, no summary and no full request leaves it out. /new, an edit and a restored session end that, and /undo.
 
@@ -117,26 +116,21 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
     """
     target = services.current.target()
     if message is None:
-        return await _pinned(services)
+        pins = drawn_pins((await services.context.snapshot(target, services.clock.now())).view, target.persona.name)
+        return pins or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
     pinned = await pin(services.journal, target, message)
     return Text(f'Pinned: #{message} "{shortened(pinned.content)}". /unpin {message} ends that.')
 
 
 @TOP.command("unpin")
 async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) -> Text:
-    """Let a pinned message leave the context as others do.
+    """Let a pinned message leave the context.
 
     Examples:
         /unpin 12
     """
     unpinned = await unpin(services.journal, services.current.target(), message)
     return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
-
-
-async def _pinned(services: Services) -> Text | Table:
-    now, target = services.clock.now(), services.current.target()
-    rows = drawn_pins((await services.context.snapshot(target, now)).view, target.persona.name)
-    return rows or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
 
 
 @GROUP.command("at")
@@ -172,10 +166,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else.
-
-    In a thread that an undo has closed, a reply in progress is broken off, and messages that wait stay drafts.
-    """
+    """Switch to the thread that an undo or a redo of a fork leads to, and say so; a closed one stops replying."""
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.current.turn_to_last_thread()
@@ -241,20 +232,17 @@ def _edit_word(text: str, _now: datetime) -> str:
     return _EDIT
 
 
-def _offer_edit(_services: object, _text: str) -> Sequence[Candidate]:
-    return (Candidate(_EDIT, "open it in your editor"),)
-
-
 FOCUS = replace(TEXT, name="focus", help="what the summary should focus on")
-EDIT_WORD = Parameter(_EDIT, _edit_word, "open it in your editor", _offer_edit)
+_MEANING = "open it in your editor"
+EDIT_WORD = Parameter(_EDIT, _edit_word, _MEANING, lambda _services, _text: [Candidate(_EDIT, _MEANING)])
 
 
 @SUMMARY.command("compact", aliases=("compact",), stoppable=True)
 async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text:
-    """Summarise the older part of the conversation now; the last two turns stay word for word.
+    """Summarise the older part of the conversation now.
 
-    Nothing is deleted; /undo brings the messages back. This happens automatically when a conversation nears the limit
-    of its model.
+    The last two turns stay word for word. Nothing is deleted; /undo brings the messages back. This happens
+    automatically when a conversation nears the limit of its model.
 
     Examples:
         /context compact
@@ -276,7 +264,7 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
 
 @SUMMARY.command("summary")
 async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "") -> Reply:
-    """Show the summary of the older part of the conversation, or edit it in your editor.
+    """Show the summary of the older part, or edit it in your editor.
 
     The model is sent your version from then on; /undo restores the previous one.
 

@@ -97,7 +97,6 @@ class FaultyProgram:
         request = {
             "arguments": arguments,
             "environment": {**Home(home).environment, **variables},
-            "stdin": "",
             # Without a fault syncing is no pretence.
             "home": str(home) if fault else "",
             "error": fault.error if fault else 0,

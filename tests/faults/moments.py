@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,11 +23,10 @@ _WORDS, _WORD_SECONDS = 100, 0.02
 
 
 class Talk(NamedTuple):
-    """A chat in a terminal, the folder beside its home, and the chance by which moments are chosen."""
+    """A chat in a terminal, and the folder beside its home."""
 
     chat: Terminal
     folder: Path
-    chance: random.Random
 
 
 class Phase(NamedTuple):

@@ -46,7 +46,5 @@ def state_of(home: Path) -> HomeState:
         with closing(sqlite3.connect(database)) as connection:
             rows = {table: frozenset(connection.execute(query)) for table, query in _QUERIES.items()}
     found = [path for folder in _FOLDERS for path in (home / folder).rglob("*")] + [home / "config.jsonc"]
-    kept = [
-        path for path in found if path.is_file() and path.suffix not in _PASSING and not path.name.endswith(".lock")
-    ]
+    kept = [path for path in found if path.is_file() and not path.name.endswith(_PASSING)]
     return HomeState(rows, {str(path.relative_to(home)): path.read_bytes() for path in kept})

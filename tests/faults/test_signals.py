@@ -75,7 +75,7 @@ def one_signal(
     with closing(Terminal({**home.environment, **variables})) as chat:
         if phase.name != "start":
             chat.await_line(PROMPT)
-        phase.enter(Talk(chat, folder, chance))
+        phase.enter(Talk(chat, folder))
         chat.watch(chance.uniform(0, phase.seconds))
         code = ended(chat, number, is_key=number in (KEYS if phase.has_editor else KEYS[:1]))
         told_of = f"{phase.name}, {number.name}:\n{chat.screen_text()}"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.stores.rules.findings import Finding, State
-from chorus_cli.stores.service import home_checks
-from chorus_cli.stores.service.home_checks import check_home
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.service import checks
+from chorus_cli.stores.service.checks import check_home, check_log
 from tests.faults.state import HomeState, state_of
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def violations(
     ``lasts`` says that the fault struck all later calls too.
     """
     found = [*_at_the_end(ending)]
-    unfinished = home_checks.temporary_files(paths({}, str(place.home.path)), datetime.now(UTC))
+    unfinished = checks.temporary_files(paths({}, str(place.home.path)), datetime.now(UTC))
     if ending.is_killed or any(told in ending.errors for told in _GOES_ON):
         found += _at_the_next_start(place, program)
         after = state_of(place.home.path)
@@ -106,7 +105,7 @@ def _at_the_next_start(place: Place, program: FaultyProgram) -> Iterator[str]:
 def _left_behind(home: Paths) -> Iterator[str]:
     """Delete temporary files as the doctor would a day later; none of them may remain, and nothing else may go."""
     before, tomorrow = state_of(home.data), datetime.now(UTC) + timedelta(days=1)
-    home_checks.delete(home_checks.temporary_files(home, tomorrow))
+    checks.delete(checks.temporary_files(home, tomorrow))
     if state_of(home.data) != before:
         yield "a file of the user is taken for a temporary one"
     for path in home.data.rglob(".*"):
@@ -117,7 +116,7 @@ def _left_behind(home: Paths) -> Iterator[str]:
 def _examined(home: Paths) -> Iterator[Finding]:
     """Yield the findings of the doctor, without its start."""
     yield from check_log(home, home.run)
-    yield from home_checks.check_leftovers(home, datetime.now(UTC))
+    yield from checks.check_leftovers(home, datetime.now(UTC))
     yield from check_home(home, Personas(home.personas, home.config_file), datetime.now(UTC))
 
 

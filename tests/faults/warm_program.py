@@ -35,7 +35,6 @@ def _write(line: str) -> None:
 
 def _served(request: dict[str, Any]) -> dict[str, Any]:
     files = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
-    _fill(files[0], request["stdin"])
     # The counters are shared: those of the child that was struck must not be taken for the next one's.
     _arm(request | {"calls": 0})
     if not (child := os.fork()):
@@ -70,11 +69,6 @@ def _ended(child: int, seconds: float) -> int | None:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) if is_over else None
-
-
-def _fill(file: int, text: str) -> None:
-    os.write(file, text.encode())
-    os.lseek(file, 0, os.SEEK_SET)
 
 
 def _content(file: int) -> str:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.text.templates import template_of
-from chorus_cli.framework.command_line import completions, resolve
+from chorus_cli.framework.command_line import completions, resolve, template_of
 from chorus_cli.threads.service.running_turn import RunningTurn
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.fixture
@@ -99,7 +94,7 @@ async def test_they_are_listed_explained_and_completed(world: World, shared: Pat
         ("Two words.md", b"x", "its name may have letters from a to z, digits, hyphens and underscores"),
         ("blank.md", b" \n", "it is empty"),
         ("latin.md", b"\xe9", "it is not UTF-8"),
-        ("big.md", b"x" * 1_000_001, "it has over 1 MB"),
+        ("big.md", b"x" * 1_000_001, "it has more than 1 MB"),
     ],
 )
 async def test_a_file_that_cannot_be_a_command_is_told_once(

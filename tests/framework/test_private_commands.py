@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.catalogue import groups, registry
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.command_line import OwnCommands, completions, resolve
-from chorus_cli.framework.replies import Exit, PrivateChat, plain
+from chorus_cli.framework.replies import Answer, Exit, PrivateChat, plain
 from chorus_cli.private import ANNOUNCED, REFUSED, REFUSED_GROUPS, private_groups
 from chorus_cli.threads.commands.composing import command_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.framework.replies import Answer
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.fixture

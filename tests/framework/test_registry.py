@@ -1,15 +1,33 @@
-"""Declarations of commands, valid and refused."""
+"""Declarations of commands, their arguments and their options, valid and refused."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated
 
 import pytest
 
+from chorus_cli.catalogue import registry
+from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.time.timespan import Span
-from chorus_cli.framework.arguments import TIME
-from chorus_cli.framework.command_line import resolve
-from chorus_cli.framework.registry import CommandGroup, CommandRegistry
+from chorus_cli.framework.arguments import (
+    COMMAND,
+    COUNT,
+    NUMBER,
+    TEXT,
+    TIME,
+    Argument,
+    Candidate,
+    Documentation,
+    Parameter,
+    declared_arguments,
+    flag,
+    phrases,
+)
+from chorus_cli.framework.command_line import completions, resolve
+from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Text
 from tests.framework.example_commands import NOW, Desk, undo
 
@@ -131,3 +149,238 @@ def test_a_default_whose_argument_may_be_left_out_serves_the_group_alone() -> No
     group.command("undo", default=True)(undo)
     bound = resolve(CommandRegistry([group]), "/it", NOW)
     assert bound.arguments == (None,)
+
+
+async def _set(context: object, time: Annotated[Span, TIME]) -> None: ...
+
+
+async def _undo(context: object, number: Annotated[int | None, NUMBER] = None) -> None: ...
+
+
+async def _add(context: object, kind: Annotated[str, TEXT], number: Annotated[int, NUMBER] = 7) -> None: ...
+
+
+async def _without_arguments(context: object) -> None: ...
+
+
+async def _unannotated(context: object, time) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+
+
+async def _without_parameter(context: object, time: Span) -> None: ...
+
+
+async def _unknown_name(context: object, time: Annotated[Elsewhere, TIME]) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+async def _keyword_only(context: object, *, time: Annotated[Span, TIME]) -> None: ...
+
+
+async def _any_number(context: object, *times: Annotated[Span, TIME]) -> None: ...
+
+
+async def _without_context() -> None: ...
+
+
+def test_arguments_are_the_annotated_parameters_after_the_context() -> None:
+    assert declared_arguments(_set) == ((Argument(TIME, required=True),), ())
+    assert declared_arguments(_without_arguments) == ((), ())
+
+
+def test_an_argument_with_a_default_may_be_left_out() -> None:
+    assert declared_arguments(_undo)[0] == (Argument(NUMBER, required=False, default=None),)
+    assert declared_arguments(_add)[0] == (Argument(TEXT, required=True), Argument(NUMBER, required=False, default=7))
+
+
+@pytest.mark.parametrize(
+    ("handler", "usage"), [(_set, ["<time>"]), (_undo, ["[number]"]), (_add, ["<text>", "[number]"])]
+)
+def test_a_usage_line_shows_what_may_be_left_out(handler: object, usage: list[str]) -> None:
+    assert callable(handler)
+    assert [argument.usage for argument in declared_arguments(handler)[0]] == usage
+
+
+@pytest.mark.parametrize(
+    ("handler", "sentence"),
+    [
+        (_unannotated, "_unannotated: argument 'time' must be positional or an option, and declared"),
+        (_without_parameter, "_without_parameter: argument 'time' must be positional or an option, and declared"),
+        (_keyword_only, "_keyword_only: the option 'time' needs a default"),
+        (_any_number, "_any_number: argument 'times' must be positional"),
+        (_unknown_name, "_unknown_name: name 'Elsewhere' is not defined; import it outside TYPE_CHECKING"),
+        (_without_context, "_without_context must take the command context"),
+    ],
+)
+def test_a_malformed_signature_is_a_type_error_that_names_the_handler(handler: object, sentence: str) -> None:
+    assert callable(handler)
+    with pytest.raises(TypeError, match=sentence):
+        declared_arguments(handler)
+
+
+@pytest.mark.parametrize(
+    ("count", "text", "expected"),
+    [
+        (0, "", []),
+        (1, "", []),
+        (1, "  \t ", []),
+        (1, "one", ["one"]),
+        (1, "  don't   lose \"this  ", ["don't   lose \"this"]),
+        (2, "one", ["one"]),
+        (2, "one   two  'three   four ", ["one", "two  'three   four"]),
+        (3, "a b c d", ["a", "b", "c d"]),
+    ],
+)
+def test_every_argument_is_a_word_but_the_last_which_is_the_rest_as_typed(
+    count: int, text: str, expected: list[str]
+) -> None:
+    async def take(_context: None, *_words: object) -> Text:
+        return Text("")
+
+    takes = tuple([Argument(TEXT, required=False)] * count)
+    bound = Command("", ("take",), take, takes, (), Documentation("Take.", "", ("/take",))).bound(text, NOW)
+    assert [word for word in bound.arguments if word is not None] == expected
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "value"),
+    [
+        (TIME, "2 days", Span(172800)),
+        (NUMBER, "3", 3),
+        (NUMBER, "#12", 12),
+        (NUMBER, "# 12", 12),
+        (TEXT, "don't  touch", "don't  touch"),
+        (COMMAND, "/Context  SET", "context set"),
+        (COMMAND, "context", "context"),
+    ],
+)
+def test_a_shared_parameter_reads_its_text(parameter: Parameter[object], text: str, value: object) -> None:
+    assert parameter.parse(text, NOW) == value
+
+
+@pytest.mark.parametrize("text", ["0", "#0", "-3", "+3", "1.5", "three", "#", "3 4", "²", "9" * 19, "\x1b[2J"])
+def test_what_is_no_positive_number_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(ChorusError) as refusal:
+        NUMBER.parse(text, NOW)
+    assert "is not a number from 1 upwards" in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
+def test_every_time_on_offer_can_be_read() -> None:
+    offered = TIME.complete(None, "")
+    assert offered
+    assert all(TIME.parse(candidate.text, NOW).seconds > 0 and candidate.description for candidate in offered)
+
+
+def test_what_stands_before_an_argument_can_decide_how_it_goes_on() -> None:
+    def complete(_context: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
+        return [Candidate(f"{' '.join(before)} {text}")]
+
+    value = replace(TEXT, complete_after=complete)
+    assert value.candidates(None, ["one", "two"], "th") == [Candidate("one two th")]
+    assert TIME.candidates(None, ["one"], "") == TIME.complete(None, "")
+
+
+GROUP: CommandGroup[None] = CommandGroup("", "Everything.")
+DRY = flag("change nothing")
+WAY = replace(TEXT, name="W", choices=("dry", "wet"))
+
+
+@GROUP.command("find")
+async def find(
+    _desk: None, words: Annotated[str, TEXT], *, most: Annotated[int, COUNT] = 7, dry_run: Annotated[bool, DRY] = False
+) -> Text:
+    """Find words.
+
+    Examples:
+        /find words
+    """
+    return Text(f"{words} {most} {dry_run}")
+
+
+@GROUP.command("sweep")
+async def sweep(_desk: None, *, dry_run: Annotated[bool, DRY] = False) -> Text:
+    """Sweep.
+
+    Examples:
+        /sweep
+    """
+    return Text(f"{dry_run}")
+
+
+@GROUP.command("mop")
+async def mop(_desk: None, *, way: Annotated[str, WAY] = "dry") -> Text:
+    """Mop.
+
+    Examples:
+        /mop
+    """
+    return Text(way)
+
+
+REGISTRY = CommandRegistry([GROUP])
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("/find don't  stop", "don't  stop 7 False"),
+        ("/find a b --dry-run", "a b 7 True"),
+        ("/find --dry-run a b", "a b 7 True"),
+        ("/find a --dry-run b --most #3", "a b 3 True"),
+        ('/find "a --dry-run"', '"a --dry-run" 7 False'),
+        ("/find a --dry", "a --dry 7 False"),
+        ("/sweep --dry-run", "True"),
+        ("/mop --way wet", "wet"),
+    ],
+)
+async def test_options_are_taken_out_of_a_typed_line(line: str, answer: str) -> None:
+    assert await resolve(REGISTRY, line, NOW).run(None) == Text(answer)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("/find --dry-run", r"/find needs <text>\. Usage: /find <text> \[--most number\] \[--dry-run\]"),
+        ("/find a --most", "--most needs number: a number such as 3."),
+        ("/find a --most x", "--most: 'x' is not a number from 1 upwards, such as 3."),
+        ("/sweep all", "/sweep takes only --dry-run, not 'all'."),
+        ("/mop --way damp", "--way takes dry or wet, not 'damp'."),
+    ],
+)
+def test_what_does_not_fit_is_refused(line: str, sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        resolve(REGISTRY, line, NOW)
+
+
+async def test_a_shell_gives_words_and_values() -> None:
+    command = resolve(REGISTRY, "/find x", NOW).command
+    assert await command.bound_to(["a", "b --most"], {"most": "3", "dry_run": ""}, NOW).run(None) == Text(
+        "a b --most 3 True"
+    )
+    with pytest.raises(CommandError, match=r"chorus find needs <text>\. Usage: chorus find <text>"):
+        command.bound_to([], {}, NOW)
+
+
+def test_words_of_a_shell_with_blanks_are_phrases() -> None:
+    assert phrases(["red", "old house", '"x y"']) == 'red "old house" "x y"'
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("/find a -", ["--most", "--dry-run"]),
+        ("/find a --d", ["--dry-run"]),
+        ("/sweep ", ["--dry-run"]),
+        ("/find a", []),
+    ],
+)
+def test_options_are_completed(line: str, offered: list[str]) -> None:
+    assert [each.text for each in completions(REGISTRY, None, line).candidates] == offered
+
+
+@pytest.mark.parametrize("value", ["no such word", "-1", "\ud800"])
+def test_no_value_of_any_argument_is_a_bug(value: str) -> None:
+    arguments = (argument for command in registry() for argument in (*command.arguments, *command.options))
+    # A value that is none of the choices is refused before it is read.
+    for argument in (each for each in arguments if not each.parameter.choices):
+        with suppress(ChorusError):
+            argument.parameter.parse(value, NOW)

@@ -1,4 +1,4 @@
-"""Command lines: run, refused with advice, or completed."""
+"""Command lines: run, refused with advice, completed, or explained by the help."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.errors import ChorusError, TimeSpanError
+from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
 from chorus_cli.framework.arguments import Candidate
-from chorus_cli.framework.command_line import Completions, completions, resolve
-from chorus_cli.framework.replies import Exit, Text
-from chorus_cli.models.rules.events import TextDelta
-from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.framework.command_line import Completions, completions, look_up, resolve
+from chorus_cli.framework.registry import Command
+from chorus_cli.framework.replies import Exit, Report, Table, Text, plain
 from tests.amount import examples
-from tests.framework.example_commands import NOW, REGISTRY, Desk, window
+from tests.documents import commands_table
+from tests.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk, window
+from tests.world import World
 
 
 def _refusal(line: str) -> str:
@@ -22,46 +23,28 @@ def _refusal(line: str) -> str:
     return str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("line", "answer"),
-    [
-        ("/context", "window of 2"),
-        ("/CONTEXT", "window of 2"),
-        ("  /context  ", "window of 2"),
-        ("/ctx", "window of 2"),
-        ("/context set 24h", "set to 24h"),
-        ("/Context Set 24H", "set to 24h"),
-        ("/context 24h", "set to 24h"),
-        ("/context 3 days ago", "set to 72h"),
-        ("/context the last 2 days", "set to 48h"),
-        ("/context se 24h", "set to 24h"),
-        ("/con 24h", "set to 24h"),
-        ("/cont hist Frodo Baggins", "history of 'Frodo Baggins'"),
-        ("/context reset", "reset"),
-        ("/context default", "reset"),
-        ("/context d", "reset"),
-        ("/clear", "cleared"),
-        ("/new", "cleared"),
-        ("/n", "cleared"),
-        ("/context clear", "cleared"),
-        ("/context undo", "undone None"),
-        ("/context undo #3", "undone 3"),
-        ("/context save", "saved ''"),
-        ("/context save   don't   lose \"this  ", "saved 'don\\'t   lose \"this'"),
-        ("/memory add task  buy   bread ", "task: buy   bread"),
-        ("/mem pin 3", "pinned 3"),
-        ("/?", ""),
-        ("/help context set", "context set"),
-    ],
-)
+ANSWERS = {
+    "window of 2": ("/context", "/CONTEXT", "  /context  ", "/ctx"),
+    "set to 24h": ("/context set 24h", "/Context Set 24H", "/context 24h", "/context se 24h", "/con 24h"),
+    "set to 72h": ("/context 3 days ago",),
+    "set to 48h": ("/context the last 2 days",),
+    "history of 'Frodo Baggins'": ("/cont hist Frodo Baggins",),
+    "reset": ("/context reset", "/context default", "/context d"),
+    "cleared": ("/clear", "/new", "/n", "/context clear"),
+    "undone None": ("/context undo",),
+    "undone 3": ("/context undo #3",),
+    "saved ''": ("/context save",),
+    "saved 'don\\'t   lose \"this'": ("/context save   don't   lose \"this  ",),
+    "task: buy   bread": ("/memory add task  buy   bread ",),
+    "pinned 3": ("/mem pin 3",),
+    "": ("/?",),
+    "context set": ("/help context set",),
+}
+
+
+@pytest.mark.parametrize(("line", "answer"), [(line, answer) for answer, lines in ANSWERS.items() for line in lines])
 async def test_a_line_is_carried_out(line: str, answer: str) -> None:
     assert await resolve(REGISTRY, line, NOW).run(Desk()) == Text(answer)
-
-
-async def test_a_command_may_answer_with_events() -> None:
-    answer = await resolve(REGISTRY, "/retry", NOW).run(Desk())
-    assert isinstance(answer, RunningTurn)
-    assert [event async for event in answer.followed()] == [TextDelta("again")]
 
 
 async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() -> None:
@@ -69,47 +52,32 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
     assert await resolve(REGISTRY, "/qu", NOW).run(Desk()) == Exit()
 
 
+def unknown(typed: str, meant: str = "", listing: str = "/help lists all commands.") -> str:
+    return f"There is no command '{typed}'.{f' Did you mean {meant}?' if meant else ''} {listing}"
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
         ("/c", "/c is ambiguous: /clear or /context?"),
         ("/context s", "/context s is ambiguous: /context save or /context set?"),
-        ("/contxt", "There is no command '/contxt'. Did you mean /context? /help lists all commands."),
-        (
-            "/context sett 24h",
-            "There is no command '/context sett'. Did you mean /context set? /help lists all commands.",
-        ),
-        (
-            "/context claer",
-            "There is no command '/context claer'. Did you mean /context clear? /help lists all commands.",
-        ),
-        (
-            "/Sessions of Frodo",
-            "There is no command '/Sessions'. Did you mean /context history? /help lists all commands.",
-        ),
-        (
-            "/context Sessions of Frodo",
-            "There is no command '/context Sessions'. Did you mean /context history? /help lists all commands.",
-        ),
-        ("/xyzzy", "There is no command '/xyzzy'. /help lists all commands."),
-        ("/", "There is no command '/'. /help lists all commands."),
-        ("/memory xyzzy", "There is no command '/memory xyzzy'. /help memory lists its commands."),
+        ("/contxt", unknown("/contxt", "/context")),
+        ("/context sett 24h", unknown("/context sett", "/context set")),
+        ("/context claer", unknown("/context claer", "/context clear")),
+        ("/Sessions of Frodo", unknown("/Sessions", "/context history")),
+        ("/context Sessions of Frodo", unknown("/context Sessions", "/context history")),
+        ("/xyzzy", unknown("/xyzzy")),
+        ("/", unknown("/")),
+        ("/memory xyzzy", unknown("/memory xyzzy", listing="/help memory lists its commands.")),
         ("/memory", "/memory needs one of: add, pin."),
-        ("/\x1b[2J", "There is no command '/\\x1b[2J'. /help lists all commands."),
+        ("/\x1b[2J", unknown("/\\x1b[2J")),
         ("/quit now", "/quit takes no argument."),
         ("/context clear all", "/context clear takes no argument."),
-        ("/new hello", "/new takes no argument."),
-        ("/n hello", "/new takes no argument."),
+        *((line, "/new takes no argument.") for line in ("/new hello", "/n hello")),
         ("/context default 3", "/context default takes no argument."),
-        (
-            "/etc/passwd",
-            "There is no command '/etc/passwd'. /help lists all commands. // sends a line that begins with a slash.",
-        ),
+        ("/etc/passwd", f"{unknown('/etc/passwd')} // sends a line that begins with a slash."),
         ("/memory pin", "/memory pin needs <number>. Usage: /memory pin <number>, for example: /memory pin 3"),
-        (
-            "/context set",
-            "/context set needs <time>. Usage: /context [set] <time>, for example: /context set 24h",
-        ),
+        ("/context set", "/context set needs <time>. Usage: /context [set] <time>, for example: /context set 24h"),
         (
             "/memory add task",
             "/memory add needs <text>. Usage: /memory add <persona> <text>, for example: /memory add task buy bread",
@@ -150,7 +118,7 @@ def test_no_line_raises_anything_but_a_sentence(text: str) -> None:
     [
         ("", 0, []),
         ("hello", 5, []),
-        ("/", 0, ["/context", "/memory", "/help", "/retry", "/quit", "/new"]),
+        ("/", 0, ["/context", "/memory", "/help", "/quit", "/new"]),
         ("/c", 0, ["/context", "/clear"]),
         ("/C", 0, ["/context", "/clear"]),
         ("/ex", 0, ["/exit"]),
@@ -179,3 +147,107 @@ def test_a_line_is_completed_from_the_declarations(line: str, start: int, texts:
 def test_a_candidate_says_what_it_is() -> None:
     assert completions(REGISTRY, Desk(), "/con") == Completions(0, (Candidate("/context", window.summary),))
     assert completions(REGISTRY, Desk(), "/context und").candidates == (Candidate("undo", "Take an operation back."),)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
+def test_every_example_reads_as_the_command_it_illustrates(command: Command[Desk]) -> None:
+    assert command.documentation.summary
+    for example in command.documentation.examples:
+        assert resolve(REGISTRY, example, NOW).command is command
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [("context set", "/context [set] <time>"), ("/NEW", "/context clear"), ("mem a", "/memory add <persona> <text>")],
+)
+def test_help_finds_a_command_by_its_words(words: str, usage: str) -> None:
+    found = look_up(REGISTRY, words)
+    assert isinstance(found, Command)
+    assert found.usage == usage
+
+
+def test_help_for_a_command_says_everything_about_it() -> None:
+    assert look_up(REGISTRY, "context set").help_text == (
+        "/context [set] <time>\n"
+        "<time>: how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am\n\n"
+        "Reach back a given length of time.\n\n"
+        "A boundary that is nearer still binds.\n\n"
+        "A second paragraph.\n\n"
+        "Examples:\n  /context set 24h\n  /context 2 days"
+    )
+    assert "Also: /new, /clear" in look_up(REGISTRY, "context clear").help_text
+
+
+def test_help_for_a_group_lists_its_commands() -> None:
+    assert look_up(REGISTRY, "memory").help_text == (
+        "What is kept apart from messages.\n\n"
+        "/memory add <persona> <text>: Keep a text.\n"
+        "/memory pin <number>: Keep an item hot."
+    )
+
+
+@pytest.mark.parametrize("words", ["context sett", "contxt", "memory xyzzy", "c"])
+def test_help_for_what_there_is_not_is_refused(words: str) -> None:
+    with pytest.raises(CommandError, match=r"There is no command|is ambiguous"):
+        look_up(REGISTRY, words)
+
+
+def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> None:
+    menu = REGISTRY.menu()
+    assert [part.title for part in menu.parts if isinstance(part, Table)] == [
+        "The part of the conversation the model sees.",
+        "What is kept apart from messages.",
+        "Everywhere.",
+    ]
+    assert "/context reset               Take the default again. Also /context default.\n" in plain(menu)
+    assert plain(menu).endswith("/quit            Leave. Also /exit, /q.")
+
+
+def test_the_markdown_table_has_a_row_for_each_command() -> None:
+    rows = commands_table(REGISTRY, only_in_chat=False).splitlines()
+    assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
+    assert "| `/context clear`, `/new`, `/clear` | Begin a new conversation. |" in rows
+    assert len(rows) == 2 + len(COMMANDS)
+    assert len(commands_table(REGISTRY, only_in_chat=True).splitlines()) == 2
+
+
+def test_a_report_is_rendered_as_plain_text_in_columns() -> None:
+    table = Table("Sessions", ("id", "count"), (("2026-02-12_auth", "47"), ("x", "a\nb")))
+    assert plain(Report((Text("Two."), table))) == (
+        "Two.\n\nSessions\nid               count\n2026-02-12_auth  47\nx                a b"
+    )
+    assert plain(Table("", ("id",), ())) == "id"
+    assert plain(Exit()) == ""
+
+
+@pytest.mark.parametrize(
+    ("guess", "meant"),
+    [
+        *(("/history", "/context history"), ("/sessions", "/context history"), ("/save", "/context save")),
+        *(("/load", "/context restore"), ("/window", "/context"), ("/reset", "/context reset"), ("/log", "/search")),
+        *(("/fork", "/thread fork"), ("/context sessions", "/context history"), ("/context load", "/context restore")),
+    ],
+)
+async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
+    world: World, guess: str, meant: str
+) -> None:
+    sentence = f"There is no command '{guess}'. Did you mean {meant}? /help lists all commands."
+    assert await world.told(guess) == await world.told(f"{guess} 24h") == sentence
+    if " " not in guess:
+        assert await world.told(f"/help {guess}") == sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("/help und", {"undo"}),
+        ("/help context s", {"context set", "context sub", "context save", "context show", "context summary"}),
+        ("/? /context un", {"/context undo"}),
+        ("/help nosuch", set()),
+    ],
+)
+async def test_help_offers_every_command_with_what_it_does(world: World, line: str, offered: set[str]) -> None:
+    here = world.services
+    found = completions(here.registry, here, line).candidates
+    assert {each.text for each in found} == offered
+    assert all(each.description for each in found)

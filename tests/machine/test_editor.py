@@ -155,23 +155,6 @@ def test_what_the_editor_leaves_is_read_however_it_ended(desk: Desk, script: str
 
 
 @pytest.mark.parametrize(
-    ("script", "error"),
-    [
-        ('rm "$1"', " is gone: the editor deleted it"),
-        ('ln -sf /dev/null "$1"', "it is a symbolic link now"),
-        ('rm "$1"; mkdir "$1"', "it is no longer a file"),
-        ('printf "one\\nd\\351j\\340" > "$1"', "line 2 is not UTF-8 (it has the byte 0xe9)"),
-        ('printf "\\377\\376a\\000" > "$1"', "it was saved as UTF-16"),
-    ],
-)
-def test_what_cannot_be_read_back_is_said_and_kept(desk: Desk, script: str, error: str) -> None:
-    told = desk.edit(EDITOR=str(desk.editor(script)))
-    assert error in told.error
-    assert told.restored
-    assert all(draft in told.error for draft in told.drafts)
-
-
-@pytest.mark.parametrize(
     ("variables", "text"),
     [
         ({"VISUAL": "{folder}/visual", "EDITOR": "{folder}/editor"}, "visual"),

@@ -66,9 +66,8 @@ def test_one_file_or_folder_that_others_can_reach_is_closed_and_told(home: Home,
     around = [folder for folder in path.parents if folder.is_relative_to(home.path)]
     for each in (path, *around):
         each.chmod(mode(each) | (0o055 if each.is_dir() else 0o044))
-    folders = counted(len(around) + path.is_dir(), "folder")
-    files = "" if path.is_dir() else " and 1 file"
-    assert f"{folders}{files} in {home.path} were open" in home.run("log").errors
+    all_of_them = counted(len(around) + 1, "file or folder", "files and folders")
+    assert f"{all_of_them} in {home.path} were open" in home.run("log").errors
     assert too_wide(home) == []
 
 
@@ -78,20 +77,6 @@ def test_what_stands_in_a_private_folder_is_closed_without_a_word(home: Home, na
     path = home.path / name
     path.chmod(mode(path) | 0o044)
     assert home.run("log").errors == ""
-    assert too_wide(home) == []
-
-
-def test_one_folder_is_told_in_the_singular(home: Home) -> None:
-    home.path.chmod(0o755)
-    told = f"1 folder in {home.path} was open to other users of this machine; now only you can read it."
-    assert told in home.run("log").errors
-
-
-def test_the_chat_tells_it_too_and_goes_on(home: Home) -> None:
-    opened_up(home)
-    with home.chat() as chat:
-        chat.await_text(" folders and ")
-        chat.ask("I am tired", "tired?")
     assert too_wide(home) == []
 
 
@@ -158,5 +143,5 @@ def test_a_file_of_another_user_is_left_alone(home: Home) -> None:
     os.chown(path, 65_534, 65_534)
     home.path.joinpath("backups").chmod(0o755)
     home.path.chmod(0o755)
-    assert "2 folders in" in home.run("log").errors
+    assert "2 files and folders in" in home.run("log").errors
     assert mode(path) == 0o644

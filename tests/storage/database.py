@@ -1,4 +1,7 @@
-"""Databases as the program makes them: copies of one that it made once, because its steps cost more than most tests."""
+"""Databases as the program makes them: copies of one that it made once, because its steps cost more than most tests.
+
+``note`` and ``increment`` are short work for a store, in its table of single values.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from chorus_cli.storage import meta_rows
 from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.store import Store
 
@@ -56,3 +60,17 @@ def fill(connection: sqlite3.Connection) -> None:
         made.deserialize(new_database())
         made.backup(connection)
     migrate(connection)
+
+
+def note(connection: sqlite3.Connection, key: str) -> None:
+    meta_rows.store(connection, key, "noted")
+
+
+def notes(connection: sqlite3.Connection) -> list[str]:
+    return [key for (key,) in connection.execute("SELECT key FROM meta ORDER BY key").fetchall()]
+
+
+def increment(connection: sqlite3.Connection) -> int:
+    known = int(meta_rows.value(connection, "counter") or 0)
+    meta_rows.store(connection, "counter", str(known + 1))
+    return known + 1

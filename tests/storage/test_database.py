@@ -11,20 +11,25 @@ import time
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import DatabaseFullError, StorageError
+from chorus_cli.core.errors import DatabaseFullError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.migrations import APPLICATION_ID, STEPS
-from chorus_cli.storage.store import Store
+from chorus_cli.storage import store as stores
+from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, applied, find_or_create, migrate
+from chorus_cli.storage.store import Connection, Store, Work, confine
 from tests.fakes import START
 from tests.log.rows.views import view_in
-from tests.storage.notes import increment, note, note_and_fail, notes
+from tests.storage.database import increment, note, notes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
 
 
 def question(text: str, at: datetime = START) -> MessageContent:
@@ -32,18 +37,6 @@ def question(text: str, at: datetime = START) -> MessageContent:
 
 
 # What lasts
-
-
-async def test_what_was_written_is_there_after_a_restart(path: Path) -> None:
-    for key in ("first", "second"):
-        store = Store(path)
-        await store.open()
-        await store.write(note, key)
-        await store.close()
-    again = Store(path)
-    await again.open()
-    assert await again.read(notes) == ["first", "second"]
-    await again.close()
 
 
 async def test_context_survives_restart_via_sqlite(path: Path) -> None:
@@ -82,6 +75,7 @@ async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) ->
         "trusted_schema": 0,
         "cell_size_check": 1,
         "secure_delete": 1,
+        "mmap_size": 0,
         "application_id": APPLICATION_ID,
         "user_version": len(STEPS),
     }
@@ -93,10 +87,6 @@ async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) ->
     await store.open()
     assert await store.read(in_force) == expected
     await store.close()
-
-
-async def test_the_file_is_not_mapped_into_memory(store: Store) -> None:
-    assert await store.read(lambda connection: connection.execute("PRAGMA mmap_size").fetchone()) == (0,)
 
 
 async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) -> None:
@@ -114,16 +104,10 @@ async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) 
     await store.close()
 
 
-async def test_what_is_deleted_does_not_linger_in_the_file(store: Store, path: Path) -> None:
+@pytest.mark.parametrize("times", [100, 2000], ids=["part of a page", "pages"])
+async def test_what_is_deleted_does_not_linger_in_the_file(store: Store, path: Path, times: int) -> None:
     # A shorter text would have its place taken by what the next commit stores.
-    await store.write(meta_rows.store, "key", "a word to be forgotten " * 100)
-    assert stands_in(path, b"a word to be forgotten")
-    await store.write(lambda connection: connection.execute("DELETE FROM meta").fetchall())
-    assert not stands_in(path, b"a word to be forgotten")
-
-
-async def test_no_page_of_what_is_deleted_lingers_either(store: Store, path: Path) -> None:
-    await store.write(meta_rows.store, "key", "a word to be forgotten " * 2000)
+    await store.write(meta_rows.store, "key", "a word to be forgotten " * times)
     assert stands_in(path, b"a word to be forgotten")
     await store.write(lambda connection: connection.execute("DELETE FROM meta").fetchall())
     assert not stands_in(path, b"a word to be forgotten")
@@ -136,22 +120,48 @@ def stands_in(path: Path, words: bytes) -> bool:
 # Transactions
 
 
-async def test_a_write_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:
-    await store.write(note, "before")
-    with pytest.raises(ValueError, match="in the middle"):
-        await store.write(note_and_fail)
-    await store.write(note, "after")
-    assert await store.read(notes) == ["after", "before"]
+REFERRING_TABLE = "CREATE TABLE referring (message_id REFERENCES messages (id))"
 
 
-async def test_what_sqlite_refuses_leaves_nothing_and_is_a_sentence(store: Store, path: Path) -> None:
-    def write_twice(connection: sqlite3.Connection) -> None:
-        note(connection, "once")
-        connection.execute("INSERT INTO meta VALUES ('once', 'twice')")
+def add(connection: Connection, *words: str) -> None:
+    for word in words:
+        note(connection, word)
 
-    with pytest.raises(StorageError, match=rf"^The database {path} could not do that: UNIQUE constraint failed"):
-        await store.write(write_twice)
+
+def raise_an_error(_: Connection) -> None:
+    raise ValueError("in the work")
+
+
+def break_a_constraint(connection: Connection) -> None:
+    connection.execute("INSERT INTO meta VALUES ('one', 'again')")
+
+
+def break_a_constraint_that_is_checked_at_commit(connection: Connection) -> None:
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    connection.execute("INSERT INTO referring VALUES (404)")
+
+
+FAILURES: dict[Callable[[Connection], None], tuple[type[Exception], str]] = {
+    raise_an_error: (ValueError, "in the work"),
+    break_a_constraint: (StorageError, "^The database .* could not do that: UNIQUE constraint failed"),
+    break_a_constraint_that_is_checked_at_commit: (StorageError, "FOREIGN KEY constraint failed"),
+}
+
+
+@pytest.mark.parametrize(("fail", "error"), FAILURES.items())
+async def test_what_fails_leaves_no_row(
+    store: Store, fail: Callable[[Connection], None], error: tuple[type[Exception], str]
+) -> None:
+    def work(connection: Connection) -> None:
+        add(connection, "one", "two")
+        fail(connection)
+
+    await store.write(lambda connection: connection.execute(REFERRING_TABLE).fetchall())
+    with pytest.raises(error[0], match=error[1]):
+        await store.write(work)
     assert await store.read(notes) == []
+    await store.write(add, "three")
+    assert await store.read(notes) == ["three"]
 
 
 async def test_work_returns_what_it_returns_and_takes_arguments(store: Store) -> None:
@@ -203,18 +213,20 @@ async def test_a_read_sees_one_state_of_the_database_from_its_beginning_to_its_e
     assert await store.read(read_while_another_writes) == (["before"], ["before"])
 
 
-async def test_a_cancelled_caller_leaves_a_whole_transaction(store: Store) -> None:
-    def slowly(connection: sqlite3.Connection) -> None:
-        note(connection, "first half")
-        time.sleep(0.1)
-        note(connection, "second half")
+async def test_a_cancelled_caller_leaves_all_rows_or_none(store: Store) -> None:
+    def slowly(connection: Connection) -> None:
+        add(connection, "one")
+        time.sleep(0.05)
+        add(connection, "two")
 
     writing = asyncio.ensure_future(store.write(slowly))
-    await asyncio.sleep(0.03)
-    writing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await writing
-    assert await store.read(notes) in ([], ["first half", "second half"])
+    waiting = asyncio.ensure_future(store.write(add, "three"))
+    await asyncio.sleep(0.02)
+    for task in (writing, waiting):
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert await store.read(notes) in (["one", "two"], ["one", "three", "two"])
 
 
 async def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(store: Store, path: Path) -> None:
@@ -235,3 +247,118 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
     with pytest.raises(RuntimeError, match="the store is not open"):
         await store.read(notes)
     await store.close()
+
+
+# Commits that the disk does not confirm
+
+
+class Failing(Connection):
+    """A connection whose next commit fails, before or after it is made."""
+
+    fails = False
+    is_made = False
+    code = sqlite3.SQLITE_IOERR_FSYNC
+
+    def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+        if sql != "COMMIT" or not self.fails:
+            return super().execute(sql, *parameters)  # type: ignore[arg-type]
+        self.fails = False
+        super().execute("COMMIT" if self.is_made else "ROLLBACK")
+        error = sqlite3.OperationalError("the disk failed")
+        error.sqlite_errorcode = self.code
+        raise error
+
+
+@pytest.fixture
+async def failing(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
+    monkeypatch.setattr(stores, "Connection", Failing)
+    opened = Store(path)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def write_mine(failing: Store, code: int = sqlite3.SQLITE_IOERR_FSYNC, *, is_made: bool) -> None:
+    connection = failing._connection
+    assert isinstance(connection, Failing)
+    connection.is_made, connection.code, connection.fails = is_made, code, True
+    await failing.write(note, "mine")
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_after_an_io_error_the_commit_is_not_confirmed(failing: Store, path: Path, *, is_made: bool) -> None:
+    sentence = rf"The disk does not confirm a change of {path} .*the log \(/log, or chorus log\) shows"
+    with pytest.raises(DatabaseUnconfirmedError, match=sentence):
+        await write_mine(failing, is_made=is_made)
+    assert await failing.read(notes) == (["mine"] if is_made else [])
+    await failing.write(note, "next")
+    assert "next" in await failing.read(notes)
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY])
+async def test_after_another_error_it_is_not_made(failing: Store, code: int) -> None:
+    with pytest.raises(StorageError) as met:
+        await write_mine(failing, code, is_made=False)
+    assert not isinstance(met.value, DatabaseUnconfirmedError)
+    assert await failing.read(notes) == []
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_step_of_the_tables_is_applied_once(path: Path, *, is_made: bool) -> None:
+    step = ("0001_one", ("CREATE TABLE one(id INTEGER)",))
+    with closing(sqlite3.connect(path, isolation_level=None, factory=Failing)) as connection:
+        connection.fails, connection.is_made = True, is_made
+        with pytest.raises(DatabaseUnconfirmedError, match="does not confirm"):
+            migrate(connection, [step])
+        assert applied(connection) == (["0001_one"] if is_made else [])
+        migrate(connection, [step])
+        assert applied(connection) == ["0001_one"]
+
+
+def test_a_new_database_that_the_disk_does_not_confirm_is_not_made(path: Path) -> None:
+    def connect(draft: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(draft, isolation_level=None, factory=Failing)
+        connection.fails = connection.is_made = True
+        return connection
+
+    with pytest.raises(StorageError, match=f"The database {path} cannot be made: the disk does not confirm it.$"):
+        find_or_create(path, connect)
+    assert [*path.parent.iterdir()] == []
+
+
+# Bounds of a database that Chorus did not write
+
+ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT COUNT(*) FROM more"
+
+
+def test_a_statement_without_an_end_is_given_up() -> None:
+    with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
+        confine(connection)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute(ENDLESS).fetchall()
+
+
+def test_a_value_has_a_largest_size() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        confine(connection)
+        with pytest.raises(sqlite3.DataError, match="too big"):
+            connection.execute("SELECT zeroblob(900000000)").fetchall()
+
+
+def test_each_statement_of_a_log_that_stays_open_has_all_the_steps() -> None:
+    with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
+        confine(connection)
+        assert connection.work
+        connection.work.steps = 99_500_000
+        assert connection.execute(ENDLESS.replace(") SELECT", " LIMIT 300000) SELECT")).fetchone() == (300_000,)
+
+
+def test_a_log_that_has_grown_since_it_was_opened_may_be_worked_on_longer(tmp_path: Path) -> None:
+    log = tmp_path / "chorus.db"
+    log.write_bytes(b"")
+    work = Work(f"{log}", 0)
+    assert [work.is_enough() for _ in range(101)] == [False] * 100 + [True]
+    with log.open("r+b") as file:
+        file.truncate(1_000_000)
+    assert [work.is_enough() for _ in range(9)] == [False] * 9
+    assert work.is_enough()

@@ -1,10 +1,14 @@
-"""Files that a store is opened on, and sentences for those that it cannot use."""
+"""Files that a store is opened on, beside other processes, and sentences for those that it cannot use."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +24,11 @@ from chorus_cli.core.errors import (
 from chorus_cli.log.rows.search_index import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
-from tests.storage.notes import note, notes
+from tests.storage.database import note, notes
 from tests.storage.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 async def test_what_a_killed_start_left_behind_is_in_nobodys_way(path: Path) -> None:
@@ -126,21 +130,6 @@ def test_each_code_of_sqlite_has_its_sentence(code: int | None, expected: type[S
     assert advice in str(told)
 
 
-async def test_a_text_that_is_not_utf_8_is_told_as_damage(store: Store) -> None:
-    with pytest.raises(DatabaseDamagedError, match="is not UTF-8"):
-        await store.read(lambda connection: connection.execute("SELECT CAST(x'f0ff' AS TEXT)").fetchall())
-
-
-async def test_a_database_that_was_moved_away_takes_no_more_rows(store: Store, path: Path) -> None:
-    move_away(path)
-    with pytest.raises(StorageError, match="cannot be written"):
-        await store.write(note, "into the void")
-
-
-def move_away(path: Path) -> None:
-    path.rename(path.with_name("elsewhere.db"))
-
-
 def test_what_sqlite_says_of_a_damage_is_one_line(path: Path) -> None:
     sentence = str(damaged(path, "malformed database schema (t): CREATE TABLE t(\n  a TEXT,\n" + "b TEXT, " * 100))
     assert sentence.startswith(f"{path} is damaged or is no database (malformed database schema (t): CREATE TABLE")
@@ -151,3 +140,144 @@ def test_what_sqlite_says_of_a_damage_is_one_line(path: Path) -> None:
 def test_a_size_that_asks_for_too_much_memory_is_damage(path: Path) -> None:
     assert is_damage(MemoryError())
     assert isinstance(storage_error(MemoryError(), path), DatabaseDamagedError)
+
+
+_HOLD = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute(sys.argv[2])
+print(connection.execute("SELECT COUNT(*) FROM meta").fetchone()[0], flush=True)
+sys.stdin.read() if sys.argv[3] == "until told" else time.sleep(float(sys.argv[3]))
+connection.execute("COMMIT")
+"""
+
+_OPEN_AT_ONCE = """
+import asyncio, pathlib, sys
+from chorus_cli.storage.store import Store
+
+async def main():
+    store = Store(pathlib.Path(sys.argv[1]))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    await store.open()
+    await store.write(lambda c: c.execute("INSERT INTO meta VALUES (?, 'here')", (sys.argv[2],)).fetchall())
+    await store.close()
+
+asyncio.run(main())
+"""
+
+_WRITE_UNTIL_KILLED = """
+import asyncio, pathlib, sys
+from datetime import datetime, UTC
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rows import message_rows
+from chorus_cli.storage.store import Store
+
+async def main():
+    store = Store(pathlib.Path(sys.argv[1]))
+    await store.open()
+    while True:
+        question = MessageContent(1, Role.USER, "words " * 300, datetime.now(UTC), token_count=300)
+        _, reply = await store.write(message_rows.open_turn, "chorus", question, "model", "run")
+        print(reply.id, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def other_process(path: Path, begin: str, how_long: str = "until told") -> Iterator[subprocess.Popen[str]]:
+    """Let another program hold the database's lock."""
+    command = [sys.executable, "-c", _HOLD, str(path), begin, how_long]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+async def test_another_process_that_writes_delays_a_write_and_freezes_nothing(store: Store, path: Path) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    with other_process(path, "BEGIN IMMEDIATE", "0.5"):
+        ticking = asyncio.create_task(tick())
+        await store.write(note, "after the other")
+        ticking.cancel()
+    assert ticks >= 10
+    assert await store.read(notes) == ["after the other"]
+
+
+async def test_reading_does_not_wait_for_another_process_that_writes(store: Store, path: Path) -> None:
+    with other_process(path, "BEGIN IMMEDIATE"):
+        async with asyncio.timeout(5):
+            assert await store.read(notes) == []
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        pytest.param("BEGIN IMMEDIATE", id="it writes"),
+        pytest.param("BEGIN", id="it reads, which holds up a commit"),
+    ],
+)
+async def test_another_process_that_does_not_finish_is_a_sentence_and_no_damage(path: Path, begin: str) -> None:
+    store = Store(path, busy_timeout_seconds=0.2)
+    await store.open()
+    with other_process(path, begin):
+        with pytest.raises(DatabaseBusyError, match=rf"Another program uses {path}.*Try again"):
+            await store.write(note, "too early")
+        assert await store.read(notes) == []
+    await store.write(note, "in time")
+    assert await store.read(notes) == ["in time"]
+    await store.close()
+
+
+def test_processes_that_start_at_once_share_one_database(path: Path) -> None:
+    command = [sys.executable, "-c", _OPEN_AT_ONCE, str(path)]
+    names = ["one", "two", "three", "four"]
+    processes = [
+        subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for name in names
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    assert [process.communicate(timeout=30)[1] for process in processes] == [b""] * 4
+    with sqlite3.connect(path) as connection:
+        assert notes(connection) == sorted(names)
+    connection.close()
+    assert {file.name for file in path.parent.iterdir()} <= {"chorus.db", "chorus.db-journal"}
+
+
+@pytest.mark.slow
+def test_no_acknowledged_row_is_lost_when_processes_are_killed_while_they_commit(path: Path) -> None:
+    command = [sys.executable, "-c", _WRITE_UNTIL_KILLED, str(path)]
+    acknowledged: set[int] = set()
+    for attempt in range(15):
+        writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        for writer in writers:
+            assert writer.stdout is not None
+            acknowledged.add(int(writer.stdout.readline()))
+        for writer in writers:
+            time.sleep(0.02 + 0.011 * attempt)
+            writer.kill()
+            output, _ = writer.communicate()
+            acknowledged |= {int(line) for line in output.splitlines(keepends=True) if line.endswith("\n")}
+    connection = sqlite3.connect(path)
+    stored = {id_ for (id_,) in connection.execute("SELECT id FROM messages")}
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+    assert len(acknowledged) > 50
+    assert acknowledged <= stored

@@ -53,11 +53,6 @@ def test_a_draft_is_synced_with_its_name(tmp_path: Path, monkeypatch: pytest.Mon
     assert confirmed.has_all(drafts.create(tmp_path, "note.md", "text"))
 
 
-def test_two_drafts_of_one_name_do_not_meet(tmp_path: Path) -> None:
-    paths = [drafts.create(tmp_path, "same.md", text) for text in ("one", "two")]
-    assert [drafts.read(path) for path in paths] == ["one", "two"]
-
-
 @examples(100)
 @given(st.text(st.characters(codec="utf-8")))
 def test_what_is_written_is_read_back_sign_for_sign(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
@@ -226,11 +221,6 @@ def test_only_drafts_older_than_a_week_are_swept_with_what_editors_left_beside_t
     (tmp_path / "draft-folder").mkdir()
     drafts.sweep(tmp_path, NOW, lambda _run: False)
     assert names(tmp_path) == {"draft-b-x.md", "draft-folder", "notes.md"}
-
-
-def test_a_folder_that_was_never_made_has_no_drafts(tmp_path: Path) -> None:
-    drafts.sweep(tmp_path / "missing", NOW, lambda _run: False)
-    assert drafts.kept(tmp_path / "missing", NOW, lambda _run: False) == ()
 
 
 def test_an_old_draft_of_a_living_process_is_not_swept(tmp_path: Path) -> None:

@@ -1,22 +1,31 @@
-"""The tables: made step by step, each step whole or not at all, and open to rows put in with plain SQL."""
+"""The tables: made step by step, each whole or not at all, open to plain SQL, and changed without a loss."""
 
 from __future__ import annotations
 
 import sqlite3
+import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError
+from chorus_cli.core.errors import DatabaseTooNewError, StorageError
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
+from chorus_cli.storage.store import Store
 from tests.log.rows.views import view_in
+from tests.storage.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
 
 ONE: Step = ("0001_one", ("CREATE TABLE one(id INTEGER)", "INSERT INTO one VALUES (1)"))
 TWO: Step = ("0002_two", ("CREATE TABLE two(id INTEGER)", "INSERT INTO two SELECT id FROM one"))
@@ -126,13 +135,6 @@ def test_a_failing_step_leaves_nothing_of_itself_and_all_before_it(connection: s
     assert applied(connection) == ["0001_one", "0002_two"]
 
 
-def test_a_failing_first_step_leaves_a_blank_file(connection: sqlite3.Connection) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-        migrate(connection, [("0001_broken", (*ONE[1], *BROKEN[1]))])
-    assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
-    assert (pragma(connection, "application_id"), pragma(connection, "user_version")) == (0, 0)
-
-
 def test_a_disk_that_fills_up_meanwhile_is_told_as_that(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA max_page_count = 12")
     with pytest.raises(sqlite3.OperationalError) as caught:
@@ -149,14 +151,6 @@ def test_an_unknown_step_means_a_newer_chorus(connection: sqlite3.Connection) ->
     assert dump(connection) == before
 
 
-def test_another_programs_database_is_left_alone(connection: sqlite3.Connection) -> None:
-    connection.execute("CREATE TABLE moz_places(url)")
-    before = dump(connection)
-    with pytest.raises(DatabaseDamagedError, match=r"belongs to another program.*--home"):
-        migrate(connection)
-    assert dump(connection) == before
-
-
 def test_steps_have_names_of_their_own_in_their_order() -> None:
     names = [name for name, _ in STEPS]
     assert names == sorted(set(names))
@@ -165,54 +159,54 @@ def test_steps_have_names_of_their_own_in_their_order() -> None:
 # Tables
 
 
-@pytest.mark.parametrize("table", COLUMNS)
-def test_each_table_has_its_columns(connection: sqlite3.Connection, table: str) -> None:
+@pytest.fixture
+def log(connection: sqlite3.Connection) -> sqlite3.Connection:
     migrate(connection)
-    found = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+    return connection
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+def test_each_table_has_its_columns(log: sqlite3.Connection, table: str) -> None:
+    found = {name for _, name, *_ in log.execute(f"PRAGMA table_info({table})")}
     assert found == set(COLUMNS[table].split(", "))
 
 
-def test_every_table_is_strict(connection: sqlite3.Connection) -> None:
-    migrate(connection)
-    listed = connection.execute("PRAGMA table_list").fetchall()
+def test_every_table_is_strict(log: sqlite3.Connection) -> None:
+    listed = log.execute("PRAGMA table_list").fetchall()
     loose = {name for _, name, kind, *_, strict in listed if kind == "table" and not strict}
     assert loose == {"sqlite_schema", "sqlite_temp_schema", "sqlite_sequence"}
 
 
 @pytest.mark.parametrize("columns", [["thread_id", "timestamp"], ["persona", "timestamp"]])
-def test_messages_are_found_by_an_index(connection: sqlite3.Connection, columns: list[str]) -> None:
-    migrate(connection)
-    indexes = [name for _, name, *_ in connection.execute("PRAGMA index_list(messages)").fetchall()]
+def test_messages_are_found_by_an_index(log: sqlite3.Connection, columns: list[str]) -> None:
+    indexes = [name for _, name, *_ in log.execute("PRAGMA index_list(messages)").fetchall()]
     assert columns in [
-        [column for *_, column in connection.execute(f"PRAGMA index_info({name})").fetchall()] for name in indexes
+        [column for *_, column in log.execute(f"PRAGMA index_info({name})").fetchall()] for name in indexes
     ]
 
 
 @pytest.mark.parametrize("table", MINIMAL_ROWS)
-def test_a_row_can_be_put_in_with_the_identifying_columns_only(connection: sqlite3.Connection, table: str) -> None:
-    migrate(connection)
-    put_in(connection, table, **MINIMAL_ROWS[table])
-    assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (1,)  # noqa: S608 - a name of this file
+def test_a_row_can_be_put_in_with_the_identifying_columns_only(log: sqlite3.Connection, table: str) -> None:
+    put_in(log, table, **MINIMAL_ROWS[table])
+    assert log.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (1,)  # noqa: S608 - a name of this file
 
 
 @pytest.mark.parametrize(
     "times", ["created_at FROM threads", "created_at FROM operations", "last_accessed FROM context_items"]
 )
-def test_a_time_left_out_is_now(connection: sqlite3.Connection, times: str) -> None:
-    migrate(connection)
+def test_a_time_left_out_is_now(log: sqlite3.Connection, times: str) -> None:
     table = times.rpartition(" ")[2]
-    put_in(connection, table, **MINIMAL_ROWS[table])
-    (text,) = connection.execute(f"SELECT {times}").fetchone()
+    put_in(log, table, **MINIMAL_ROWS[table])
+    (text,) = log.execute(f"SELECT {times}").fetchone()
     assert abs((datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()) < 60
 
 
-def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connection) -> None:
-    migrate(connection)
+def test_the_id_of_a_deleted_row_is_never_given_again(log: sqlite3.Connection) -> None:
     for table in ("threads", "messages", "operations", "context_items"):
-        put_in(connection, table, **MINIMAL_ROWS[table])
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608
-        put_in(connection, table, **MINIMAL_ROWS[table])
-        assert connection.execute(f"SELECT id FROM {table}").fetchall() == [(2,)]  # noqa: S608
+        put_in(log, table, **MINIMAL_ROWS[table])
+        log.execute(f"DELETE FROM {table}")  # noqa: S608
+        put_in(log, table, **MINIMAL_ROWS[table])
+        assert log.execute(f"SELECT id FROM {table}").fetchall() == [(2,)]  # noqa: S608
 
 
 @pytest.mark.parametrize(
@@ -234,36 +228,113 @@ def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connec
         ("context_items", {"pinned": 2}),
     ],
 )
-def test_what_could_not_be_read_back_is_kept_out(
-    connection: sqlite3.Connection, table: str, wrong: dict[str, object]
-) -> None:
-    migrate(connection)
+def test_what_could_not_be_read_back_is_kept_out(log: sqlite3.Connection, table: str, wrong: dict[str, object]) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        put_in(connection, table, **{**MINIMAL_ROWS[table], **wrong})
+        put_in(log, table, **{**MINIMAL_ROWS[table], **wrong})
 
 
-@pytest.mark.parametrize("tier", ["HOT", "WARM", "COLD", "ARCHIVED"])
-def test_a_memory_item_may_be_in_any_tier(connection: sqlite3.Connection, tier: str) -> None:
-    migrate(connection)
-    put_in(connection, "context_items", **MINIMAL_ROWS["context_items"], tier=tier)
-    assert connection.execute("SELECT tier FROM context_items").fetchone() == (tier,)
-
-
-def test_a_message_put_in_by_plain_sql_reads_as_a_complete_turn_of_its_own(connection: sqlite3.Connection) -> None:
-    migrate(connection)
+def test_a_message_put_in_by_plain_sql_reads_as_a_complete_turn_of_its_own(log: sqlite3.Connection) -> None:
     said = [("user", "Hello", "2026-02-12T14:30:00Z"), ("assistant", "Hi", "2026-02-12T14:30:01.250000Z")]
     for role, content, timestamp in said:
-        put_in(connection, "messages", persona="frodo", thread_id=4, role=role, content=content, timestamp=timestamp)
+        put_in(log, "messages", persona="frodo", thread_id=4, role=role, content=content, timestamp=timestamp)
     first, second = (datetime.fromisoformat(timestamp) for *_, timestamp in said)
-    assert message_rows.rows(connection, [1, 2]) == [
+    assert message_rows.rows(log, [1, 2]) == [
         Message(1, "frodo", 4, 1, Role.USER, "Hello", first, status=Status.COMPLETE),
         Message(2, "frodo", 4, 2, Role.ASSISTANT, "Hi", second, status=Status.COMPLETE),
     ]
 
 
-def test_messages_put_in_by_plain_sql_are_in_view(connection: sqlite3.Connection) -> None:
-    migrate(connection)
+def test_messages_put_in_by_plain_sql_are_in_view(log: sqlite3.Connection) -> None:
     for content, timestamp in [("old", "2026-02-12T06:29:59Z"), ("new", "2026-02-12T06:30:01Z")]:
-        put_in(connection, "messages", persona="frodo", thread_id=4, role="user", content=content, timestamp=timestamp)
+        put_in(log, "messages", persona="frodo", thread_id=4, role="user", content=content, timestamp=timestamp)
     since = cutoff(datetime(2026, 2, 12, 14, 30, tzinfo=UTC), 8)
-    assert [row.content for row in view_in(connection, "frodo", 4, since).messages] == ["new"]
+    assert [row.content for row in view_in(log, "frodo", 4, since).messages] == ["new"]
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    opened = sqlite3.connect(path, isolation_level=None)
+    opened.execute("PRAGMA foreign_keys = ON")
+    return opened
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    """A database of the first step, with a thread."""
+    with closing(connected(path)) as connection:
+        migrate(connection, STEPS[:1])
+        connection.execute("INSERT INTO threads(persona) VALUES ('frodo')")
+    return path
+
+
+def test_a_step_that_another_process_takes_is_waited_for_and_taken_once(old: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def pause() -> int:
+        begun.set()
+        return int(may_end.wait(10))
+
+    def upgrade() -> None:
+        with closing(sqlite3.connect(old, timeout=10, isolation_level=None)) as connection:
+            connection.create_function("pause", 0, pause)
+            migrate(connection, [STEPS[0], ("0002_slow", ("CREATE TABLE two(id)", "INSERT INTO two VALUES (pause())"))])
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(upgrade)
+        assert begun.wait(10)
+        second = pool.submit(upgrade)
+        time.sleep(0.2)
+        may_end.set()
+        first.result(20)
+        second.result(20)
+    with closing(connected(old)) as connection:
+        assert connection.execute("SELECT id FROM two").fetchall() == [(1,)]
+
+
+# Copies
+
+
+async def test_a_database_is_copied_before_its_tables_change(
+    old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backups, confirmed = tmp_path / "backups", confirmed_syncs(monkeypatch)
+    with closing(connected(old)) as connection:
+        before = list(connection.iterdump())
+    store = Store(old, backups)
+    await store.open()
+    assert await store.read(lambda c: c.execute("SELECT persona FROM threads").fetchall()) == [("frodo",)]
+    await store.close()
+    (copy,) = backups.iterdir()
+    assert confirmed.has_name(copy)
+    assert copy.name.startswith("chorus-")
+    assert copy.name.endswith("-before-0002_acts_of_any_kind.db")
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (backups, copy)] == [0o700, 0o600]
+    with closing(connected(copy)) as connection:
+        assert list(connection.iterdump()) == before
+
+
+async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        store = Store(path, tmp_path / "backups")
+        await store.open()
+        await store.close()
+    assert not (tmp_path / "backups").exists()
+
+
+async def test_nothing_is_changed_where_no_copy_can_be_made(old: Path, tmp_path: Path) -> None:
+    (tmp_path / "backups").touch()
+    with pytest.raises(StorageError, match=r"must be copied to .*backups before .*File exists\. Nothing was changed"):
+        await Store(old, tmp_path / "backups").open()
+    with closing(connected(old)) as connection:
+        assert applied(connection) == [STEPS[0][0]]
+
+
+async def test_a_copy_cut_short_is_begun_anew(old: Path, tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    with pytest.raises(sqlite3.OperationalError), closing(connected(old)) as connection:
+        migrate(connection, [STEPS[0], (STEPS[1][0], ("INSERT INTO nowhere VALUES (1)",))], backups)
+    store = Store(old, backups)
+    await store.open()
+    await store.close()
+    for copy in backups.iterdir():
+        with closing(connected(copy)) as connection:
+            assert applied(connection) == [STEPS[0][0]]

@@ -11,7 +11,7 @@ from chorus_cli.machine.paths import paths
 from chorus_cli.stores import listing
 from chorus_cli.tools.service import BUILT_IN
 from tests.storage.database import database
-from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.world import Tools, built
 
 if TYPE_CHECKING:
@@ -19,14 +19,45 @@ if TYPE_CHECKING:
     from tests.fakes import FakeClock, ScriptedModel
 
 
+FOLLOWING = {
+    "message_words": "messages, whose index a purge begins anew",
+    "context_item_words": "items, whose index a purge makes again",
+    "sessions": "files of sessions, of which the rows are a list",
+    "meta": "the purge that is not complete, until it is",
+}
+"""Tables whose words are those of another store, and that store."""
+
+WORDLESS = frozenset(
+    {
+        "changed_rows",
+        "imported_conversations",
+        "imported_messages",
+        "installation",
+        "intents",
+        "numbers",
+        "operation_members",
+        "other_requests",
+        "schema_migrations",
+        "sqlite_sequence",
+    }
+)
+"""Tables of ids, numbers, names of other programs and hashes."""
+
+
+THOUGHTS = (
+    "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (6, 8) "
+    "AND purged_by IS NOT NULL"
+)
+
+
 def test_every_table_is_on_the_list_once() -> None:
     with closing(database()) as connection:
         found = connection.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow'")
         tables = {name for (name,) in found} - {"sqlite_schema"}
     listed = {each.table for each in listing.ROWS}
-    assert tables - listed - listing.FOLLOWING.keys() - listing.WORDLESS == set()
-    assert not listed & listing.FOLLOWING.keys()
-    assert not (listed | listing.FOLLOWING.keys()) & listing.WORDLESS
+    assert tables - listed - FOLLOWING.keys() - WORDLESS == set()
+    assert not listed & FOLLOWING.keys()
+    assert not (listed | FOLLOWING.keys()) & WORDLESS
 
 
 def test_every_place_of_a_home_is_on_the_list_once() -> None:
@@ -60,9 +91,10 @@ async def test_each_store_that_a_purge_looks_into_has_the_canary_and_loses_it(
     assert await world.store.read(named) == {each.name for each in listing.ROWS}
     for place in (each.place(home) for each in listing.FILES if each.is_searched):
         assert holding(place), place
-    await (await world.asked_back(f"/purge search {CANARY}")).confirmed()
+    assert await purged(world, f"/purge search {CANARY}") == "9 messages are purged, for good."
     assert await world.store.read(named) == set()
     assert holding(world.folder) == []
+    assert await sql(world, THOUGHTS) == [(None,) * 4] * 2
 
 
 def named(connection: Connection) -> set[str]:

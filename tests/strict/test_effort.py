@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +12,16 @@ import pytest
 from chorus_cli.models.providers.failures import Failure
 from chorus_cli.models.providers.parameters import refused_parameter
 from chorus_cli.models.providers.providers import ProtocolName, endpoint
-from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import Post, WireProtocol
 from chorus_cli.models.wire.responses import OpenAIResponses
+from tests.attached_files import attachment, loaded
 from tests.models.providers.ways import MODEL_MAP
+from tests.models.wire.conversations import ASKED_TOOL, COUNT, ECHO, HELLO, NOW, SYSTEM
+from tests.sdk_types import misfit_of_anthropic, misfit_of_gemini, misfit_of_responses
 from tests.strict.by_services import Stage
 from tests.strict.claude import StrictClaude
 from tests.strict.gemini import StrictGemini
@@ -27,11 +32,17 @@ from tests.strict.server import Refuses, Reply, StrictProtocol
 Parameters = dict[str, Any]
 
 PROTOCOLS: dict[ProtocolName, WireProtocol] = {
-    ProtocolName.ANTHROPIC: AnthropicMessages(MODEL_MAP),
-    ProtocolName.CHAT_COMPLETIONS: ChatCompletions(MODEL_MAP),
-    ProtocolName.GEMINI: GeminiContents(MODEL_MAP),
-    ProtocolName.RESPONSES: OpenAIResponses(MODEL_MAP),
+    ProtocolName.ANTHROPIC: AnthropicMessages(MODEL_MAP, loaded),
+    ProtocolName.CHAT_COMPLETIONS: ChatCompletions(MODEL_MAP, loaded),
+    ProtocolName.GEMINI: GeminiContents(MODEL_MAP, loaded),
+    ProtocolName.RESPONSES: OpenAIResponses(MODEL_MAP, loaded),
 }
+JUDGES: dict[ProtocolName, Callable[[Mapping[str, object]], str]] = {
+    ProtocolName.ANTHROPIC: misfit_of_anthropic,
+    ProtocolName.GEMINI: misfit_of_gemini,
+    ProtocolName.RESPONSES: misfit_of_responses,
+}
+FILES = HELLO._replace(attachments=(attachment("photo.png"), attachment("paper.pdf")))
 LEVELS = ("none", "low", "medium", "high")
 THINKING = ("thinking", "reasoning_effort", "reasoning", "enable_thinking", "output_config", "reasoning_split")
 
@@ -71,74 +82,63 @@ ALL = effort(*LEVELS)
 DEEPSEEK = [off("disabled"), *(off("enabled") | {"reasoning_effort": name} for name in LEVELS[1:])]
 SPLIT: Parameters = {"reasoning_split": True}
 
-EFFORTS: dict[str, list[Parameters]] = {
-    "deepseek/deepseek-v4-flash": DEEPSEEK,
-    "moonshot/kimi-k3": effort("low", "low", "high", "high"),
-    "moonshot/kimi-k2.6": switched(off("enabled"), off("disabled")),
-    "moonshot/kimi-k2.5": switched(off("enabled"), off("disabled")),
-    "moonshot/kimi-k2.7-code": NOTHING,
-    "moonshot/kimi-k2-thinking": NOTHING,
-    "zai/glm-4.6": switched(off("enabled"), off("disabled")),
-    "zai/glm-5.2": ALL,
-    "zai/glm-5.3-flash": effort("low", "low", "high", "high"),
-    "minimax/MiniMax-M2.7": [SPLIT] * 4,
-    "minimax/MiniMax-M3": switched(SPLIT | off("adaptive"), SPLIT | off("disabled")),
-    "dashscope/qwen-plus": switched({"enable_thinking": True}, {"enable_thinking": False}),
-    "xai/grok-4.3": ALL,
-    "xai/grok-4.6": effort("low", "low", "medium", "high"),
-    "xai/grok-3-mini": effort("none", "low", "high", "high"),
-    "xai/grok-4.20": NOTHING,
-    "mistral/magistral-medium-latest": effort("none", "high", "high", "high"),
-    "mistral/mistral-large-4-0": effort("low", "low", "medium", "high"),
-    "mistral/magistral-small-2506": NOTHING,
-    "groq/openai/gpt-oss-120b": effort("low", "low", "medium", "high"),
-    "groq/qwen/qwen3-32b": effort("none", "default", "default", "default"),
-    "cerebras/gpt-oss-120b": effort("low", "low", "medium", "high"),
-    "cerebras/zai-glm-4.7": [{"reasoning_effort": "none"}, {}, {}, {}],
-    "cerebras/kimi-k3": effort("low", "low", "high", "high"),
-    "together_ai/openai/gpt-oss-120b": [{"reasoning": {"enabled": False}}, *ALL[1:]],
-    "fireworks_ai/deepseek-v4p1-flash": ALL,
-    "openrouter/x/y": [{"reasoning": {"effort": name}} for name in LEVELS],
-    "hosted_vllm/qwen3": ALL,
-    "perplexity/sonar": NOTHING,
-    "anthropic/claude-fable-5-2": adaptive(None),
-    "anthropic/claude-mythos-5": adaptive(None),
-    "anthropic/claude-opus-5-5": adaptive(None),
-    "anthropic/claude-sonnet-5-5": adaptive(off("between_tools")),
-    "anthropic/claude-haiku-5-5": adaptive(off("disabled")),
-    "anthropic/claude-opus-5": adaptive(off("disabled")),
-    "anthropic/claude-sonnet-5": adaptive(off("disabled")),
-    "anthropic/claude-opus-4-8": adaptive({}),
-    "anthropic/claude-sonnet-4-6": adaptive({}),
-    "anthropic/claude-opus-4-5": budgets(2_048, 8_192, 16_384),
-    "anthropic/claude-sonnet-4-5-20250929": budgets(2_048, 8_192, 16_384),
-    "anthropic/claude-3-5-haiku-20241022": NOTHING,
-    "openai/gpt-5": responses("minimal", "low", "medium", "high"),
-    "openai/gpt-5.1": responses(*LEVELS),
-    "openai/gpt-5.5": responses(*LEVELS),
-    "openai/gpt-5.1-codex": responses("low", "low", "medium", "high"),
-    "openai/responses/gpt-6-astra": responses("low", "low", "medium", "high"),
-    "openai/responses/gpt-6.1-sol": responses("low", "low", "medium", "high"),
-    "openai/gpt-5-pro": responses("high", "high", "high", "high"),
-    "openai/gpt-5.2-pro": responses("medium", "medium", "medium", "high"),
-    "openai/o3": responses("low", "low", "medium", "high"),
-    "openai/o3-pro": responses("low", "low", "medium", "high"),
-    "gemini/gemini-2.5-pro": gemini("thinkingBudget", 128, 1_024, 8_192, 24_576),
-    "gemini/gemini-2.5-flash": gemini("thinkingBudget", 0, 1_024, 8_192, 24_576),
-    "gemini/gemini-3-pro-preview": gemini("thinkingLevel", "low", "low", "high", "high"),
-    "gemini/gemini-3.1-pro-preview": gemini("thinkingLevel", "low", "low", "medium", "high"),
-    "gemini/gemini-3-flash-preview": gemini("thinkingLevel", "minimal", "low", "medium", "high"),
-    "gemini/gemini-2.0-flash": NOTHING,
-    "gemini/gemma-4-31b-it": gemini("thinkingLevel", "minimal", "high", "high", "high"),
-}
-"""The parameters of each model for no effort, low, medium and high."""
+EFFORTS: list[tuple[list[Parameters], str]] = [
+    (DEEPSEEK, "deepseek/deepseek-v4-flash"),
+    (effort("low", "low", "high", "high"), "moonshot/kimi-k3 zai/glm-5.3-flash cerebras/kimi-k3"),
+    (switched(off("enabled"), off("disabled")), "moonshot/kimi-k2.6 moonshot/kimi-k2.5 zai/glm-4.6"),
+    (
+        NOTHING,
+        (
+            "moonshot/kimi-k2.7-code moonshot/kimi-k2-thinking xai/grok-4.20 mistral/magistral-small-2506 "
+            "perplexity/sonar anthropic/claude-3-5-haiku-20241022 gemini/gemini-2.0-flash"
+        ),
+    ),
+    (ALL, "zai/glm-5.2 xai/grok-4.3 fireworks_ai/deepseek-v4p1-flash hosted_vllm/qwen3"),
+    ([SPLIT] * 4, "minimax/MiniMax-M2.7"),
+    (switched(SPLIT | off("adaptive"), SPLIT | off("disabled")), "minimax/MiniMax-M3"),
+    (switched({"enable_thinking": True}, {"enable_thinking": False}), "dashscope/qwen-plus"),
+    (
+        effort("low", "low", "medium", "high"),
+        "xai/grok-4.6 mistral/mistral-large-4-0 groq/openai/gpt-oss-120b cerebras/gpt-oss-120b",
+    ),
+    (effort("none", "low", "high", "high"), "xai/grok-3-mini"),
+    (effort("none", "high", "high", "high"), "mistral/magistral-medium-latest"),
+    (effort("none", "default", "default", "default"), "groq/qwen/qwen3-32b"),
+    ([{"reasoning_effort": "none"}, {}, {}, {}], "cerebras/zai-glm-4.7"),
+    ([{"reasoning": {"enabled": False}}, *ALL[1:]], "together_ai/openai/gpt-oss-120b"),
+    ([{"reasoning": {"effort": name}} for name in LEVELS], "openrouter/x/y"),
+    (adaptive(None), "anthropic/claude-fable-5-2 anthropic/claude-mythos-5 anthropic/claude-opus-5-5"),
+    (adaptive(off("between_tools")), "anthropic/claude-sonnet-5-5"),
+    (adaptive(off("disabled")), "anthropic/claude-haiku-5-5 anthropic/claude-opus-5 anthropic/claude-sonnet-5"),
+    (adaptive({}), "anthropic/claude-opus-4-8 anthropic/claude-sonnet-4-6"),
+    (budgets(2_048, 8_192, 16_384), "anthropic/claude-opus-4-5 anthropic/claude-sonnet-4-5-20250929"),
+    (responses("minimal", "low", "medium", "high"), "openai/gpt-5"),
+    (responses(*LEVELS), "openai/gpt-5.1 openai/gpt-5.5"),
+    (
+        responses("low", "low", "medium", "high"),
+        "openai/gpt-5.1-codex openai/responses/gpt-6-astra openai/responses/gpt-6.1-sol openai/o3 openai/o3-pro",
+    ),
+    (responses("high", "high", "high", "high"), "openai/gpt-5-pro"),
+    (responses("medium", "medium", "medium", "high"), "openai/gpt-5.2-pro"),
+    (gemini("thinkingBudget", 128, 1_024, 8_192, 24_576), "gemini/gemini-2.5-pro"),
+    (gemini("thinkingBudget", 0, 1_024, 8_192, 24_576), "gemini/gemini-2.5-flash"),
+    (gemini("thinkingLevel", "low", "low", "high", "high"), "gemini/gemini-3-pro-preview"),
+    (gemini("thinkingLevel", "low", "low", "medium", "high"), "gemini/gemini-3.1-pro-preview"),
+    (gemini("thinkingLevel", "minimal", "low", "medium", "high"), "gemini/gemini-3-flash-preview"),
+    (gemini("thinkingLevel", "minimal", "high", "high", "high"), "gemini/gemma-4-31b-it"),
+]
+"""The parameters for no effort, low, medium and high, and the models that take them."""
 
 
 def posted(model: str, level: str) -> Post:
     asked = endpoint(model, {}, MODEL_MAP.thinks)
     assert asked is not None
-    request = ModelRequest(model, (PromptMessage("user", "Hello"),), max_output_tokens=20_000, effort=level)
-    return PROTOCOLS[asked.protocol].post(request, asked)
+    request = ModelRequest(model, (SYSTEM, FILES, *ASKED_TOOL[2:]), 0.5, 20_000, tools=(COUNT, ECHO, NOW), effort=level)
+    post = PROTOCOLS[asked.protocol].post(request, asked)
+    if judge := JUDGES.get(asked.protocol):
+        forbidding = PROTOCOLS[asked.protocol].post(replace(request, temperature=None, may_call=False), asked)
+        assert {judge(json.loads(each.body)) for each in (post, forbidding)} == {""}
+    return post
 
 
 def parameters(model: str, level: str) -> Parameters:
@@ -148,9 +148,10 @@ def parameters(model: str, level: str) -> Parameters:
     return told | ({"thinkingConfig": config} if config else {})
 
 
-@pytest.mark.parametrize("model", EFFORTS)
-def test_each_level_has_the_parameters_of_the_provider(model: str) -> None:
-    assert [parameters(model, level) for level in LEVELS] == EFFORTS[model]
+@pytest.mark.parametrize(("told", "models"), EFFORTS, ids=[models.split(" ")[0] for _, models in EFFORTS])
+def test_each_level_has_the_parameters_of_the_provider(told: list[Parameters], models: str) -> None:
+    for model in models.split(" "):
+        assert (model, [parameters(model, level) for level in LEVELS]) == (model, told)
 
 
 def in_error(message: str, **more: str) -> Parameters:
@@ -203,9 +204,7 @@ REFUSALS: list[tuple[str, str, object, str | None]] = [
 
 
 @pytest.mark.parametrize(("model", "level", "body", "left_out"), REFUSALS)
-def test_a_refused_value_is_known_by_the_words_of_the_provider(
-    model: str, level: str, body: object, left_out: str | None
-) -> None:
+def test_a_refused_value_is_known_by_its_words(model: str, level: str, body: object, left_out: str | None) -> None:
     post = posted(model, level)
     found = refused_parameter(Failure(status=400, body=body), post.optional)
     told = None if found is None else post.optional[found].removeprefix("effort ")

@@ -63,17 +63,6 @@ def test_what_is_said_to_a_persona_whose_folder_is_gone_comes_back_to_the_prompt
     assert home.said() == ["I am back"]
 
 
-def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    with home.chat() as terminal:
-        terminal.say("/persona Ada")
-        terminal.await_text("(y/n)")
-        terminal.press("ctrl-c")
-        terminal.await_text("No persona was created.")
-        terminal.await_line(PROMPT)
-    assert not (tmp_path / "personas" / "ada").exists()
-
-
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.run("persona", "archive", "frodo")

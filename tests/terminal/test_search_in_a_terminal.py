@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.imports.rules.sessions import claude_line
-from tests.imports.service.test_import_commands import many
+from tests.imports.service.foreign_talk import many
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import Home
 

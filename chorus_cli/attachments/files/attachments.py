@@ -51,11 +51,7 @@ class AttachmentMemory:
         return digest
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes whose SHA-256 is ``digest``.
-
-        Raises:
-            AttachmentError: there are none.
-        """
+        """Return the bytes whose SHA-256 is ``digest``."""
         if digest not in self.stored:
             raise AttachmentError("The attachment is not in this private chat.")
         return self.stored[digest]
@@ -66,11 +62,7 @@ class AttachmentMemory:
 
 
 def store(folder: Path, data: bytes) -> str:
-    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256.
-
-    Raises:
-        AttachmentError: it cannot be written.
-    """
+    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256."""
     digest = sha256(data).hexdigest()
     path = path_of(folder, digest)
     try:
@@ -103,11 +95,7 @@ def read(folder: Path, digest: str) -> bytes:
 
 
 def delete(folder: Path, digests: Iterable[str]) -> None:
-    """Delete attachments that are there.
-
-    Raises:
-        PurgeError: one cannot be deleted.
-    """
+    """Delete attachments that are there."""
     for digest in digests:
         path = path_of(folder, digest)
         try:
@@ -119,11 +107,7 @@ def delete(folder: Path, digests: Iterable[str]) -> None:
 
 
 def path_of(folder: Path, digest: str) -> Path:
-    """Return the path of the bytes with this SHA-256, below a folder of its first two digits.
-
-    Raises:
-        AttachmentError: it is no SHA-256.
-    """
+    """Return the path of the bytes with this SHA-256, below a folder of its first two digits."""
     if not is_sha256(digest):
         raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
     return folder / digest[:_PREFIX_LENGTH] / digest

@@ -13,8 +13,6 @@ from chorus_cli.core.errors import AttachmentError, CommandError
 from chorus_cli.machine.unpacking import AS_IT_IS, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
 
 ENDINGS = frozenset({".md", ".markdown", ".txt"})
@@ -24,11 +22,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 def read(typed: str) -> tuple[str, str]:
-    """Return the name and the text of a file, its path relative to the current folder.
-
-    Raises:
-        CommandError: it cannot be read, is too large, or is not UTF-8.
-    """
+    """Return the name and the text of a file, its path relative to the current folder."""
     path, content = _read(typed, limits.MEMORY_DOCUMENT.most, CommandError)
     if len(content) > limits.MEMORY_DOCUMENT.most:
         raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
@@ -39,11 +33,7 @@ def read(typed: str) -> tuple[str, str]:
 
 
 def read_bytes(typed: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of a file to be attached, its path relative to the current folder.
-
-    Raises:
-        AttachmentError: it cannot be read, or is too large.
-    """
+    """Return the name and the bytes of a file to be attached, its path relative to the current folder."""
     path, content = _read(typed, LARGEST_BYTES, AttachmentError)
     if len(content) > LARGEST_BYTES:
         refuse_large(path.name, path.stat().st_size)
@@ -52,17 +42,8 @@ def read_bytes(typed: str) -> tuple[str, bytes]:
 
 def is_file(typed: str) -> bool:
     """Return whether a path, relative to the current folder, is that of a file."""
-    return _holds(Path.is_file, typed)
-
-
-def is_there(typed: str) -> bool:
-    """Return whether a path, relative to the current folder, is that of a file, a folder or a device."""
-    return _holds(Path.exists, typed)
-
-
-def _holds(check: Callable[[Path], bool], typed: str) -> bool:
     try:
-        return check(Path(typed).expanduser())
+        return Path(typed).expanduser().is_file()
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -74,7 +74,8 @@ def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
     missing: dict[str, None] = {}
     for candidates in _candidates(text):
         path = candidates[-1]
-        if _looks_like_path(path) and not any(map(is_file, candidates)):
+        looks_like_path = path.startswith(_BEGINNINGS) or path.casefold().endswith(_ENDINGS)
+        if looks_like_path and _OF_CODE.isdisjoint(path) and not any(map(is_file, candidates)):
             missing[path] = None
     return tuple(missing)
 
@@ -117,11 +118,6 @@ def dropped_path(pasted: str) -> str | None:
     if text.startswith("file://"):
         return unquote(urlsplit(text).path)
     return _ESCAPED.sub(r"\1", text) if text.startswith(("/", "~/")) else None
-
-
-def _looks_like_path(word: str) -> bool:
-    is_path = word.startswith(_BEGINNINGS) or word.casefold().endswith(_ENDINGS)
-    return is_path and _OF_CODE.isdisjoint(word)
 
 
 def _candidates(text: str) -> Iterator[list[str]]:

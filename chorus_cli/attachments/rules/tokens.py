@@ -10,30 +10,56 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.log.rules.attachments import Attachment, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chorus_cli.log.rules.attachments import Attachment
 
 _BYTES_PER_PAGE = 50_000
 _BYTES_PER_TOKEN = 3
 _NAME_TOKENS = 16
 
 
+def _claude(width: int, height: int) -> int:
+    """Width times height in pixels, divided by 750, after a reduction to 1568 pixels and about 1,600 tokens.
+
+    Anthropic, "Vision", section "Calculate image costs". A page of a PDF has 1,500 to 3,000 tokens there ("PDF
+    support", section "Estimate your costs").
+    """
+    reduction = min(1.0, 1568 / max(width, height))
+    return min(1_600, math.ceil(width * height * reduction**2 / 750))
+
+
+def _gemini(width: int, height: int) -> int:
+    """258 tokens if both sides have at most 384 pixels, else as many for each tile of 768 by 768.
+
+    Google, "Understand and count tokens", section "Multimodal tokens"; a page of a PDF counts as one picture.
+    """
+    small, tile = 384, 768
+    tiles = 1 if max(width, height) <= small else math.ceil(width / tile) * math.ceil(height / tile)
+    return 258 * tiles
+
+
 def _tiled(base: int, tile: int, width: int, height: int) -> int:
-    """Return the tokens of a picture for itself, and for each tile of OpenAI's."""
-    return base + tile * _tiles(width, height)
+    """Tokens for itself, and for tiles of 512 by 512 after a reduction to 2048 pixels and a shorter side of 768.
+
+    OpenAI, "Images and vision", section "Calculating costs", with the high level of detail.
+    """
+    reduction = min(1.0, 2048 / max(width, height))
+    reduction = min(reduction, 768 / min(width, height))
+    return base + tile * math.ceil(width * reduction / 512) * math.ceil(height * reduction / 512)
 
 
 def _patched(factor: float, width: int, height: int) -> int:
-    """Return the tokens of OpenAI's patches, by the factor to tokens of the model's price."""
-    return math.ceil(_patches(width, height) * factor)
+    """Patches of 32 by 32, at most 1,536, by the factor to tokens of the model's price: the same section."""
+    return math.ceil(min(1_536, math.ceil(width / 32) * math.ceil(height / 32)) * factor)
 
 
 # Of the first pattern that is found in the model's name.
-_OPENAI_RULES = (
+_RULES = (
+    (re.compile("claude"), _claude),
+    (re.compile("gemini"), _gemini),
     (re.compile(r"gpt-4o-mini"), partial(_tiled, 2833, 5667)),
     (re.compile(r"gpt-[45][.\d]*-nano"), partial(_patched, 2.46)),
     (re.compile(r"gpt-[45][.\d]*-mini"), partial(_patched, 1.62)),
@@ -54,55 +80,9 @@ def _tokens(attachment: Attachment, model: str) -> int:
         case Kind.TEXT:
             return _NAME_TOKENS + (attachment.tokens or math.ceil(attachment.size_bytes / _BYTES_PER_TOKEN))
         case Kind.PICTURE:
-            return _picture_tokens(attachment.width, attachment.height, model)
+            return next(rule(attachment.width, attachment.height) for pattern, rule in _RULES if pattern.search(model))
         case Kind.PDF:
             pages = attachment.pages or math.ceil(attachment.size_bytes / _BYTES_PER_PAGE)
             return pages * (258 if "gemini" in model else 3_000)
         case Kind.OTHER:
             return _NAME_TOKENS
-
-
-def _picture_tokens(width: int, height: int, model: str) -> int:
-    if "claude" in model:
-        return _claude_tokens(width, height)
-    if "gemini" in model:
-        return _gemini_tokens(width, height)
-    return next(rule(width, height) for pattern, rule in _OPENAI_RULES if pattern.search(model))
-
-
-def _claude_tokens(width: int, height: int) -> int:
-    """Width times height in pixels, divided by 750, after a reduction to 1568 pixels and about 1,600 tokens.
-
-    Anthropic, "Vision", section "Calculate image costs". A page of a PDF has 1,500 to 3,000 tokens there ("PDF
-    support", section "Estimate your costs").
-    """
-    reduction = min(1.0, 1568 / max(width, height))
-    return min(1_600, math.ceil(width * height * reduction**2 / 750))
-
-
-def _gemini_tokens(width: int, height: int) -> int:
-    """258 tokens if both sides have at most 384 pixels, else as many for each tile of 768 by 768.
-
-    Google, "Understand and count tokens", section "Multimodal tokens"; a page of a PDF counts as one picture.
-    """
-    small, tile = 384, 768
-    tiles = 1 if max(width, height) <= small else math.ceil(width / tile) * math.ceil(height / tile)
-    return 258 * tiles
-
-
-def _tiles(width: int, height: int) -> int:
-    """Tiles of 512 by 512, after a reduction to 2048 by 2048, and then to a shorter side of 768.
-
-    OpenAI, "Images and vision", section "Calculating costs", with the high level of detail.
-    """
-    reduction = min(1.0, 2048 / max(width, height))
-    reduction = min(reduction, 768 / min(width, height))
-    return math.ceil(width * reduction / 512) * math.ceil(height * reduction / 512)
-
-
-def _patches(width: int, height: int) -> int:
-    """Patches of 32 by 32, at most 1,536.
-
-    OpenAI, "Images and vision", section "Calculating costs", for the newer small models.
-    """
-    return min(1_536, math.ceil(width / 32) * math.ceil(height / 32))

@@ -115,7 +115,7 @@ class Attachments:
         for _, data in files:
             await asyncio.to_thread(self._store.store, data)
         if found and (missing := await asyncio.to_thread(missing_files, text, document_files.is_file)):
-            self._tell(await asyncio.to_thread(_unattached_notice, missing))
+            self._tell(_unattached_notice(missing))
         self._waiting, self._given_back = [], ()
         return Prepared(found.text if found else text, tuple(attachments))
 
@@ -136,11 +136,7 @@ class Attachments:
 
 
 def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:
-    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments.
-
-    Raises:
-        AttachmentError: it does not take one of them.
-    """
+    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments."""
     untaken = [each for each in attachments if each.kind not in accepted]
     if untaken:
         raise AttachmentError(
@@ -150,28 +146,13 @@ def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: froz
 
 
 def _unattached_notice(paths: Sequence[str]) -> str:
-    """Tell of the paths that were not found, and of those of folders and devices."""
-    odd = [path for path in paths if document_files.is_there(path)]
-    missing = [path for path in paths if path not in odd]
-    told = []
-    if missing:
-        there = "There is no file" if len(missing) == 1 else "There are no files"
-        told.append(f"{there} {_named(missing)}, so {_they_are(missing)} not attached.")
-    if odd:
-        kind = "is not a regular file" if len(odd) == 1 else "are not regular files"
-        told.append(f"{_named(odd)} {kind}, so {_they_are(odd)} not attached.")
-    return " ".join(told)
-
-
-def _they_are(paths: Sequence[str]) -> str:
-    return "it is" if len(paths) == 1 else "they are"
-
-
-def _named(paths: Sequence[str]) -> str:
-    """Name the first of many paths, and count the others."""
+    """Say that files are not attached: name the first of many, and count the others."""
     names = [shortened(path) for path in paths[:_MOST_NAMED]]
-    more = len(paths) - len(names)
-    return enumerated([*names, *([counted(more, "other")] if more else [])])
+    more = [counted(len(paths) - len(names), "other")] if len(paths) > len(names) else []
+    named = enumerated([*names, *more])
+    if len(paths) == 1:
+        return f"There is no file {named}, so it is not attached."
+    return f"There are no files {named}, so they are not attached."
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:

@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError, PersonaError
 from chorus_cli.core.json.jsonc import parse_object, set_key
-from chorus_cli.core.json.values import items, line, record, records, text
+from chorus_cli.core.json.values import Record, items, line, record, records, text
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT
 from chorus_cli.memory.rules.recall import with_keys
 from chorus_cli.personas.rules.macros import Names, replaced
-from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, checked_name
+from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, Persona, checked_name
 from chorus_cli.settings.rules.schema import template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.personas.rules.persona import Persona
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of version 1, which a card of version 2 may have at the top too, for old programs."""
@@ -38,7 +36,7 @@ OWN = "chorus"
 """The key of Chorus among the extensions of a card, and of an entry of its lorebook."""
 
 _FEWEST_OLD_FIELDS = 4
-_NEWEST = 3.0
+_NEWEST = 3
 _EMBEDDED = "embeded://"
 _SPECIFICATION = re.compile(r"chara_card_v([0-9]{1,3})")
 _DECORATOR = re.compile(r"@@+([a-z_]+)(?: (.*))?")
@@ -119,7 +117,7 @@ def card_of(value: object) -> Card | None:
         system_prompt=_text(data, "system_prompt"),
         last_instructions=_text(data, "post_history_instructions"),
         creator=line(data.get("creator")),
-        creator_notes=_creator_notes(data),
+        creator_notes=_text(record(data.get("creator_notes_multilingual")), "en") or _text(data, "creator_notes"),
         lore=lore,
         notes=(*_version_notes(top), *notes),
         summary=line(_own(data).get("description")),
@@ -143,21 +141,12 @@ def _text(data: Record, key: str) -> str:
     return text(data.get(key)).strip()
 
 
-def _creator_notes(data: Record) -> str:
-    in_english = text(record(data.get("creator_notes_multilingual")).get("en")).strip()
-    return in_english or _text(data, "creator_notes")
-
-
 def _version_notes(top: Record) -> list[str]:
     """Return a sentence if the card is of a newer version than any that is known here."""
     found = _SPECIFICATION.fullmatch(str(top.get("spec")))
-    try:
-        version = max(float(line(top.get("spec_version")) or 0), float(found[1]) if found else 0)
-    except ValueError:
+    if found is None or int(found[1]) <= _NEWEST:
         return []
-    if not math.isfinite(version) or version <= _NEWEST:
-        return []
-    return [f"It is of version {version:g} of the specification; the newest one known here is {_NEWEST:g}."]
+    return [f"It is of version {found[1]} of the specification; the newest one known here is {_NEWEST}."]
 
 
 def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:
@@ -262,7 +251,8 @@ def as_persona(card: Card, name: str) -> CardPersona:
             f"Its system prompt would have {len(prompt):,} characters; {longest.most:,} are the most."
         )
     settings = set_key(template(name), "system_prompt", prompt)
-    settings = set_key(settings, "description", _description(card))
+    first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
+    settings = set_key(settings, "description", card.summary or shortened(first_line, _LONGEST_DESCRIPTION))
     return CardPersona(name, settings, tuple(_documents(card, name)), tuple(_items(card, name)))
 
 
@@ -304,11 +294,6 @@ def _called(card: Card, name: str, words: str) -> str:
     return words if card.char in {name, ""} else _CHAR.sub(lambda _: card.char, words)
 
 
-def _description(card: Card) -> str:
-    first_line = card.description.partition("\n")[0]
-    return card.summary or shortened(replaced(first_line, Names(card.char, "you")), _LONGEST_DESCRIPTION)
-
-
 def _documents(card: Card, name: str) -> Iterator[Document]:
     taken = {EXAMPLES}
     if content := examples(card, name):
@@ -337,11 +322,7 @@ _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 
 def parsed(document: bytes) -> object:
-    """Return the value of a JSON document.
-
-    Raises:
-        ImportFormatError: it is not JSON in UTF-8, or nested too deeply.
-    """
+    """Return the value of a JSON document."""
     try:
         return json.loads(document.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_finite)
     except UnicodeDecodeError as error:

@@ -43,7 +43,8 @@ def card_json(picture: bytes) -> bytes | None:
         return None
     if chunk.kind != _TEXT:
         raise ImportFormatError("The card in this picture is compressed or in another kind of text than cards are.")
-    if not _is_sound(picture, chunk):
+    (told,) = struct.unpack_from(">I", picture, chunk.content.stop)
+    if told != crc32(picture[chunk.start + 4 : chunk.content.stop]):
         raise ImportFormatError("The card in this picture is damaged: its checksum is wrong.")
     value = picture[chunk.content].partition(b"\0")[2]
     try:
@@ -99,11 +100,6 @@ def _keyword(picture: bytes, chunk: _Chunk) -> str | None:
     beginning = picture[chunk.content.start : min(chunk.content.stop, chunk.content.start + _LONGEST_KEYWORD + 1)]
     keyword = beginning.partition(b"\0")[0].decode("latin-1").strip().casefold()
     return keyword if keyword in {NEW_KEYWORD, OLD_KEYWORD} else None
-
-
-def _is_sound(picture: bytes, chunk: _Chunk) -> bool:
-    (told,) = struct.unpack_from(">I", picture, chunk.content.stop)
-    return bool(told == crc32(picture[chunk.start + 4 : chunk.content.stop]))
 
 
 def _written(kind: bytes, content: bytes) -> bytes:

@@ -33,7 +33,7 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.personas.rows import NewPersona
-from chorus_cli.personas.rules.persona import slug_of
+from chorus_cli.personas.rules.persona import Target, slug_of
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.storage import typed_paths
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.cards.files import CardFile
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Connection
 
@@ -96,10 +95,14 @@ class Cards:
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:
-            return Taken(owner, self._known(owner, file), is_new=False)
+            told = f"{self.personas.load(owner).name} was made of {file.name} before."
+            if owner in self.personas.archived():
+                told += f" /persona unarchive {owner} brings it back from the archive."
+            return Taken(owner, told, is_new=False)
         name = await asyncio.to_thread(self._free_name, file.card)
         slug = slug_of(name, self.personas.names_taken())
-        persona, said = as_persona(file.card, name), self._said(file.card)
+        persona, user = as_persona(file.card, name), self.personas.defaults().user_name
+        said = greeting(file.card, 0, user) if file.card.greetings else ""
         if not is_dry:
             await self._make(slug, persona, file, said)
         return Taken(slug, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
@@ -114,14 +117,6 @@ class Cards:
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
         store = self.memory.store
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
-
-    def _said(self, card: Card) -> str:
-        return greeting(card, 0, self.personas.defaults().user_name) if card.greetings else ""
-
-    def _known(self, owner: str, file: CardFile) -> str:
-        told = f"{self.personas.load(owner).name} was made of {file.name} before."
-        is_archived = owner in self.personas.archived()
-        return f"{told} /persona unarchive {owner} brings it back from the archive." if is_archived else told
 
     async def greet(self, target: Target, number: int) -> str:
         """Put a greeting of the persona's card, from 1, into the thread of a target, and return it.
@@ -170,7 +165,6 @@ class Cards:
         return next((slug for slug in slugs if card_files.stored_json(self.personas.folder, slug) == json), None)
 
     def _free_name(self, card: Card) -> str:
-        """Return the first name for the persona of a card that it may have."""
         for name in names_for(card):
             try:
                 return self.personas.check_name(None, name)

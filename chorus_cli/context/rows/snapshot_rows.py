@@ -13,10 +13,10 @@ from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
-from chorus_cli.log.rules.messages import Role, Thoughts, expanded
+from chorus_cli.log.rules.messages import Message, Role, Runs, Thoughts, expanded
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items
-from chorus_cli.models.rules.budget import Calibration, budget, read_calibration
+from chorus_cli.models.rules.budget import Budget, Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.messages import Message, Runs
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.memory.rules.items import Item
-    from chorus_cli.models.rules.budget import Budget
 
 _MOST = 8
 """How many folds are looked at: the newest one holds unless an undo has followed."""
@@ -43,10 +41,7 @@ _TURNS_OF_REST = 3
 def of_folds(
     connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Runs], boundary: Operation | None
 ) -> list[Summary]:
-    """Return the summaries of the newest of the folds of a thread, or of its fork, that began at its boundary.
-
-    ``folds`` holds the messages that each stands for by the id of its operation.
-    """
+    """Return the summaries of the newest ``folds`` that began at the boundary; these hold the messages by operation."""
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
         "FROM summaries JOIN operations ON operations.id = operation_id "
@@ -108,8 +103,7 @@ def echoed(
 ) -> dict[int, Echoed]:
     """Return the thoughts that ``model`` itself had before its replies, by their ids; imported ones are left out.
 
-    With ``calls_only`` they are those that led to calls of tools among ``rows``. The thoughts of words that an edit has
-    changed or taken out are not returned.
+    With ``calls_only`` they are those that led to calls among ``rows``. Words that were edited have none.
     """
     wanted = {row.reply_id for row in rows if row.reply_id is not None}
     if not calls_only:
@@ -185,10 +179,7 @@ def read_snapshot(
     start: RequestStart,
     until: datetime | None = None,
 ) -> ContextSnapshot:
-    """Read the snapshot of the thread that ``frame`` names; its messages may still have to be counted.
-
-    No message after ``until`` is read. The cost follows the window and the operations, never the log.
-    """
+    """Read the snapshot of a thread, up to ``until``; its messages may still have to be counted."""
     target = request_settings.target
     seen = read_view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
@@ -202,9 +193,9 @@ def read_snapshot(
     plain = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
     refused_since = meta_rows.value(connection, plain)
     is_plain = refused_since is not None and refused_since == str(seen.boundary_id or 0)
-    chosen = target.persona.settings
-    usage, most_output = chosen.context_usage_threshold, chosen.max_output_tokens
-    allowed = budget(request_settings.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)
+    limit, chosen = request_settings.limit, target.persona.settings
+    usage, output = chosen.context_usage_threshold, chosen.max_output_tokens
+    allowed = budget(limit, usage, output, learned, fold_is_undone=known.fold_is_undone)
     thoughts, echo = {}, request_settings.echo
     if echo.span is Span.EVER and not is_plain:
         thoughts = echoed(connection, seen.verbatim, target.choice.model, calls_only=echo.calls_only)
@@ -228,8 +219,7 @@ def read_past_snapshot(
 ) -> ContextSnapshot:
     """Read the snapshot as it was at an earlier moment, by the journal, with the system prompt and model of today.
 
-    A reply that was still being written then is whole. Before it was opened, a fork has the context of its origin, of
-    which the target of the snapshot has the thread.
+    A reply still being written then is whole. Before a fork was opened, its thread has the context of its origin.
     """
     target, persona = request_settings.target, request_settings.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))

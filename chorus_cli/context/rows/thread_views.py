@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.preamble import ActiveThread
-from chorus_cli.context.rules.view import Reason, put_in, reasons_outside, view
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, View, put_in, reasons_outside, view
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows.interrupted_replies import interrupted_question
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.acts import Fork, Undo
 from chorus_cli.log.rules.calls import called_name
-from chorus_cli.log.rules.journal import LogMarks, concerns_memory, thread_journal, undone
+from chorus_cli.log.rules.journal import LogMarks, ThreadJournal, concerns_memory, thread_journal, undone
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Status, Thought, is_written, runs, turns
-from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.log.rules.threads import last_exchange
+from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.log.rules.threads import Exchange, last_exchange
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import ContextSnapshot, View
-    from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.log.rules.threads import Exchange
+    from chorus_cli.personas.rules.persona import Target
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
 _LONGEST_TITLE = 60
@@ -76,10 +76,7 @@ def _light_rows(
     until: datetime | None = None,
     most: int = -1,
 ) -> list[Message]:
-    """Return the rows that the view of a window from ``since`` is computed of, without their words.
-
-    Only the newest ``most`` of those up to ``until`` are read, and all that operations have put in.
-    """
+    """Return the rows that a view is computed of, wordless: the newest ``most`` up to ``until``, and those put in."""
     cursor = connection.execute(
         f"SELECT * FROM (SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = :thread AND timestamp > :since AND timestamp <= :until AND id > :after "
@@ -104,10 +101,7 @@ def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since
 
 
 def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:
-    """Return the last messages of a thread that an operation has not taken out, whatever their age.
-
-    They are the end of the view of a window without limits, with the whole of its last turn.
-    """
+    """Return the end of the view of an endless window, with the whole of its last turn."""
     for seen in _ends_of_view(connection, journal):
         if seen and seen[0].turn_id != seen[-1].turn_id:
             break
@@ -115,7 +109,7 @@ def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) ->
 
 
 def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
-    """Yield ends of the view of a window without limits, made of four times as many rows each; the last is all of it.
+    """Yield ends of the view of an endless window, each of four times as many rows; the last is all of it.
 
     The first message of the others may be in the middle of its turn.
     """
@@ -132,10 +126,7 @@ def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Ite
 
 
 def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
-    """Return the thoughts of the newest turn that has any and counts, whatever its age, reply by reply.
-
-    The text is empty where the provider does not show them.
-    """
+    """Return the thoughts of the newest turn that has any and counts, reply by reply; hidden ones have no text."""
     found: list[tuple[Message, str]] = []
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     after = journal.boundary.after_message_id if journal.boundary else 0
@@ -157,19 +148,11 @@ def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: in
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
 
 
-def read_on_arrival(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
-    """Read what a chat shows without being asked and does without if it is damaged."""
-    last_exchange_of(connection, persona, thread_id)
-    input_rows.newest(connection, persona)
-    # Imports may have brought thousands of closed ones.
-    connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (persona,)).fetchall()
-
-
 class WindowFill(NamedTuple):
     """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
 
-    What an edit or a restore put into the context counts as old as that operation; what a later operation keeps there
-    counts as young. ``last_spoken`` is ``None`` when nothing was said since the boundary and it put nothing in.
+    What an edit or a restore put in is as old as that operation; what a later one keeps counts as young.
+    ``last_spoken`` is ``None`` if nothing was said since the boundary and it put nothing in.
     """
 
     held: int
@@ -208,6 +191,22 @@ def window_fill(
     )
 
 
+def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
+    """Count the messages in the window, and return the question whose reply was interrupted in it.
+
+    What a chat shows without being asked, and does without if it is damaged, is read too.
+    """
+    slug, thread_id = target.persona.slug, target.thread_id
+    since = cutoff(now, target.persona.settings.context_hours)
+    fill = window_fill(connection, slug, thread_id, since, cutoff(now, MAXIMUM_CONTEXT_HOURS))
+    question = interrupted_question(connection, slug, thread_id, since)
+    last_exchange_of(connection, slug, thread_id)
+    input_rows.newest(connection, slug)
+    # Imports may have brought thousands of closed ones.
+    connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (slug,)).fetchall()
+    return fill, question
+
+
 def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> list[Message]:
     return [row for row in view(rows, journal, since).messages if is_written(row)]
 
@@ -234,10 +233,7 @@ class Outside(NamedTuple):
 
 
 def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, view: View) -> Mapping[Reason, Outside]:
-    """Count the messages of a thread that the view does not reach, by reason.
-
-    A message that was reworded is one with its wordings, and counted where it was said.
-    """
+    """Count the messages that the view does not reach, by reason; a reworded one counts once, where it was said."""
     operations = operation_rows.all_of(connection, persona, thread_id)
     brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     cursor = connection.execute(
@@ -254,8 +250,6 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
 
 def forkable(view: View, through_id: int | None = None) -> View:
     """Return the view without turns in progress, and only up to the turn of message ``through_id`` if that is given.
-
-    The summary stays if it still stands for the beginning of the messages.
 
     Raises:
         JournalError: nothing is left.
@@ -301,10 +295,7 @@ def _end_of_turn(view: View, message_id: int) -> int:
 
 
 def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
-    """Open a thread with the context of a snapshot, up to the turn of message ``through_id`` if that is given.
-
-    The next run goes on in it.
-    """
+    """Open a thread with the context of a snapshot, up to the turn of a message, and let the next run go on in it."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
         through_id = _present_wording(connection, snapshot.view, through_id)
@@ -326,7 +317,7 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
 def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation) -> None:
     """Store the undo or the redo of a fork, close or open its thread, and let the next run go on where that leads.
 
-    An undo leads back to the thread that was forked or, if that is closed, to the one last used.
+    An undo leads to the thread that was forked or, if that is closed, to the one last used.
     """
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
@@ -358,10 +349,7 @@ def _present_wording(connection: sqlite3.Connection, view: View, message_id: int
 
 
 class EditableRows(NamedTuple):
-    """The thread's history, all its operations, and the newest id of all.
-
-    The messages of another thread that a fork has put into this one belong to its history.
-    """
+    """The thread's history with the messages that a fork put in, all its operations, and the newest id of all."""
 
     history: list[Message]
     operations: list[Operation]

@@ -23,16 +23,12 @@ _EMPTIEST_SHARE = 3 / 4
 
 
 def fitting(
-    rows: Sequence[Message],
-    room: Room,
-    fixed_tokens: int,
-    count: Callable[[str], int],
-    begins_at: int | None = None,
+    rows: Sequence[Message], room: Room, fixed_tokens: int, count: Callable[[str], int], begins_at: int | None = None
 ) -> list[Message]:
-    """Return what of the rows is sent, shortened copies among them, beside ``fixed_tokens`` that stand before them.
+    """Return what of the rows is sent beside ``fixed_tokens``, shortened copies among them.
 
-    The newest user message is among them, whole; if it has room, so has the result. ``begins_at`` is the message that
-    the last request began with: a provider still knows what follows it, so this one begins there too while that fits.
+    The newest user message is among them, whole. A provider still knows what follows ``begins_at``, the message that
+    the last request began with, so this one begins there too while that fits.
     """
     kept = _without_oldest_turns(rows, room, fixed_tokens, begins_at)
     return _cut_to_fit(kept, room.budget - fixed_tokens, count)

@@ -10,26 +10,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.log.rules.messages import Message, Role
-from chorus_cli.memory.rules.items import Tier
-from chorus_cli.memory.rules.recall import (
-    RECALLED_HEADING,
-    already_said,
-    best_within,
-    items_in,
-    kept_id,
-    keys_of,
-    tokens_in_request,
-    without_items,
-    written,
-)
+from chorus_cli.log.rules.messages import Message, MessageContent, Role
+from chorus_cli.memory.rules import recall
+from chorus_cli.memory.rules.items import Item, Tier
 from chorus_cli.models.rules.declaration import without_note
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from chorus_cli.log.rules.messages import MessageContent
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
 
 MOST_HOT = 100
@@ -50,10 +38,10 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
     """Choose the block of the system message from the HOT items, best first: a tenth of the model's limit at most.
 
-    ``said`` holds the messages in context by their ids; an item that was captured from one of them is there already.
+    An item that was captured from a message that is ``said``, in context by its id, is there already.
     """
-    unsaid = [item for item in items if not already_said(item, said)]
-    return tuple(best_within(unsaid, _hot_room(budget), MOST_HOT))
+    unsaid = [item for item in items if not recall.already_said(item, said)]
+    return tuple(recall.best_within(unsaid, _hot_room(budget), MOST_HOT))
 
 
 def _hot_room(budget: Budget) -> int:
@@ -63,7 +51,7 @@ def _hot_room(budget: Budget) -> int:
 
 def block_tokens(items: Sequence[Item]) -> int:
     """Return the estimated tokens of the block."""
-    return _HEADING_TOKENS + sum(map(tokens_in_request, items))
+    return _HEADING_TOKENS + sum(map(recall.tokens_in_request, items))
 
 
 def recall_room(budget: Budget, taken_tokens: int) -> int:
@@ -79,8 +67,8 @@ def unsent(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Mess
     def is_sent(item: Item) -> bool:
         if item.id in recalled:
             # A newer wording counts, even if the block has the present one: the model has read it last.
-            return recalled[item.id].text == written(item)
-        return held.get(item.id) == item.content or already_said(item, said)
+            return recalled[item.id].text == recall.written(item)
+        return held.get(item.id) == item.content or recall.already_said(item, said)
 
     return [item for item in items if not is_sent(item)]
 
@@ -100,7 +88,9 @@ class Mention(NamedTuple):
 def mentions(messages: Iterable[Message]) -> dict[int, Mention]:
     """Return the newest mention of each item by its id."""
     found = ((message, message.content if is_recalled(message) else message.preamble) for message in messages)
-    return {id_: Mention(message.id, text) for message, holder in found for id_, text in items_in(holder).items()}
+    return {
+        id_: Mention(message.id, text) for message, holder in found for id_, text in recall.items_in(holder).items()
+    }
 
 
 def ids_held(messages: Iterable[Message]) -> set[int]:
@@ -121,7 +111,7 @@ def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -
     def cut(message: Message) -> Message:
         match message.role:
             case Role.USER if message.preamble:
-                return message._replace(preamble=without_items(message.preamble, forgotten))
+                return message._replace(preamble=recall.without_items(message.preamble, forgotten))
             case Role.TOOL_RESULT:
                 return message._replace(content=_result_without(message.content, forgotten))
             case Role.TOOL_USE if (message.turn_id, message.tool_call_id) in calls:
@@ -148,11 +138,11 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
 
     def use(item: Item) -> MemoryUse:
         if item.id in missing:
-            if item.tier is Tier.HOT and tokens_in_request(item) > room:
+            if item.tier is Tier.HOT and recall.tokens_in_request(item) > room:
                 return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
             if item.id in held or item.id in recalled:
                 return MemoryUse(item, sent=False, reason=CORRECTED)
-            is_keyed = item.tier is not Tier.HOT and keys_of(item.content) is not None
+            is_keyed = item.tier is not Tier.HOT and recall.keys_of(item.content) is not None
             keyed = f"{item.tier}: sent when a message has one of its keys"
             return MemoryUse(item, sent=False, reason=keyed if is_keyed else _REASONS_OUTSIDE[item.tier])
         if item.id in recalled:
@@ -167,7 +157,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
 
 def is_recalled(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of the tool that recalls items."""
-    return message.role is Role.TOOL_RESULT and without_note(message.content).startswith(RECALLED_HEADING)
+    return message.role is Role.TOOL_RESULT and without_note(message.content).startswith(recall.RECALLED_HEADING)
 
 
 def repeats_items(message: Message | MessageContent) -> bool:
@@ -176,17 +166,17 @@ def repeats_items(message: Message | MessageContent) -> bool:
 
 
 def _kept_by(result: Message | MessageContent) -> int | None:
-    return kept_id(without_note(result.content))
+    return recall.kept_id(without_note(result.content))
 
 
 def _result_without(result: str, forgotten: Collection[int]) -> str:
     """Return the result of a call without items; the note above that of a kept item has its content too."""
     answer = without_note(result)
-    if kept_id(answer) in forgotten:
+    if recall.kept_id(answer) in forgotten:
         return answer
-    if not answer.startswith(RECALLED_HEADING):
+    if not answer.startswith(recall.RECALLED_HEADING):
         return result
-    return result.removesuffix(answer) + (without_items(answer, forgotten) or FORGOTTEN)
+    return result.removesuffix(answer) + (recall.without_items(answer, forgotten) or FORGOTTEN)
 
 
 def _without_content(tool_calls: str) -> str:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
-from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, usable
-from chorus_cli.log.rules.attachments import with_lines
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_filled, words_of
+from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, Summary, usable
+from chorus_cli.log.rules.attachments import Attachment, Kind, with_lines
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, words_of
 from chorus_cli.memory.rules.recall import hot_block
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
@@ -28,9 +28,6 @@ from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import Summary
-    from chorus_cli.log.rules.attachments import Attachment, Kind
-    from chorus_cli.log.rules.messages import Thoughts
 
 HEADING = "Summary of the earlier conversation:"
 LEAD = "(The conversation goes on.)"
@@ -43,10 +40,10 @@ _CHARACTERS_PER_TOKEN = 4
 class RequestPlan:
     """The next request of a context: the request itself, the rows behind it, its tokens, and the rows that stay out.
 
-    ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
-    summary is ``None`` if there is none, or no room for it. ``tokens`` are the estimated ones of the whole request,
-    ``message_tokens`` those of the rows; without ``is_exact`` they are upper bounds. ``is_crowded`` says that something
-    of the context has no room. ``begins_at`` is the first message, but for pinned ones, if older ones are left out.
+    Some of the ``sent`` rows are shortened; ``cut`` are the same rows whole. ``too_large`` had no room, and a
+    ``summary`` of ``None`` is missing or had none. ``tokens`` are estimates, and upper bounds unless ``is_exact``.
+    ``is_crowded`` says that something had no room; ``begins_at`` is the first row that is not pinned, if older ones are
+    left out.
     """
 
     snapshot: ContextSnapshot
@@ -139,8 +136,7 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
     """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut.
 
-    Its messages are counted as ``count`` does. Before words are cut, the thoughts of earlier turns are left out. It
-    fits the budget if the system prompt and the newest user message do.
+    The thoughts of earlier turns are left out before words are cut.
     """
     rows = usable(snapshot.view.verbatim)
     plan = _fitted(snapshot, weighed(rows, snapshot.echoed), count)
@@ -202,10 +198,7 @@ def _fitted(
 def _pinned(
     rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
 ) -> dict[int, Message]:
-    """Return the pinned rows by their ids if they have room beside the newest question; without it none.
-
-    With a call its result is pinned, and with a result its call.
-    """
+    """Return the pinned rows, calls with their results, by their ids, if they have room beside the newest question."""
     named = snapshot.view.pinned
     pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in TOOL_ROLES}
     pinned = {
@@ -285,8 +278,7 @@ def messages_of(
 ) -> Iterator[PromptMessage]:
     """Yield the messages of rows that a request may contain; the model takes the ``accepted`` kinds of attachments.
 
-    ``echoed`` are the thoughts that go with replies, by the ids of the replies. If there is an ``only_caller``, the
-    calls of any other model are in words.
+    ``echoed`` are the thoughts by the ids of the replies. Calls of another model than ``only_caller`` are in words.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
     if not results:

@@ -7,20 +7,18 @@ byte and a provider's prompt cache stays warm.
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time.timeline import duration, gap
-from chorus_cli.jobs.rules import ENDED_HEADING
+from chorus_cli.jobs.rules import ENDED_HEADING, RunningJob
 from chorus_cli.memory.rules.recall import RECALLED_HEADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from chorus_cli.jobs.rules import RunningJob
 
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
@@ -39,8 +37,7 @@ _LONGEST_OUTPUT = 80
 class ActiveThread(NamedTuple):
     """A thread with a reply in progress, whose turn or retry began at ``began_at``.
 
-    ``step`` is the number of its replies so far; the newest of them has words already if ``has_words``. ``tool`` is the
-    name of the tool at work, empty if there is none.
+    ``step`` counts its replies so far; the newest ``has_words`` or not. ``tool`` is at work, if it is not empty.
     """
 
     number: int
@@ -64,10 +61,7 @@ def preamble(*parts: str) -> str:
 
 
 def gap_line(pause: timedelta, now: datetime) -> str:
-    """Return the line in brackets before a message that follows a pause.
-
-    ``now`` is aware and local, because the model is told the time that the user sees.
-    """
+    """Return the line in brackets before a message that follows a pause; ``now`` is local, as the user sees it."""
     return f"[{gap(pause)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
 
 
@@ -77,10 +71,7 @@ def pause_notice(pause: timedelta, now: datetime) -> str:
 
 
 def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetime) -> str:
-    """Return the lines about the threads with a reply in progress, in order of number; empty without any but ``own``.
-
-    If there are too many to name, ``own`` and the lowest numbers are.
-    """
+    """Return the lines about the threads at work, at most ten with ``own``; none if ``own`` is alone."""
     if not others:
         return ""
     named = sorted([own, *sorted(others)[: MOST_LISTED - 1]])

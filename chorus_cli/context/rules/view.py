@@ -23,17 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import TOOL_ROLES, Role, Runs, Status, expanded, is_filled, is_written
-from chorus_cli.models.rules.budget import (
-    LARGEST_FACTOR,
-    TOKENS_PER_MESSAGE,
-    Budget,
-    Calibration,
-    Limit,
-    budget,
-)
+from chorus_cli.models.rules.budget import LARGEST_FACTOR, TOKENS_PER_MESSAGE, Budget, Calibration, Limit, budget
 from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 
@@ -41,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation
@@ -51,11 +43,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """The text that a fold has written, and the messages that it stands for.
+    """The text that a fold has written, and the messages that it stands for, in a view that began at a boundary.
 
-    ``operation_id`` is the fold's and ``number`` its name for the user, ``boundary_id`` that of the boundary that the
-    view began at, if there was one. ``model`` wrote it, ``None`` where the user did. ``token_count`` is ``None`` until
-    it is counted.
+    ``number`` is the fold's name for the user. The user wrote it if ``model`` is ``None``.
     """
 
     operation_id: int
@@ -74,9 +64,8 @@ def standing(
 ) -> tuple[Summary | None, int]:
     """Return the newest summary that stands for the beginning of a view, and the number of messages it stands for.
 
-    ``summaries`` are those of effective folds. One is valid while the view, up to the last message that it stands for,
-    is the end of the messages that it stands for: some may have left by age, but none may have come in or been taken
-    back. Pinned messages may be anywhere, because they are sent anyway.
+    It does while the view, up to the last message that it stands for, is the end of those messages: some may have left
+    by age, none may have come in or been taken back. Pinned messages may be anywhere, because they are sent anyway.
     """
     unpinned = [id_ for id_ in view_ids if id_ not in pinned] if pinned else view_ids
     positions = {id_: position for position, id_ in enumerate(unpinned)}
@@ -91,10 +80,7 @@ def standing(
 
 
 class Reason(StrEnum):
-    """The reason why a message is not sent.
-
-    The first four hold for messages that the view does not reach; ``reasons_outside`` tells them apart.
-    """
+    """The reason why a message is not sent; ``reasons_outside`` finds the first four."""
 
     BOUNDARY = "before the boundary"
     AGE = "older than the window"
@@ -113,10 +99,10 @@ class Reason(StrEnum):
 class View:
     """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
 
-    ``summary`` stands for the first ``folded_number`` messages in a request. ``kept`` are the ids of the messages that
-    operations since the boundary keep in context, whatever their age; those of them that are ``pinned`` are sent word
-    for word even if the summary stands for them. ``other_branches`` are the ids of those taken back because an imported
-    conversation ended with another branch; of these the ``hidden`` ones were hidden from the model there.
+    ``summary`` stands for the first ``folded_number`` messages. Operations since the boundary keep the messages
+    ``kept`` in context; of these, the ``pinned`` ones are sent word for word. ``other_branches`` were taken back
+    because an imported conversation ended with another branch; the ``hidden`` ones among them were hidden from the
+    model there.
     """
 
     messages: tuple[Message, ...]
@@ -169,8 +155,8 @@ def view(
 ) -> View:
     """Compute the view of a thread from rows of the log and the journal of the thread.
 
-    ``messages`` may hold more than is in view, in any order; it must hold the messages ``put_in`` and every row of
-    the thread after the boundary and ``since``. ``summaries`` must stand.
+    ``messages`` may hold more, in any order; it must hold those ``put_in`` and every row after the boundary and
+    ``since``.
     """
     thread_id, boundary, kept = journal.thread_id, journal.boundary, journal.kept
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in journal.brought}
@@ -212,9 +198,8 @@ def reasons_outside(
 ) -> dict[int, Reason]:
     """Return the reason for each message of a thread that its view does not reach, by the message's id.
 
-    ``rows`` are all of the thread and those that operations in effect have put into it from others, ``operations`` all
-    that concern it. A message and its rewordings count as one, in the place where it was said. Where several
-    reasons hold, the first of this order counts.
+    ``rows`` are all of the thread, and those that operations in effect brought in. A message and its rewordings count
+    as one, where it was said. Where several reasons hold, the first counts.
     """
     by_id = {row.id: row for row in rows}
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
@@ -311,9 +296,8 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
 class RequestSettings:
     """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
 
-    ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
-    ``accepted`` are the kinds of attachments that the model is sent; of the others it is told the names. ``echo`` says
-    which of its thoughts it is sent again.
+    Without ``is_exact`` the tokens are upper bounds. Of attachments that are not ``accepted`` the model is sent the
+    names; ``echo`` says which of its thoughts it is sent again.
     """
 
     target: Target
@@ -330,21 +314,18 @@ class RequestSettings:
         system = self.system_prompt
         return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
 
-    def budget(self, learned: Calibration) -> Budget:
-        """Return the budget of a request that has no conversation before it."""
-        chosen = self.target.persona.settings
-        return budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
-
     def surely_takes(self, most_tokens: int) -> bool:
         """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
-        return self.fixed_tokens + most_tokens <= self.budget(Calibration(LARGEST_FACTOR)).room.budget
+        chosen, learned = self.target.persona.settings, Calibration(LARGEST_FACTOR)
+        least = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
+        return self.fixed_tokens + most_tokens <= least.room.budget
 
 
 class RequestStart(NamedTuple):
     """The beginning of a request: its window, and what it has in common with the last one while that is warm.
 
-    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
-    memory items of the system message, ``None`` if they are chosen anew, as they are with another ``summary``.
+    ``first_message_id`` began a request that left others out. ``hot`` is ``None`` if the items are chosen anew, as they
+    are with another ``summary``.
     """
 
     window: datetime
@@ -357,12 +338,10 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``newest_operation_id`` is the newest operation that breaks the prefix of requests, 0 if there is none;
-    ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
-    the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
-    older ones out. ``hot`` are the memory items of the system message. ``echoed`` are the thoughts that go with
-    replies, by the ids of these. With ``is_plain``, the model takes earlier turns only as plain text.
-    ``unread`` is a sentence about operations that cannot be read, empty if there are none.
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. The last request of this process
+    that left messages out began with ``first_message_id``. ``hot`` are the memory items of the system message,
+    ``echoed`` the thoughts by the ids of replies. If ``is_plain``, the model takes earlier turns only as plain text.
+    ``unread`` is a sentence about operations that cannot be read.
     """
 
     request_settings: RequestSettings
@@ -381,8 +360,7 @@ class ContextSnapshot:
 def usable(view: Sequence[Message]) -> list[Message]:
     """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
 
-    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word
-    and was said again, word for word, is sent once.
+    Of calls with one id in a turn the first is sent. A question that failed wordless and was said again is sent once.
     """
     calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}

@@ -5,36 +5,31 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.snapshot_rows import TokenCounts
-from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole, thought_tokens
+from chorus_cli.context.rules.plan import RequestPlan, plan_bounded, plan_fitting, plan_whole, thought_tokens
 from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules import budget
-from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
-from chorus_cli.models.rules.declaration import NO_OFFER
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget, Limit, own_tokens
+from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.view import ContextSnapshot, Echoed, View
-    from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.models.rules.budget import Budget
-    from chorus_cli.models.rules.declaration import ToolOffer
     from chorus_cli.personas.rules.persona import Document, Persona, Target
     from chorus_cli.storage.store import Connection, Store
 
@@ -46,10 +41,7 @@ _NO_ECHOES: Mapping[int, Echoed] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The start of the last request, the target it was made for, and when its window was made and last used.
-
-    ``operation_id`` is the newest operation then.
-    """
+    """The start of the last request, its target, its newest operation, and when its window was made and last used."""
 
     start: RequestStart
     target: Target
@@ -67,9 +59,8 @@ class Prefixes:
     def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
         """Return the start of a request that is made now.
 
-        ``operation_id`` is the newest operation that breaks the prefix: a new one renews the window; so does another
-        model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction of the clock:
-        one that is set back by less lets a window last twice as long at most.
+        A new newest operation renews the window, and so do another model, a pause of five minutes, or an eighth of the
+        window, at most an hour, in either direction of the clock.
         """
         known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
         if known is None:
@@ -95,8 +86,7 @@ class Prefixes:
     def hold(self, plan: RequestPlan, now: datetime) -> None:
         """Let the requests that follow begin as this one, which is made now.
 
-        Its first message counts only if it left older ones out: leaving out one turn more each time would change the
-        beginning of each request, and no cache would help.
+        Leaving out one turn more each time would change the beginning of each request, and no cache would help.
         """
         snapshot, target = plan.snapshot, plan.snapshot.request_settings.target
         start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary)
@@ -118,8 +108,8 @@ async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
 class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
-    ``offer`` returns the tools that are offered to the model of a target, which has the given limit, ``accepted_by``
-    the kinds of attachments that a model takes, and ``echo_of`` which of its thoughts it is sent again.
+    ``offer`` returns the tools offered to a target whose model has the limit, ``accepted_by`` the kinds of attachments
+    that a model takes, and ``echo_of`` which of its thoughts it is sent again.
     """
 
     store: Store
@@ -140,10 +130,7 @@ class Context:
         return await self.counted(await self.store.read(self.read, request_settings, now))
 
     async def request_settings(self, target: Target, *, exact: bool = True) -> RequestSettings:
-        """Return the part of a snapshot that is not in the database.
-
-        Unless it has to be ``exact``, its tokens are upper bounds while the vocabulary is not loaded.
-        """
+        """Return the part of a snapshot that no database holds; unless ``exact``, its tokens may be upper bounds."""
         if exact and not self.counter.is_ready:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
@@ -163,10 +150,7 @@ class Context:
         return self.limit_of(target.choice.model) if chosen is None else Limit(chosen, "context_token_limit")
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
-        """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
-
-        ``beside_tokens`` are to have room besides.
-        """
+        """Return the settings for a message, and its tokens: bounds, if these surely fit with ``beside_tokens``."""
         request_settings = await self.request_settings(target, exact=False)
         if request_settings.is_exact:
             is_short = len(text) <= _SHORT_CHARACTERS
@@ -228,8 +212,8 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.CALIBRATION + target.choice.model)
-        limit, chosen = await self.limit(target), target.persona.settings
-        calibration = budget.read_calibration(learned)
+        limit, calibration = await self.limit(target), budget.read_calibration(learned)
+        chosen = target.persona.settings
         return budget.budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration)
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:

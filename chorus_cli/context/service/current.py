@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, window_reaching
-from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.core.time.timeline import age, window_reaching
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
+from chorus_cli.settings.files import read_layer
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import for_this_run
+from chorus_cli.storage.store import Store, for_this_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,26 +25,11 @@ if TYPE_CHECKING:
     from chorus_cli.context.files import OpenThreads
     from chorus_cli.context.rows.thread_views import WindowFill
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
-    from chorus_cli.log.rules.messages import Thought
     from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Connection, Store
 
 SHARED = "Another Chorus is open in this thread."
-
-
-def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str, ...]:
-    from chorus_cli.context.rows.thread_views import read_on_arrival, window_fill  # noqa: PLC0415 - the prompt needs none
-    from chorus_cli.log.rows.interrupted_replies import interrupted_question  # noqa: PLC0415 - likewise
-
-    slug, thread_id, hours = target.persona.slug, target.thread_id, target.persona.settings.context_hours
-    since = cutoff(now, hours)
-    fill = window_fill(connection, slug, thread_id, since, cutoff(now, MAXIMUM_CONTEXT_HOURS))
-    question = interrupted_question(connection, slug, thread_id, since)
-    read_on_arrival(connection, slug, thread_id)
-    interrupted = f'The reply to "{shortened(question or "")}" was interrupted; /retry asks again.'
-    return (window_notice(fill, hours, now), "" if question is None else interrupted)
 
 
 def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
@@ -88,8 +73,6 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
 
 class Current:
     """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
-
-    Where nothing can be stored, the next run does not go on where this one has switched to.
 
     ``slug`` names the persona even if its folder is gone.
     """
@@ -148,40 +131,34 @@ class Current:
         await self._enter(self.slug)
 
     def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
-        """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.
-
-        ``None`` removes the choice.
-        """
+        """Let ``model`` answer for a persona in this run, before the environment and the files; ``None`` ends that."""
         self._set_by_hand.pop(slug, None)
         if model:
             self._set_by_hand[slug] = ModelChoice(model, reason)
 
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
-        target = self.target()
+        from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
+
+        target, now = self.target(), self._clock.now()
         self._given_warnings = target.persona.warnings
         try:
-            found = await self._store.read(_notices, target, self._clock.now())
+            fill, question = await self._store.read(read_on_arrival, target, now)
+            left_out = window_notice(fill, target.persona.settings.context_hours, now)
         except DatabaseDamagedError as error:
-            found = (str(error),)
-        return (*self.sharing_notices(), *target.persona.warnings, *filter(None, found))
+            left_out, question = str(error), None
+        found = [left_out] if left_out else []
+        if question is not None:
+            found.append(f'The reply to "{shortened(question)}" was interrupted; /retry asks again.')
+        return (*self.sharing_notices(), *target.persona.warnings, *found)
 
     async def last_exchange(self) -> Exchange | None:
-        """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
-
-        Damage is told by `notices`.
-        """
-        from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
+        """Return the last turn of the thread in focus that counts, if there is one; `notices` tells of damage."""
+        from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - likewise
 
         with suppress(StorageError):
             return await self._store.read(last_exchange_of, self.slug, self.thread_id)
         return None
-
-    async def newest_thoughts(self) -> list[tuple[Thought, str]]:
-        """Return the thoughts of the newest turn in the thread that has any, each with its text."""
-        from chorus_cli.context.rows.thread_views import newest_thoughts_of  # noqa: PLC0415 - likewise
-
-        return await self._store.read(newest_thoughts_of, self.slug, self.thread_id)
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""
@@ -246,7 +223,8 @@ class Current:
             state = path.stat().st_mtime_ns, path.stat().st_ino
         if self._noted_files.get(slug) == state:
             return
-        present = json.dumps(self._personas.own_value(slug, "context_hours"))
+        own, _ = read_layer(path)
+        present = json.dumps(own.values.get("context_hours"))
         if await self._store.read(meta_rows.value, meta_rows.WINDOW + slug) != present:
             from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
 

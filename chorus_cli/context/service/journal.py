@@ -10,8 +10,8 @@ from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.personas.rows import put_window_back
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.log_acts import Act
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
@@ -54,21 +52,13 @@ class Journal:
     memory: Memory
 
     async def introduce(self, target: Target, act: Act, *, in_all_threads: bool = False) -> Operation:
-        """Store an act on the context of the target's thread, or of all threads of its persona.
-
-        Raises:
-            JournalError: a member of the act is no message of the thread.
-        """
+        """Store an act on the context of the target's thread, or of all threads of its persona."""
         thread_id = None if in_all_threads else target.thread_id
         new = NewOperation(target.persona.slug, act, self.clock.now(), thread_id, members=act.members)
         return await self.context.store.write(_introduce, new, act.members)
 
     async def fork(self, target: Target, through_id: int | None = None) -> Operation:
-        """Open a thread that begins with the context of the target's, and return the operation.
-
-        The context is taken up to the end of the turn of message ``through_id``, without a number as a whole; a turn
-        that is still being answered stays out.
-        """
+        """Open a thread that begins with the target's context, up to the turn of a message; return the operation."""
         request_settings, now = await self.context.request_settings(target), self.clock.now()
         return await self.context.store.write(
             lambda c: thread_views.fork(c, self.context.read(c, request_settings, now), through_id, now)
@@ -96,9 +86,7 @@ class Journal:
         """Take back operation ``number``, or the newest one of the user's that counts, and return it.
 
         Raises:
-            JournalError: there is nothing to take back, or it is taken back already, or a memory item that it changed
-                was changed again since.
-            SettingsError: the setting that it changed was changed again since.
+            JournalError, SettingsError: it is taken back already, or what it changed was changed again since.
         """
         known = await self._operations(target) if number is None else await self._listed(target)
         chosen = journal.to_undo(known, number)
@@ -106,13 +94,12 @@ class Journal:
         return chosen
 
     async def newest(self, target: Target) -> Newest:
-        """Return the newest operation or turn of the user that can be taken back here.
-
-        Raises:
-            JournalError: there is nothing.
-        """
+        """Return the newest operation or turn of the user that can be taken back here."""
         operations = await self._operations(target)
-        turn_id = await self._newest_turn_in_view(target)
+        messages = (await self.context.snapshot(target, self.clock.now())).view.messages
+        # The messages of an operation are taken back with it; they are no turn of the user's.
+        introduced = {message.id for message in messages if message.introduced_by is not None}
+        turn_id = max({message.turn_id for message in messages} - introduced, default=0)
         operation = journal.undoable(operations)
         if operation is None and not turn_id:
             raise JournalError("There is nothing to undo here.")
@@ -136,8 +123,7 @@ class Journal:
         thread is followed by messages in any of them.
 
         Raises:
-            JournalError: there is no such operation, or nothing to put back.
-            SettingsError: the setting that it changed was changed again since.
+            JournalError, SettingsError: there is nothing to put back, or what it changed was changed again since.
         """
         operations = await self._listed(target)
         if number is not None:
@@ -162,12 +148,6 @@ class Journal:
 
     async def _operations(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
-
-    async def _newest_turn_in_view(self, target: Target) -> int:
-        view = (await self.context.snapshot(target, self.clock.now())).view
-        # The messages of an operation are taken back with it; they are no turn of the user's.
-        introduced = {message.id for message in view.messages if message.introduced_by is not None}
-        return max({message.turn_id for message in view.messages} - introduced, default=0)
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)
@@ -250,11 +230,7 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
 async def pin(journal: Journal, target: Target, message_id: int) -> Message:
-    """Pin a message of the thread, and return it.
-
-    Raises:
-        JournalError: it is none of the thread, belongs to a tool, or is pinned already.
-    """
+    """Pin a message of the thread that no tool said and that is not pinned yet, and return it."""
     if await _number_of_pin(journal, target, message_id) is not None:
         raise JournalError(f"Message #{message_id} is pinned already. /unpin {message_id} ends that.")
     found = await journal.context.store.read(message_rows.rows, [message_id])
@@ -266,11 +242,7 @@ async def pin(journal: Journal, target: Target, message_id: int) -> Message:
 
 
 async def unpin(journal: Journal, target: Target, message_id: int) -> Message:
-    """Undo the pinning of a message, and return it.
-
-    Raises:
-        JournalError: it is not pinned.
-    """
+    """Undo the pinning of a message, and return it."""
     number = await _number_of_pin(journal, target, message_id)
     if number is None:
         raise JournalError(f"Message #{message_id} is not pinned in this thread. /pin lists the pinned messages.")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rows import thread_views
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
-from chorus_cli.context.rules.plan import reply_of, summary_tokens
-from chorus_cli.context.rules.view import Reason, usable
+from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.thread_views import Outside
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span, WindowChoice
@@ -64,11 +62,10 @@ class Omission(NamedTuple):
 
 
 class ContextReport(NamedTuple):
-    """The plan of the next request, without the message that would open it, part by part.
+    """The plan of the next request, part by part, without the message that would open it.
 
-    The tokens of ``parts`` add up to the whole. ``omissions`` are the messages of the thread that are not
-    sent, each under one reason, ``memory`` is the use of each item of the persona's memory, and ``moments`` are the
-    times of the thread's messages in the window: each only if it is asked for.
+    ``omissions`` are the messages that are not sent, ``memory`` is the use of each memory item, and ``moments`` are the
+    times of the messages in the window: each only if it is asked for.
     """
 
     plan: RequestPlan
@@ -90,7 +87,17 @@ class ContextReport(NamedTuple):
             "parts": [part._asdict() for part in self.parts],
             "left_out": [omission._asdict() for omission in self.omissions],
             "messages": [_as_json(message) for message in self.plan.request.messages],
-            "memory": [_memory_as_json(use) for use in self.memory],
+            "memory": [
+                {
+                    "id": use.item.id,
+                    "type": use.item.item_type,
+                    "tier": use.item.tier,
+                    "tokens": tokens_in_request(use.item),
+                    "sent": use.sent,
+                    "reason": use.reason,
+                }
+                for use in self.memory
+            ],
         }
 
 
@@ -193,17 +200,6 @@ def _why_sent(plan: RequestPlan) -> str:
     return ", ".join(parts)
 
 
-def _memory_as_json(use: MemoryUse) -> dict[str, object]:
-    return {
-        "id": use.item.id,
-        "type": use.item.item_type,
-        "tier": use.item.tier,
-        "tokens": tokens_in_request(use.item),
-        "sent": use.sent,
-        "reason": use.reason,
-    }
-
-
 def _as_json(message: PromptMessage) -> dict[str, object]:
     shown: dict[str, object] = {"role": message.role, "content": message.content}
     if message.attachments:
@@ -218,10 +214,7 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context.
-
-    ``is_out_of_reach`` says whether messages since the boundary are too old for any window.
-    """
+    """The window in force, how far it reaches, and the newest boundary; no window may reach messages since that."""
 
     hours: int
     since: datetime

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rows import snapshot_rows
+from chorus_cli.context.rows import snapshot_rows, thread_views
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.journal import NO_MARKS, log_marks
-from chorus_cli.log.rules.messages import Message
-from chorus_cli.log.rules.operations import Numbers
+from chorus_cli.log.rules.messages import Message, Thought, Thoughts
+from chorus_cli.log.rules.operations import Numbers, Operation
 from chorus_cli.log.rules.wording import Export, without_empty_replies
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.messages import Thoughts
-    from chorus_cli.log.rules.operations import Operation
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
 
@@ -62,10 +60,7 @@ async def numbers_of(store: Store, persona: str) -> Numbers:
 async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
-    """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory.
-
-    The transcript of a fork begins with the messages that it has of the other thread.
-    """
+    """Yield the messages and the boundaries between them, page by page; a fork begins with messages of its origin."""
     boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
@@ -105,12 +100,13 @@ async def readable_thoughts(store: Store, message: Message) -> str:
     return found[message.id].text if message.id in found else ""
 
 
-async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:
-    """Return the messages in context, or with ``whole`` all messages of the thread.
+async def newest_thoughts(store: Store, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
+    """Return the thoughts of the newest turn in the thread that has any, each with its text."""
+    return await store.read(thread_views.newest_thoughts_of, persona, thread_id)
 
-    Raises:
-        CommandError: there are none.
-    """
+
+async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:
+    """Return the messages in context, or with ``whole`` all messages of the thread."""
     store, persona, marks = context.store, target.persona, NO_MARKS
     if whole:
         selection = Selection(persona.slug, target.thread_id)

@@ -10,14 +10,12 @@ import json
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.text.code_points import has_surrogates
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -151,35 +149,28 @@ class _Reader:
     def members(self, depth: int) -> tuple[Member, ...]:
         found: list[Member] = []
         self.offset += 1
-        while self.peek() != "}":
-            found.append(self.member(depth))
-            if found[-1].comma is None:
+        while (mark := self.peek()) != "}":
+            if mark != '"':
+                raise self.error("a key in double quotes or '}'")
+            start, key, key_end = self.offset, self.string(), self.offset
+            colon, node = self.take(":", "':'"), self.node(depth)
+            comma = self.take(",", "','") if self.peek() == "," else None
+            found.append(Member(key, start, key_end, colon, node, comma))
+            if comma is None:
                 break
         self.take("}", "',' or '}'")
         return tuple(found)
-
-    def member(self, depth: int) -> Member:
-        if self.peek() != '"':
-            raise self.error("a key in double quotes or '}'")
-        start = self.offset
-        key = self.string()
-        key_end = self.offset
-        colon = self.take(":", "':'")
-        node = self.node(depth)
-        return Member(key, start, key_end, colon, node, self.comma())
 
     def items(self, depth: int) -> list[JsonValue]:
         found: list[JsonValue] = []
         self.offset += 1
         while self.peek() != "]":
             found.append(self.node(depth).value)
-            if self.comma() is None:
+            if self.peek() != ",":
                 break
+            self.take(",", "','")
         self.take("]", "',' or ']'")
         return found
-
-    def comma(self) -> int | None:
-        return self.take(",", "','") if self.peek() == "," else None
 
     def take(self, mark: str, expected: str) -> int:
         if self.peek() != mark:
@@ -193,8 +184,10 @@ class _Reader:
         if not self.text.startswith('"', self.offset):
             raise self.error(_missing_in_string(self.text[self.offset : self.offset + 1]))
         self.offset += 1
-        value: str = json.loads(self.text[start : self.offset])
-        if has_surrogates(value):
+        written = self.text[start : self.offset]
+        value: str = json.loads(written)
+        # One that is not escaped is refused above.
+        if "\\u" in written and has_surrogates(value):
             self.offset = start
             raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
         return value

@@ -7,17 +7,14 @@ import binascii
 import json
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from chorus_cli.core import limits
 from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES, cleaned_input
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import tzinfo
 
 Record: TypeAlias = "Mapping[str, object]"
 """An object of JSON."""

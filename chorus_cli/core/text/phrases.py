@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _LONGEST_LINE = 60
 _UNITS = ("kB", "MB", "GB", "TB")
 _KILO = 1000
+_CENT = 0.01
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
@@ -67,7 +65,7 @@ def without_references(text: str) -> str:
 
 def dollars(amount: float) -> str:
     """Return an amount in USD with cents, or with three digits where it is less than a cent."""
-    return f"${amount:,.2f}" if amount >= 0.01 or not amount else f"${amount:.3g}"  # noqa: PLR2004 - a cent
+    return f"${amount:,.2f}" if amount >= _CENT or not amount else f"${amount:.3g}"
 
 
 _SHRINKING = 0.9

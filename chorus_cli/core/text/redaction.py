@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _GITLEAKS = "rules of gitleaks: "
 _TRUFFLEHOG = "detectors of trufflehog: "
@@ -184,7 +182,8 @@ _KEY_IN_ADDRESS = re.compile(r"(?<=://)[^\s/@\"'<>]+@")
 
 def redact(text: str, secrets: Sequence[str]) -> str:
     """Return ``text`` with ``secrets`` and all that looks like a key replaced, in time proportional to its length."""
-    spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
+    given = [secret for secret in secrets if secret]
+    spellings = {*given, *(quote(secret, safe="") for secret in given), *(json.dumps(secret)[1:-1] for secret in given)}
     if spellings:
         longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
         text = re.sub("|".join(map(re.escape, longest_first)), REDACTED, text)
@@ -213,10 +212,3 @@ def _holds_secret(name: str, value: str) -> bool:
         return False
     may_be_path = _NAME_OF_PATH.search(name) and not re.search("SECRET|TOKEN|PASS", name)
     return not (may_be_path and _PATH.fullmatch(value))
-
-
-def _spellings(secret: str) -> Iterator[str]:
-    """Yield a secret as it may stand in a text: as it is, in an address, and in JSON."""
-    yield secret
-    yield quote(secret, safe="")
-    yield json.dumps(secret)[1:-1]

@@ -15,12 +15,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -226,10 +222,7 @@ _CLOCK_OR_HOURS = (
     "has a number that may be a time of day or hours; write since 9:00 or 9h.",
 )
 _REFUSED = (
-    (
-        re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"),
-        "has a sign; write it without one, as in 5h.",
-    ),
+    (re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"), "has a sign; write it without one, as in 5h."),
     (re.compile(r"^(?:(?:just|right) )?now$"), _NOW),
     (
         re.compile(r"^\d{4}$|^0\d{3} ?h(?:ours?|rs?)?$"),
@@ -285,13 +278,9 @@ def in_digits(words: str) -> str:
     words = _HALF_PAST.sub(lambda found: f"at {_VALUES.get(found[1], found[1])}:30", words)
     words = _QUOTIENT.sub(lambda found: f"{int(found[1] or 0) + int(found[2]) / int(found[3]):g} ", words)
     words = _FRACTION.sub(lambda found: f"{found[1] or 0}{_DECIMALS[found[2]]}", words)
-    words = _NUMBER_WORD.sub(_value, words)
+    words = _NUMBER_WORD.sub(lambda found: str(sum(_VALUES[word] for word in found.groups() if word)), words)
     words = _AND_A_HALF.sub(r"\1.5", words)
     return _UNIT_AND_A_HALF.sub(_unit_and_a_half, words)
-
-
-def _value(found: re.Match[str]) -> str:
-    return str(sum(_VALUES[word] for word in found.groups() if word))
 
 
 def _unit_and_a_half(found: re.Match[str]) -> str:

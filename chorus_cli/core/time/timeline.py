@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 UNSENT_KEPT = timedelta(days=7)
 """How long a draft or an unsent text is kept after its last change, unless a process that runs owns it."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, Literal
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
 
 from pytimeparse.timeparse import timeparse
 
@@ -20,10 +21,6 @@ from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time.moments import IN_FUTURE, ZERO, corrected, in_digits, named_moment, refusal, with_iso_dates
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime, tzinfo
 
 _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6

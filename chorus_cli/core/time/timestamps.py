@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-
+from datetime import UTC, datetime, timedelta, tzinfo
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 """The moment in place of one that cannot be read."""

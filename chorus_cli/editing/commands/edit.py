@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from chorus_cli.core.errors import HeaderLikeError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.editing.service.context import OpenContext, OvertakenError
 from chorus_cli.framework.arguments import TIME
-from chorus_cli.framework.drafts import Doubtful, Refused, answered
+from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Text
 from chorus_cli.services import Services
@@ -22,7 +22,7 @@ _EMPTIED = "Nothing was changed: the text has no messages left. /new empties the
 
 @GROUP.command("edit")
 async def edit(services: Services, time: Annotated[Span | None, TIME] = None) -> Reply:
-    """Edit the context in your editor: delete, reword, move or add messages.
+    """Delete, reword, move or add messages in your editor.
 
     A line in the text marks where the context starts; move it up to include older messages. With a time, only newer
     messages are shown, and the rest stays as it is. Nothing is deleted from the log; /undo reverts the edit.
@@ -33,20 +33,14 @@ async def edit(services: Services, time: Annotated[Span | None, TIME] = None) ->
     """
     shown_since = None if time is None else time.before(services.clock.now())
     opened = await services.context_editing.open(services.current.target(), shown_since)
-
-    async def store(text: str) -> Reply | Refused | Doubtful:
-        try:
-            return await _stored(services, opened, text)
-        except HeaderLikeError as error:
-            return Doubtful(error, lambda text: _stored(services, opened, text, header_like_is_text=True))
-
+    store = partial(_stored, services, opened)
     edited = await services.drafts.edit("context.md", opened.sheet.text, opened.line)
-    return await answered(services.drafts, edited, store, "The context")
+    return await answered(services.drafts, edited, store, "The context", partial(store, header_like_is_text=True))
 
 
 async def _stored(
     services: Services, opened: OpenContext, text: str, *, header_like_is_text: bool = False
-) -> Reply | Refused | Doubtful:
+) -> Reply | Refused:
     try:
         edited = await services.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
     except OvertakenError:

@@ -30,18 +30,15 @@ five lines, and a form feed because Emacs obeys those on the last page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError, HeaderLikeError
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import LONGEST_NAME, folded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 LineTest = Callable[[str], bool]
 
@@ -138,9 +135,8 @@ _CLOSING = """\
 class Block(NamedTuple):
     """One message in the text: a tuple, because an edit makes thousands and a dataclass takes twice as long.
 
-    ``role`` is user, assistant, or tool_use for tool calls and their results together. ``time`` is local, as
-    ``YYYY-MM-DD HH:MM:SS``. ``body`` has no carriage returns. ``line`` is the first line of the block in a text that
-    was read, counted from 1. ``attachments`` are the lines that stand for the message's files.
+    Tool calls and their results together have the role tool_use. ``time`` is local, as ``YYYY-MM-DD HH:MM:SS``, and
+    ``line`` the number of the first line. ``attachments`` are the lines that stand for the message's files.
     """
 
     role: Role
@@ -156,7 +152,6 @@ class ParsedEdit:
 
     blocks: tuple[Block, ...]
     context_start: int
-    context_line: int | None
 
 
 def shown_name(name: str) -> str:
@@ -184,11 +179,8 @@ def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
 def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedEdit:
     """Read the text back, with any line ends, with or without a byte order mark and the comments.
 
-    The lines ``---`` and ``--- end of messages ---`` are required, so that half a file is never taken for the whole.
-    With ``header_like_is_text`` a line that only looks like a header is part of the message above it.
-
-    Raises:
-        EditFormatError: a line belongs to no message, or a header is not valid.
+    Both rules are required, so that half a file is never taken for the whole. With ``header_like_is_text`` a line that
+    only looks like a header is part of the message above it.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))
@@ -208,8 +200,7 @@ def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedE
         else:
             problem = f'"{CONTEXT_LINE}" stands in line {context[1]} already; delete one of them.'
             raise EditFormatError(index + 1, problem)
-    start, line = context or (0, None)
-    return ParsedEdit(tuple(blocks), start, line)
+    return ParsedEdit(tuple(blocks), context[0] if context else 0)
 
 
 def _speakers(name: str) -> dict[Role, str]:

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.time import timestamps
-from chorus_cli.editing.rules.format import Block, render, shown_name, with_line_feeds
+from chorus_cli.editing.rules.format import Block, ParsedEdit, render, shown_name, with_line_feeds
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.attachments import Attachment, attachment_line
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.messages import MessageContent, Role, Status, is_filled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import tzinfo
-
-    from chorus_cli.editing.rules.format import ParsedEdit
-    from chorus_cli.log.rules.messages import Message
-    from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, is_filled
+from chorus_cli.log.rules.operations import Operation
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 _TIME_LENGTH = len("2025-01-18 22:15:03")
@@ -44,11 +38,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The text for the user, and the entries that it was made of.
-
-    Times are local to ``zone``, ``None`` for the system's. The entries have the times as they were shown, so that a
-    change of the system's zone while the editor is open does no harm. ``attachments`` are found by their lines.
-    """
+    """The text for the user, and the entries that it was made of, with the times in ``zone`` that were shown."""
 
     name: str
     text: str
@@ -63,10 +53,7 @@ Member = int | MessageContent
 
 
 class EditCounts(NamedTuple):
-    """Numbers of messages that an edit changed, and ``all`` in the context after it; a reworded one may be moved too.
-
-    ``moved`` is the smallest number of moves that give the new order. Older messages that enter are not counted.
-    """
+    """Numbers of messages that an edit changed, ``moved`` by the fewest moves, and ``all`` in the context after it."""
 
     reworded: int = 0
     left_out: int = 0
@@ -84,10 +71,7 @@ class ContextEdit(NamedTuple):
 
 
 class EditScope(NamedTuple):
-    """Rows above the line, rows below it, and all settled rows in context, also those not shown, which stay.
-
-    ``after_message_id`` is the last message before a turn in progress, which is not settled yet.
-    """
+    """Rows above the line, rows below it, all settled rows in context, the last message before a turn in progress."""
 
     before: tuple[Message, ...]
     context: tuple[Message, ...]
@@ -102,10 +86,7 @@ def edit_scope(
     newest_id: int,
     shown_since: datetime | None,
 ) -> EditScope:
-    """Choose the rows: ``seen`` is the view, ``history`` the thread's rows in the order of the log.
-
-    Left out are replies in progress, rows without text, and what was reworded, replaced, branched off or undone.
-    """
+    """Choose the rows of the view (``seen``) and of the log; empty, reworded, replaced and undone ones are out."""
     running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
     settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
     too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
@@ -127,10 +108,7 @@ def edit_scope(
 
 
 def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], zone: tzinfo | None = None) -> Sheet:
-    """Return the text for editing the context of the persona called ``name``.
-
-    ``before`` are the rows that are not in context, in the order of the log; ``context`` those in it, in its order.
-    """
+    """Return the text for editing a context; ``before`` are rows that are not in it, in the order of the log."""
     older, newer = list(before), list(context)
     lines = _attachment_lines([*older, *newer])
     above, below = _entries(older, lines, zone), _entries(newer, lines, zone)
@@ -141,9 +119,9 @@ def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], z
 def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> ContextEdit:
     """Compare the text that was read with the original ``sheet``, and return the edit of a thread.
 
-    Moving, copying or deleting blocks above the line "context starts here" has no effect; a new or changed block there
-    is refused, because its words would be lost. A new message has the time in its header; of a local time that occurs
-    twice the first is taken, and one that is skipped counts by the offset before the change.
+    Above the line "context starts here" moving, copying and deleting have no effect, and a new or changed block is
+    refused, because its words would be lost. Of a local time that occurs twice the first is taken; one that is skipped
+    counts by the offset before the change.
     """
     entries = (*sheet.before, *sheet.context)
     start = parsed.context_start
@@ -275,10 +253,7 @@ _Claims = dict[int, int]
 def _sources(
     sought: Sequence[str], offered: Sequence[str], start: int, context_start: int
 ) -> tuple[_Claims, _Claims, _Claims]:
-    """Return the unchanged blocks before ``start``, the unchanged blocks from it on, and the reworded ones.
-
-    Blocks with unchanged words are matched first, with an entry of their own side if there are several.
-    """
+    """Return the unchanged blocks before ``start``, those from it on, preferring rows in context, and reworded ones."""
     blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
     inside = range(start, len(sought))
     everywhere = range(len(offered))

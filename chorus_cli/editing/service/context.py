@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
-from chorus_cli.context.rows.thread_views import editable_rows, introduce_unless_overtaken, newest_change
+from chorus_cli.context.rows.thread_views import EditableRows, editable_rows, introduce_unless_overtaken, newest_change
+from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
+from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rules import format as edit_format
 from chorus_cli.editing.rules.format import CONTEXT_LINE
-from chorus_cli.editing.rules.matching import EditCounts, edit_scope, laid_out, matched, with_hidden
+from chorus_cli.editing.rules.matching import EditCounts, EditScope, Sheet, edit_scope, laid_out, matched, with_hidden
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.acts import Edit
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from chorus_cli.context.rows.thread_views import EditableRows
-    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.editing.rules.matching import EditScope, Sheet
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection
+from chorus_cli.machine.ports import Clock
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.store import Connection
 
 
 class OpenContext(NamedTuple):
-    """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
-
-    ``line``, counted from 1, marks the start of the context in the text.
-    """
+    """A context that is being edited: its text, the line where the context starts, its rows and its newest change."""
 
     target: Target
     sheet: Sheet
@@ -52,11 +44,7 @@ class ContextEditing:
     run: str
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
-        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given.
-
-        Raises:
-            JournalError: a retry is in progress, so it is open which reply will be in context.
-        """
+        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given."""
         now = self.clock.now()
         await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
         request_settings = await self.context.request_settings(target)

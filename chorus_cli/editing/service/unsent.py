@@ -120,11 +120,7 @@ class UnsentInput:
             self._obstacle = str(error)
 
     async def take_up(self, slug: str, stored: str = "") -> None:
-        """Take up the newest input to a persona that was kept; it waits for `bring_back`.
-
-        ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in a row. Texts
-        that are too old are deleted.
-        """
+        """Take up the newest input that was kept, but for the message ``stored``; it waits for `bring_back`."""
         try:
             left = await self._store.read(outbox_rows.left_by_ended, self._is_alive)
         except StorageError:

@@ -10,6 +10,7 @@ import mimetypes
 import sqlite3
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,8 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, nodes_of
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
+from chorus_cli.imports.rules.assembly import Kind, Node, Said, assembled, nodes_of, path_to
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import GIVEN_UP
 from chorus_cli.storage.store import Connection
@@ -28,8 +29,6 @@ from chorus_cli.storage.store import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation, Node
     from chorus_cli.log.rules.messages import Role
 
 SOURCE = "llm"
@@ -39,7 +38,6 @@ _UNREADABLE = "message that cannot be read"
 _KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT}
 
 _SIGNATURE = b"SQLite format 3\0"
-_LARGEST_FILE_BYTES = limits.IMPORTED_ENTRY.most
 _MOST_MESSAGES = 1_000_000
 
 _FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'
@@ -77,8 +75,6 @@ class _LlmLog:
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes in the log, or those of the file whose path it has, if that is still the same file."""
-        if file.data is not None or not file.entry:
-            return file.data
         with _readable(self._path):
             for row in self._rows("attachments", "SELECT content, path FROM attachments WHERE id = ?", file.entry):
                 content = row.get("content")
@@ -103,12 +99,12 @@ class _LlmLog:
             # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
             new = list(self._messages(key))
-        return _joined(Talk(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
+        return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
 
-    def _first(self, table: str, key: object) -> Record:
+    def _first(self, table: str, key: object) -> values.Record:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
 
-    def _response(self, row: Record) -> Iterator[Said | Skipped]:
+    def _response(self, row: values.Record) -> Iterator[Said | Skipped]:
         """Yield a prompt with its reply; each follows the one before it."""
         id_, key = row.get("id"), values.identifier(row.get("id"))
         fragments, system = (
@@ -172,7 +168,7 @@ class _LlmLog:
                 tool = values.line(row.get("tool_name"))
                 yield replace(result, call=values.text(payload.get("tool_call_id")), tool=tool)
 
-    def _text(self, row: Record, payload: Record) -> str:
+    def _text(self, row: values.Record, payload: values.Record) -> str:
         """Return the text of a part, with the fragments that it refers to."""
         return values.text(row.get("text")) or "".join(
             values.text(self._first("fragments", number).get("content"))
@@ -181,9 +177,9 @@ class _LlmLog:
             for piece in values.records(payload.get("text_ref"))
         )
 
-    def _turns(self, thread: str, messages: Mapping[str, Record]) -> dict[str, Record]:
+    def _turns(self, thread: str, messages: Mapping[str, values.Record]) -> dict[str, values.Record]:
         """Return the turn of each message: the first one whose chain holds it, in the threads forked from first."""
-        written: dict[str, Record] = {}
+        written: dict[str, values.Record] = {}
         for each in reversed(self._origins(thread)):
             for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
                 key = values.text(turn.get("tip_message_hash"))
@@ -210,18 +206,19 @@ class _LlmLog:
             yield dict(zip(names, row, strict=True))
 
 
-def _call(said: Said, number: int, call: object, facts: Record) -> Said:
-    """Return a call of a reply, the ``number``-th one."""
+def _call(said: Said, number: int, call: object, facts: values.Record) -> Said:
     tool, key = values.line(facts.get("name")), f"{said.key}/{number}"
     arguments = facts.get("arguments")
     return replace(said, kind=Kind.CALL, key=key, call=values.text(call), tool=tool, arguments=arguments)
 
 
-def _model(row: Record) -> str | None:
+def _model(row: values.Record) -> str | None:
     return values.line(row.get("resolved_model")) or values.line(row.get("model")) or None
 
 
-def _joined(talk: Talk, thread: Record, old: Sequence[Said | Skipped], new: Sequence[Said]) -> ForeignConversation:
+def _joined(
+    facts: ForeignConversation, thread: values.Record, old: Sequence[Said | Skipped], new: Sequence[Said]
+) -> ForeignConversation:
     """Return a conversation of both generations, without what the newer one repeats of the older.
 
     When llm goes on with a conversation of an older version, it writes the messages of it again, without their times.
@@ -245,7 +242,7 @@ def _joined(talk: Talk, thread: Record, old: Sequence[Said | Skipped], new: Sequ
         if each.node not in known and not (each.kind is Kind.RESULT and each.call in answered)
     ]
     leaf = known.get(tip or "", tip) or (end if not new else None)
-    return assembled(talk._replace(leaf=leaf), (*old, *kept))
+    return assembled(facts, (*old, *kept), leaf)
 
 
 def _words(node: Node) -> list[tuple[Role, str]]:
@@ -257,7 +254,7 @@ def _tables(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in found)
 
 
-def _file(row: Record) -> ForeignFile:
+def _file(row: values.Record) -> ForeignFile:
     """Return a file of a prompt: named as on the disk it was on or at its address, else after its media type."""
     key, media_type = values.text(row.get("id")), values.line(row.get("type"))
     where = values.text(row.get("path")) or values.text(row.get("url")).partition("?")[0]
@@ -271,7 +268,7 @@ def _unchanged(path: object, sha256: str) -> bytes | None:
         return None
     try:
         file = Path(path)
-        if not file.is_file() or file.stat().st_size > _LARGEST_FILE_BYTES:
+        if not file.is_file() or file.stat().st_size > limits.IMPORTED_ENTRY.most:
             return None
         data = file.read_bytes()
     except OSError:
@@ -297,7 +294,7 @@ def _opened(opening: Opening) -> Source | None:
         # The thread that reads need not be the one that opened it; only one does at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=Connection)
         resources.enter_context(closing(connection))
-        connection.text_factory = _decoded
+        connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         if _is_log(connection):
             log = _LlmLog(connection, opening.path)
             return Source(log.conversations, log.bytes_of, resources.pop_all().close)
@@ -313,10 +310,6 @@ def _is_log(connection: sqlite3.Connection) -> bool:
     except sqlite3.DatabaseError:
         return False
     return "_llm_migrations" in names or {"responses", "conversations"} <= names
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode(errors="surrogateescape")
 
 
 LLM_LOG = Format(SOURCE, "the log of llm", "logs.db, which `llm logs path` finds", _opened)

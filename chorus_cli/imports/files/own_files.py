@@ -1,14 +1,15 @@
-"""Files that Chorus exports itself: JSONL, a line for the conversation and one for each message, and Markdown.
+"""Files of Chorus: its exports as JSONL or Markdown, and the database of another one, which stays as it is.
 
-The attachments are in a folder beside them.
+JSONL has a line for the conversation and one for each message. Attachments are in a folder beside the files.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import unicodedata
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import Enum
 from functools import partial
 from hashlib import sha256
@@ -17,22 +18,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core import limits
-from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError
+from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError, StorageError
 from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import join_surrogates
-from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
-from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files.forms import values_in, whole_text
-from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
-from chorus_cli.imports.rules.conversation import (
-    ForeignConversation,
-    ForeignFile,
-    ForeignMessage,
-    Skipped,
-    thought_of,
+from chorus_cli.core.text.phrases import (
+    enumerated,
+    has_controls,
+    quotation,
+    with_references,
+    without_quotation,
+    without_references,
 )
+from chorus_cli.core.time import timestamps
+from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped, values_in, whole_text
+from chorus_cli.imports.rows import whole_threads
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
+from chorus_cli.storage import foreign_code, migrations, store
 from chorus_cli.storage.files import read_within, write_atomically
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 MARK = "chorus_conversation"
 VERSION = 1
 _BROKEN = "line that cannot be read"
+_TEXTS = ("model", "tool_calls", "tool_call_id", "reasoning", "thought_parts")
+_OF_FILE = ("name", "media_type", "entry")
 # The json module escapes those below U+0020.
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
@@ -85,16 +90,12 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
         "parent": message.parent,
         "role": message.role,
         "timestamp": timestamps.to_text(message.timestamp) if message.timestamp else None,
-        "model": message.model,
         "status": message.status if message.status is not Status.COMPLETE else None,
         "superseded": None if is_live else True,
-        "tool_calls": message.tool_calls,
-        "tool_call_id": message.tool_call_id,
-        "reasoning": message.reasoning,
-        "thought_parts": message.thought_parts,
+        **{name: getattr(message, name) for name in _TEXTS},
         "thought_seconds": seconds,
         "thought_tokens": tokens,
-        "files": [_file_fields(file) for file in message.files] or None,
+        "files": [{name: getattr(file, name) for name in _OF_FILE} for file in message.files] or None,
         "content": message.content,
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -137,31 +138,24 @@ def message_of(value: object) -> ForeignMessage | None:
     key, role, files = _text(value.get("key")), _word(Role, value.get("role")), value.get("files")
     if not key or role is None:
         return None
+    texts: dict[str, Any] = {name: _text(value.get(name)) for name in _TEXTS}
     return ForeignMessage(
-        key=key,
-        parent=_text(value.get("parent")) or None,
-        role=role,
-        content=_text(value.get("content")) or "",
-        timestamp=_moment(value.get("timestamp")),
-        model=_text(value.get("model")),
+        key,
+        _text(value.get("parent")) or None,
+        role,
+        _text(value.get("content")) or "",
+        _moment(value.get("timestamp")),
         status=_word(Status, value.get("status")),
-        tool_calls=_text(value.get("tool_calls")),
-        tool_call_id=_text(value.get("tool_call_id")),
-        reasoning=_text(value.get("reasoning")),
-        thought_parts=_text(value.get("thought_parts")),
         thought=thought_of(value.get("thought_seconds"), value.get("thought_tokens")),
-        files=tuple(filter(None, map(_file_of, files))) if isinstance(files, list) else (),
+        files=tuple(filter(None, map(_file_of, values.items(files)))),
+        **texts,
     )
-
-
-def _file_fields(file: ForeignFile) -> dict[str, str]:
-    return {"name": file.name, "media_type": file.media_type, "entry": file.entry}
 
 
 def _file_of(value: object) -> ForeignFile | None:
     if not isinstance(value, dict) or not _text(value.get("name")):
         return None
-    name, media_type, entry = (_text(value.get(field)) or "" for field in ("name", "media_type", "entry"))
+    name, media_type, entry = (_text(value.get(field)) or "" for field in _OF_FILE)
     return ForeignFile(name, media_type, entry)
 
 
@@ -214,7 +208,8 @@ def conversation_in(text: str) -> ForeignConversation:
     head, found, _ = text.removeprefix("---\n").partition("\n---\n")
     if not found:
         raise ImportFormatError("Its front matter has no end.")
-    facts = dict(_fact(line) for line in head.split("\n"))
+    lines = (line.partition(":") for line in head.split("\n"))
+    facts = {name.strip(): values.parsed(value.strip()) for name, _, value in lines}
     return conversation_of(facts, _messages(text))
 
 
@@ -265,15 +260,6 @@ def _label(name: str) -> str:
     return with_references(" ".join(name.split())).replace("[", "(").replace("]", ")")
 
 
-def _fact(line: str) -> tuple[str, object]:
-    name, _, value = line.partition(":")
-    return name.strip(), values.parsed(value.strip())
-
-
-_LARGEST_BYTES = limits.IMPORTED_FILE.most
-"""The longest line of JSON that is read: more than a message of the log can need."""
-
-
 def is_attachment(path: Path) -> bool:
     """Return whether a file is an attachment of an export, which belongs to the messages that name it."""
     return path.parent.name == ATTACHMENTS and is_sha256(path.name)
@@ -292,7 +278,7 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
     """Yield conversations one after the other, each begun by its own line; one is held in memory at a time."""
     first: dict[str, object] | None = None
     messages: list[object] = []
-    for value in chain(values_in(path, _LARGEST_BYTES), [{MARK: None}]):
+    for value in chain(values_in(path, limits.IMPORTED_FILE.most), [{MARK: None}]):
         if isinstance(value, dict) and MARK in value:
             if first is not None:
                 yield or_skipped(conversation_of, first, messages)
@@ -301,24 +287,57 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
             messages.append(value)
 
 
-def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
-    """Yield the one conversation of a Markdown file."""
-    yield or_skipped(conversation_in, whole_text(path))
+def _export(opening: Opening) -> Source | None:
+    path, beginning = opening.path, opening.beginning
+    if beginning.startswith(BEGINNING.encode()):
+        return Source(lambda: iter([or_skipped(conversation_in, whole_text(path))]), partial(_attachment, path))
+    if beginning.lstrip(b"\xef\xbb\xbf \r\n").startswith(f'{{"{MARK}"'.encode()):
+        return Source(partial(_conversations, path), partial(_attachment, path))
+    return None
 
 
-def _json_lines(opening: Opening) -> Source | None:
-    beginning = opening.beginning.lstrip(b"\xef\xbb\xbf \r\n")
-    is_ours = beginning.startswith(b'{"' + MARK.encode() + b'"')
-    return Source(partial(_conversations, opening.path), partial(_attachment, opening.path)) if is_ours else None
+EXPORTS = Format("chorus", "our own Markdown and JSONL", "a file that chorus export wrote", _export)
 
 
-def _markdown(opening: Opening) -> Source | None:
-    is_ours = opening.beginning.startswith(BEGINNING.encode())
-    return Source(partial(_conversation, opening.path), partial(_attachment, opening.path)) if is_ours else None
+_SQLITE = b"SQLite format 3\0"
+_APPLICATION_ID = slice(68, 72)
 
 
-MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)
-JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote", _json_lines)
+def _threads(opening: Opening) -> Iterator[ForeignConversation]:
+    """Yield the threads of every persona."""
+    path = opening.path
+    try:
+        # A database without a name, whose pages the system frees even if this process is killed.
+        with closing(sqlite3.connect("", isolation_level=None)) as connection:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
+                theirs.backup(connection)
+            store.confine(connection)
+            foreign_code.remove(connection)
+            if changed := foreign_code.changed_tables(connection):
+                raise ImportFormatError(f"{path} cannot be read: it lacks {enumerated(changed)} as made by Chorus.")
+            migrations.migrate(connection)
+            for thread in whole_threads.threads(connection):
+                yield whole_threads.conversation(connection, thread)
+    except (sqlite3.Error, StorageError) as error:
+        way_out = "If it is damaged, chorus doctor repairs it where it is in use."
+        raise ImportFormatError(f"{path} cannot be read: {str(error).rstrip('.')}. {way_out}") from error
+
+
+def _attachment_beside(path: Path, file: ForeignFile) -> bytes | None:
+    """Return the bytes from the folder of attachments beside the database."""
+    with suppress(AttachmentError):
+        return attachments.read(path.parent / "attachments", file.entry)
+    return None
+
+
+def _database(opening: Opening) -> Source | None:
+    is_chorus = opening.beginning[_APPLICATION_ID] == migrations.APPLICATION_ID.to_bytes(4, "big")
+    if not is_chorus or not opening.beginning.startswith(_SQLITE):
+        return None
+    return Source(partial(_threads, opening), partial(_attachment_beside, opening.path))
+
+
+CHORUS = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _database)
 
 
 _LONGEST_TITLE = 50

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import BOM_UTF8
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.imports.files import llm_logs, other_logs, own_files
-from chorus_cli.imports.files.forms import items, lines, opened, texts
-from chorus_cli.imports.files.source import Format, Opening, Source
+from chorus_cli.imports.files import llm_logs, own_files
+from chorus_cli.imports.files.source import (
+    NOT_JSON,
+    Format,
+    Opening,
+    Source,
+    archive,
+    folder,
+    is_archive,
+    json_items,
+    opened,
+    or_skipped,
+    whole_text,
+)
+from chorus_cli.imports.rows.import_rows import Incoming
 from chorus_cli.imports.rules import (
     aider,
     chatgpt,
@@ -30,65 +46,213 @@ from chorus_cli.imports.rules import (
     qwen_code,
     silly_tavern,
 )
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from chorus_cli.imports.rules.assembly import FileFacts, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from datetime import tzinfo
 
-    from chorus_cli.imports.rules.conversation import ForeignMessage
+    from chorus_cli.imports.files.source import Container
     from chorus_cli.log.rules.attachments import Attachment
 
+_CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
+_LOOKED_AT = 5
+"""The number of items, and of files, among which the format is recognised."""
+
+
+def _values(container: Container, name: str) -> Generator[object, None, None]:
+    try:
+        with container.opened(name) as file:
+            yield from json_items(file)
+    except ImportFormatError as error:
+        yield Skipped(str(error))
+
+
+def _export(
+    is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], opening: Opening
+) -> Source | None:
+    """Open JSON with a conversation in each item of an array, in a zip archive, a folder or a file."""
+    with ExitStack() as resources:
+        container, names = _located(opening, resources)
+        found = [value for name in names[:_LOOKED_AT] for value in islice(_values(container, name), _LOOKED_AT)]
+        if any(map(is_item, found)):
+            # One file that is damaged does not keep the others away.
+            return Source(
+                lambda: (_item(is_item, read, value) for name in names for value in _values(container, name)),
+                lambda file: container.bytes_of(file.entry),
+                resources.pop_all().close,
+            )
+    reasons = [value.reason for value in found if isinstance(value, Skipped) and value.reason != NOT_JSON]
+    if names and is_archive(opening.beginning) and len(reasons) == len(found):
+        reason = reasons[-1] if reasons else "it has no conversations"
+        raise ImportFormatError(f"Nothing can be imported from {opening.path}: {reason}.")
+    return None
+
+
+def _item(
+    is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], value: object
+) -> ForeignConversation | Skipped:
+    if isinstance(value, Skipped):
+        return value
+    return or_skipped(read, value) if is_item(value) else Skipped("entry that is no conversation")
+
+
+def _located(opening: Opening, resources: ExitStack) -> tuple[Container, Sequence[str]]:
+    """Return the container of an export, and the names of the files that may hold its conversations."""
+    path = opening.path
+    if is_archive(opening.beginning):
+        container = archive(path, resources)
+        return container, _names_of_conversations(container.names)
+    if opening.beginning:
+        is_json = opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith((b"[", b"{"))
+        return folder(path.parent), (path.name,) if is_json else ()
+    names = _names_of_conversations(_files_in(path))
+    return folder(path), names if names and _CONVERSATIONS.fullmatch(names[0]) else ()
+
+
+def _files_in(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.iterdir() if each.is_file()]
+    except OSError:
+        return []
+
+
+def _names_of_conversations(names: Sequence[str]) -> list[str]:
+    """Return the shards in their order, or in an archive without those all files of JSON."""
+    matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
+    found = [(int(match[1] or -1), name) for match, name in matches if match]
+    return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
+
+
+_Part: TypeAlias = "tuple[Iterable[object], FileFacts]"
+
+
+def _lines(
+    is_beginning: Callable[[Sequence[object]], bool],
+    read: Callable[[Iterable[object], FileFacts], ForeignConversation],
+    opening: Opening,
+    parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = lambda lines, file: [(lines, file)],
+) -> Source | None:
+    """Open a file with a value of JSON in each line, or with an array or an object over many lines.
+
+    ``is_beginning`` recognises it by the first values, and ``read`` gets ``None`` for a broken one. If files may have
+    several conversations, ``parted`` yields what ``read`` gets for each.
+    """
+    if not is_beginning(opening.first_values):
+        return None
+    file = FileFacts(opening.path.stem, opening.zone)
+    return Source(lambda: (or_skipped(read, *part) for part in parted(opening.values, file)))
+
+
+def _texts(
+    beginning: bytes,
+    read: Callable[[str, FileFacts], Iterable[tuple[ForeignConversation, Sequence[Said | Skipped]]]],
+    opening: Opening,
+) -> Source | None:
+    """Open a file of text that begins so; for each conversation ``read`` yields its facts and its pieces."""
+    path, file = opening.path, FileFacts(opening.path.stem, opening.zone)
+    if not opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith(beginning):
+        return None
+    return Source(lambda: (or_skipped(assembled, *each) for each in read(whole_text(path), file)))
+
+
 FORMATS: tuple[Format, ...] = (
-    other_logs.CHORUS,
-    own_files.JSON_LINES,
+    own_files.CHORUS,
+    own_files.EXPORTS,
     llm_logs.LLM_LOG,
-    lines(qwen_code.FORM),
-    lines(claude_code.FORM),
-    lines(codex.FORM),
-    lines(gemini_cli.FORM),
-    own_files.MARKDOWN,
-    lines(silly_tavern.FORM),
-    items(chatgpt.FORM),
-    items(claude_ai.FORM),
-    items(open_webui.FORM),
-    items(librechat.FORM),
-    texts(aider.FORM),
-    lines(plain_messages.FORM),
+    Format(
+        qwen_code.SOURCE,
+        "sessions of Qwen Code",
+        "~/.qwen/projects, a project in it or a session",
+        partial(_lines, lambda first: any(map(qwen_code.is_line, first)), qwen_code.conversation_of),
+    ),
+    Format(
+        claude_code.SOURCE,
+        "sessions of Claude Code",
+        "~/.claude/projects, a project in it or a session",
+        partial(_lines, lambda first: any(map(claude_code.is_line, first)), claude_code.conversation_of),
+    ),
+    Format(
+        codex.SOURCE,
+        "sessions of Codex CLI",
+        "~/.codex/sessions, a folder in it or a session",
+        partial(_lines, codex.is_beginning, codex.conversation_of),
+    ),
+    Format(
+        gemini_cli.SOURCE,
+        "sessions of Gemini CLI",
+        "~/.gemini/tmp, a folder in it or a session",
+        partial(_lines, lambda first: any(map(gemini_cli.is_beginning, first[:1])), gemini_cli.conversation_of),
+    ),
+    Format(
+        silly_tavern.SOURCE,
+        "SillyTavern's chats",
+        "a chat's .jsonl file, or a folder of them",
+        partial(_lines, lambda first: any(map(silly_tavern.is_header, first[:1])), silly_tavern.conversation_of),
+    ),
+    Format(
+        chatgpt.SOURCE,
+        "ChatGPT's data export",
+        "the zip, its unpacked folder, or one of its conversations files",
+        partial(_export, chatgpt.is_conversation, chatgpt.conversation_of),
+    ),
+    Format(
+        claude_ai.SOURCE,
+        "Claude.ai's data export",
+        "the zip or its conversations.json",
+        partial(_export, claude_ai.is_conversation, claude_ai.conversation_of),
+    ),
+    Format(
+        open_webui.SOURCE,
+        "Open WebUI's exported chats",
+        "the JSON file of one chat or of all",
+        partial(_export, open_webui.is_conversation, open_webui.conversation_of),
+    ),
+    Format(
+        librechat.SOURCE,
+        "LibreChat's exported conversations",
+        "the JSON file of a conversation, as a list or a tree",
+        partial(_export, librechat.is_conversation, librechat.conversation_of),
+    ),
+    Format(
+        aider.SOURCE,
+        "aider's history",
+        ".aider.chat.history.md in the folder of a project",
+        partial(_texts, b"# aider chat started at ", aider.conversations_of),
+    ),
+    Format(
+        plain_messages.SOURCE,
+        "messages with role and content",
+        "JSON: a list of them, an object with `messages`, or one message or object in each line",
+        partial(_lines, plain_messages.is_beginning, plain_messages.conversation_of, parted=plain_messages.parted),
+    ),
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
 _PAGE = "docs/moving.md tells which files of each are taken, and docs/programs.md where programs keep them."
-_OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
-"""Folders whose files are made up when they are read; those of open files lead to files of other programs."""
 _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
-def sources(
-    path: Path, zone: tzinfo | None = None, own: Path | None = None, formats: Sequence[Format] = FORMATS
-) -> Iterator[Source | Skipped]:
+def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
     """Yield the source of a file, or those below a folder in the order of their names.
 
-    ``zone`` is that of times without one, and ``own`` the database that is left out.
+    ``zone`` is that of times without one.
     """
     if not path.is_dir():
-        opening = Opening(path, _beginning(path), zone, own)
+        opening = Opening(path, _beginning(path), zone)
         yield _opened(opening, formats) or _refused(opening, formats)
         return
-    if any(path.resolve().is_relative_to(folder) for folder in _OF_THE_KERNEL):
-        raise ImportFormatError(
-            f"{path} is a folder of the system, which holds no conversations. Name a file or folder of an export."
-        )
     whole = _opened(Opening(path, b"", zone), formats)
     if whole is not None:
         yield whole
         return
     for file in _files_below(path):
         try:
-            yield _opened(Opening(file, _beginning(file), zone, own), formats) or Skipped(_UNKNOWN)
-        except ImportFormatError:
+            yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
+        except (ImportFormatError, OSError):
             yield Skipped("file that cannot be read")
 
 
@@ -113,7 +277,7 @@ def _beginning(path: Path) -> bytes:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if Path(where, name) not in _OF_THE_KERNEL)
+        folders.sort()
         paths = (Path(where, name) for name in sorted(files))
         yield from (path for path in paths if not own_files.is_attachment(path) and not _is_empty(path))
 
@@ -131,29 +295,22 @@ _BATCH_CHARACTERS = 4_000_000
 _ANY_TYPE = "application/octet-stream"
 
 
-class Read(NamedTuple):
-    """A conversation that was read, and the attachments of its messages by their keys."""
-
-    conversation: ForeignConversation
-    attachments: dict[str, tuple[Attachment, ...]]
-
-
 @dataclass(slots=True)
 class Batch:
-    """Conversations that were read one after the other, and the number of things left out, by reason.
+    """Conversations that were read one after the other, still without personas, and what was left out, by reason.
 
     ``lost_attachments`` counts those that the export only names; ``written`` are the SHA-256 of those that were not
     stored before.
     """
 
-    read: list[Read] = field(default_factory=list)
+    read: list[Incoming] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     lost_attachments: int = 0
     messages: int = 0
     characters: int = 0
     written: set[str] = field(default_factory=set)
 
-    def add(self, read: Read) -> None:
+    def add(self, read: Incoming) -> None:
         """Add a conversation."""
         messages = read.conversation.messages
         self.read.append(read)
@@ -172,12 +329,11 @@ def batches(
     paths: Sequence[Path],
     folder: Path | None,
     zone: tzinfo | None = None,
-    own: Path | None = None,
     formats: Sequence[Format] = FORMATS,
 ) -> Generator[Batch, None, None]:
     """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given."""
     batch = Batch()
-    found = (each for path in paths for source in sources(path, zone, own, formats) for each in _items(path, source))
+    found = (each for path in paths for source in sources(path, zone, formats) for each in _items(path, source))
     try:
         for each in found:
             if isinstance(each, Skipped):
@@ -196,7 +352,6 @@ def batches(
 
 
 def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConversation, Source] | Skipped]:
-    """Yield what a source below ``path`` has."""
     if isinstance(source, Skipped):
         yield source
         return
@@ -211,7 +366,7 @@ def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConver
         source.close()
 
 
-def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Read:
+def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Incoming:
     """Store the files of the messages; those that the export does not have are named at the end of their messages.
 
     Without a folder nothing is stored and the conversation stays as it is.
@@ -234,12 +389,11 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
         batch.lost_attachments += len(missing)
-    return Read(replace(conversation, messages=tuple(messages)) if folder else conversation, found)
+    return Incoming("", replace(conversation, messages=tuple(messages)) if folder else conversation, found)
 
 
 def _stored(data: bytes, folder: Path, written: set[str]) -> str:
     """Store bytes and return their SHA-256, which is added to those written if they were not there."""
-    is_there = attachments.path_of(folder, sha256(data).hexdigest()).exists()
-    digest = attachments.store(folder, data)
-    written |= set() if is_there else {digest}
-    return digest
+    digest = sha256(data).hexdigest()
+    written |= set() if attachments.path_of(folder, digest).exists() else {digest}
+    return attachments.store(folder, data)

@@ -1,58 +1,69 @@
-"""The interface of a format, and the files of an archive or a folder."""
+"""The interface of a format, the files of an archive or a folder, and the values in a file of JSON.
+
+JSON is read piece by piece: lines, the items of an array, or one object over many lines.
+"""
 
 from __future__ import annotations
 
 import bisect
+import codecs
+import json
 import os
+import re
 import zipfile
 import zlib
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, ParamSpec
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, ParamSpec
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.rules.conversation import Skipped
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from datetime import tzinfo
 
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 
 _Given = ParamSpec("_Given")
-
-
-def _in_message(file: ForeignFile) -> bytes | None:
-    return file.data
 
 
 class Source(NamedTuple):
     """A file or a folder of another program, read by one thread and never on the event loop.
 
     ``conversations`` yields them one by one; one that cannot be read is skipped. ``bytes_of`` returns the bytes of a
-    file of a message, ``None`` if the export does not have them. ``close`` closes what is open.
+    file that a message only names, ``None`` if the export does not have them. ``close`` closes what is open.
     """
 
     conversations: Callable[[], Iterator[ForeignConversation | Skipped]]
-    bytes_of: Callable[[ForeignFile], bytes | None] = _in_message
+    bytes_of: Callable[[ForeignFile], bytes | None] = lambda _file: None
     close: Callable[[], None] = ExitStack().close
 
 
-class Opening(NamedTuple):
+@dataclass
+class Opening:
     """A file to be recognised by its ``beginning``, or a folder, whose beginning is empty.
 
-    ``zone`` is that of times without one, ``None`` being the system's; ``own`` is the database of this Chorus.
+    ``zone`` is that of times without one, ``None`` being the system's.
     """
 
     path: Path
     beginning: bytes
     zone: tzinfo | None = None
-    own: Path | None = None
+
+    @property
+    def values(self) -> Iterator[object]:
+        """The values in a file of JSON."""
+        return values_of(self.path, self.beginning)
+
+    @cached_property
+    def first_values(self) -> Sequence[object]:
+        """The first values in a file of JSON, by which its format is recognised."""
+        return list(islice(self.values, _LOOKED_AT))
 
 
 class Format(NamedTuple):
@@ -67,14 +78,15 @@ class Format(NamedTuple):
     opened: Callable[[Opening], Source | None]
 
 
+_LOOKED_AT = 20
+
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
-_MOST_BYTES = limits.IMPORTED_ARCHIVE.most
 _HIGHEST_RATIO = 250
-"""How many times its packed size an entry may have, and all entries; text is packed to a fifth, rarely a fiftieth."""
+"""How many times its packed size an entry may have; text is packed to a fifth, rarely a fiftieth."""
 _LARGEST_FILE = limits.IMPORTED_ENTRY.most
 
 _ENCRYPTED = 1
-_ALWAYS_SMALL, _ALWAYS_SMALL_TOGETHER = 1 << 24, 1 << 26
+_ALWAYS_SMALL = 1 << 24
 _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
@@ -121,23 +133,22 @@ class Container:
 
 
 def archive(
-    path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = _MOST_BYTES
+    path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = limits.IMPORTED_ARCHIVE.most
 ) -> Container:
     """Open a zip archive, which ``resources`` close."""
     try:
-        opened = resources.enter_context(zipfile.ZipFile(path))
+        zipped = resources.enter_context(zipfile.ZipFile(path))
     except _UNREADABLE as error:
         raise ImportFormatError(f"{path} is a damaged archive: {error}.") from error
-    entries = opened.infolist()
-    if problem := _problem(entries, path.stat().st_size, most_entries, most_bytes):
-        resources.close()
+    entries = zipped.infolist()
+    if problem := _problem(entries, most_entries, most_bytes):
         raise ImportFormatError(f"{path} {problem}.")
-    return Container(lambda: (entry.filename for entry in entries if not entry.is_dir()), partial(_entry, opened))
+    return Container(lambda: (entry.filename for entry in entries if not entry.is_dir()), partial(_entry, zipped))
 
 
 def folder(path: Path) -> Container:
     """Return the regular files below a folder but for hidden ones; links are not followed."""
-    return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), partial(_file, path))
+    return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), lambda name: opened(path / name))
 
 
 def or_skipped(
@@ -156,51 +167,164 @@ def is_archive(beginning: bytes) -> bool:
 
 
 @contextmanager
-def _entry(opened: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
     """Open an entry, of which no more is unpacked than it declares."""
-    entry = opened.getinfo(name)
-    if _is_bomb(entry):
+    entry = zipped.getinfo(name)
+    if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
         raise ImportFormatError(f"file of an archive that is packed more than {_HIGHEST_RATIO} times")
     try:
-        with opened.open(entry) as file:
+        with zipped.open(entry) as file:
             yield file
     except _UNREADABLE as error:
         raise ImportFormatError("file that is damaged") from error
 
 
-@contextmanager
-def _file(path: Path, name: str) -> Iterator[IO[bytes]]:
-    try:
-        with (path / name).open("rb") as file:
-            yield file
-    except OSError as error:
-        raise ImportFormatError("file that cannot be read") from error
-
-
-def _problem(entries: Sequence[zipfile.ZipInfo], packed_bytes: int, most_entries: int, most_bytes: int) -> str:
-    """Return the reason why an archive of so many packed bytes is not read, empty if there is none."""
+def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: int) -> str:
+    """Return the reason why an archive is not read, empty if there is none."""
     if len(entries) > most_entries:
         return f"has more than {most_entries:,} files"
     if sum(entry.file_size for entry in entries) > most_bytes:
         return f"has more than {most_bytes:,} bytes when it is unpacked"
-    # A single entry that is packed too much is refused when it is opened.
-    readable_bytes = sum(entry.file_size for entry in entries if not _is_bomb(entry))
-    if readable_bytes > max(_ALWAYS_SMALL_TOGETHER, packed_bytes * _HIGHEST_RATIO):
-        return f"is packed more than {_HIGHEST_RATIO} times"
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
         return "is locked by a password: unpack it, and import the folder"
     return ""
 
 
-def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    return entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO)
-
-
 def _names_below(path: Path) -> Iterator[str]:
-    """Yield the names of the files, in the order of their folders."""
     for where, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             file = Path(where, name)
             if not name.startswith(".") and not file.is_symlink() and file.is_file():
                 yield file.relative_to(path).as_posix()
+
+
+NOT_JSON = "It is not JSON."
+
+_LEAST_READ = 1 << 20
+_MOST_READ = 1 << 23
+
+_BLANKS = re.compile(r"[ \t\r\n,]*")
+_AND_THE_REST = "and all after it in its file"
+# A control character within a string is no reason to lose a conversation.
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def json_items(file: IO[bytes], largest: int = limits.IMPORTED_CONVERSATION.most) -> Iterator[object]:
+    """Yield the items of an array, or the one value of a file that has no array; ``Skipped`` where it is broken."""
+    text = _Text(file, largest)
+    first = text.next_sign()
+    if first not in {"[", "{"}:
+        raise ImportFormatError(NOT_JSON)
+    if first == "{":
+        yield text.item()
+        return
+    text.position += 1
+    while (sign := text.next_sign()) not in {"", "]"}:
+        yield (item := text.item())
+        if isinstance(item, Skipped):
+            return
+    if not sign:
+        yield Skipped("file that ends before its end")
+
+
+class _Text:
+    """The part of a file that is read, and the ``position`` within it, in characters."""
+
+    def __init__(self, file: IO[bytes], largest: int) -> None:
+        self.position = 0
+        self._buffer = ""
+        self._largest = largest
+        self._file = file
+        self._is_at_end = False
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+
+    def next_sign(self) -> str:
+        """Move over blanks and commas, and return the character after them, empty at the end of the file."""
+        while True:
+            found = _BLANKS.match(self._buffer, self.position)
+            self.position = found.end() if found else self.position
+            if self.position < len(self._buffer):
+                return self._buffer[self.position]
+            if not self._read_on():
+                return ""
+
+    def item(self) -> object:
+        """Return the value at the position and move behind it; what seems to be broken may be cut, and is read on."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._buffer, self.position)
+            except (ValueError, RecursionError) as error:
+                if self._is_at_end or not isinstance(error, json.JSONDecodeError):
+                    return Skipped(f"conversation that is no valid JSON, {_AND_THE_REST}")
+            else:
+                # A number at the end of the text may go on.
+                if end < len(self._buffer) or self._is_at_end:
+                    self.position = end
+                    return value
+            if len(self._buffer) - self.position > self._largest:
+                return Skipped(f"conversation of more than {self._largest:,} characters, {_AND_THE_REST}")
+            self._read_on()
+
+    def _read_on(self) -> bool:
+        """Drop the text before the position and read about as much as is left; return whether there was any."""
+        self._buffer, self.position = self._buffer[self.position :], 0
+        wanted = min(max(len(self._buffer), _LEAST_READ), _MOST_READ)
+        data = self._file.read(wanted)
+        self._buffer += self._decoder.decode(data, final=not data)
+        self._is_at_end = not data
+        return bool(data)
+
+
+_CHUNK_BYTES = 1 << 20
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file; an error of the system becomes a sentence."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[object]:
+    """Yield the value in each line; ``None`` for one that is cut, too long or no JSON. Empty lines are left out."""
+    with opened(path) as file:
+        while line := file.readline(longest):
+            if len(line) == longest and not line.endswith(b"\n"):
+                while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+                    pass
+                yield None
+            elif line.strip():
+                yield parsed(line)
+
+
+def values_of(path: Path, beginning: bytes) -> Iterator[object]:
+    """Yield the values of a file that begins so: of its lines, or of an array or an object over many lines."""
+    text = beginning.removeprefix(codecs.BOM_UTF8).lstrip()
+    first, _, others = text.partition(b"\n")
+    is_whole = parsed(first) is not None
+    if text.startswith(b"{") and (is_whole or not others):
+        # A first line may be longer than the beginning.
+        yield from values_in(path)
+    elif text.startswith(b"[") and is_whole and others.strip():
+        yield from values_in(path)
+    elif text.startswith((b"{", b"[")):
+        with opened(path) as file:
+            yield from json_items(file)
+
+
+def parsed(line: bytes) -> object:
+    """Return the value in a line, ``None`` if it is no JSON."""
+    return values.parsed(line.decode("utf-8-sig", "replace"))
+
+
+def whole_text(path: Path) -> str:
+    """Return the text of a file, in which broken signs are replaced."""
+    with opened(path) as file:
+        data = file.read(limits.IMPORTED_FILE.most + 1)
+    if len(data) > limits.IMPORTED_FILE.most:
+        raise ImportFormatError(f"{path} has over {limits.IMPORTED_FILE.size}.")
+    return data.decode("utf-8-sig", "replace")

@@ -10,31 +10,25 @@ import json
 import re
 import sqlite3
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from operator import itemgetter
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rows import whole_threads
-from chorus_cli.imports.rows.whole_threads import OWN_SOURCE, ThreadOfPersona
+from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import MessageContent, Role, Status, expanded, runs
+from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-    from datetime import datetime
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
     from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Runs
-    from chorus_cli.log.rules.operations import Operation
 
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
@@ -70,31 +64,18 @@ class Known(NamedTuple):
         keys = (each.key for each in incoming.conversation.messages)
         return {key: self.messages[key] for key in keys if key in self.messages}
 
-    def branches(self, incoming: Incoming) -> dict[int, bool]:
-        """Return whether these rows are on the live branch of an export, by their ids."""
-        live = frozenset(incoming.conversation.live)
-        return {row.id: key in live for key, row in sorted(self.there(incoming).items(), key=itemgetter(1))}
 
-
-class Numbers(NamedTuple):
-    """The messages of conversations that are in the log and in effect, and those that were purged and stay so."""
-
-    in_effect: int = 0
-    purged: int = 0
-
-
-def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> Numbers:
-    """Return the numbers of messages of conversations that an import would not add."""
-    total = Numbers()
+def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[int, int]:
+    """Return how many messages an import would not add: those in effect, and those that were purged and stay so."""
+    in_effect = purged = 0
     for incoming in batch:
         found = _known(connection, incoming)
         there = found.there(incoming) if found else {}
         withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-        in_effect = [row for row in there.values() if not row.is_purged and row.operation_id not in withdrawn]
+        in_effect += sum(not row.is_purged and row.operation_id not in withdrawn for row in there.values())
         fresh = [each for each in incoming.conversation.messages if each.key not in there]
-        gone = sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh))
-        total = Numbers(total.in_effect + len(in_effect), total.purged + gone)
-    return total
+        purged += sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh))
+    return in_effect, purged
 
 
 def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
@@ -121,20 +102,17 @@ def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
     return Known(id_, thread_id, {key: KnownRow(*each) for key, *each in found})
 
 
-def _is_apart(incoming: Incoming, there: Mapping[str, KnownRow]) -> bool:
-    """Return whether a key of an export names another message here: a copied log keeps the origin of the first.
+def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
+    """Check that no key of an export names another message here: a copied log keeps the origin of the first.
 
     The time of a reply changes when it ends, so one that is unfinished in the copy is not compared.
     """
-    return any(
-        message_rows.counted_moment(row.timestamp) != each.timestamp
-        for each in incoming.conversation.messages
-        if (row := there.get(each.key)) is not None
-        and _origin(each.key)
-        and each.timestamp
-        and each.status is not Status.INTERRUPTED
-        and not row.is_purged
-    )
+    for each in incoming.conversation.messages:
+        row = there.get(each.key)
+        if row is None or row.is_purged or not _origin(each.key) or each.status is Status.INTERRUPTED:
+            continue
+        if each.timestamp and message_rows.counted_moment(row.timestamp) != each.timestamp:
+            raise ValueError(each.key)
 
 
 def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
@@ -175,39 +153,6 @@ def _origin(key: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
-def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> dict[int, bool]:
-    """Return the known messages that an export moves to the live branch, or off it (``False``), by their ids.
-
-    An export ``is_newer`` if it has new messages. Another one moves nothing if it lacks an imported message or has
-    the branches that a newer import has left; nor if the log itself would export the same branches, which commands
-    such as a retry may have changed here.
-    """
-    imports = operation_rows.imports_of(connection, incoming.persona)
-    moved, branches = journal.moved_off(imports), known.branches(incoming)
-    off = {row.id for row in known.messages.values() if moved.get(row.id, row.is_superseded)}
-    moves = {id_: is_live for id_, is_live in branches.items() if is_live is (id_ in off)}
-    if is_newer or not moves:
-        return moves
-    imported = connection.execute("SELECT message FROM imported_messages WHERE conversation_id = ?", (known.id,))
-    keys = {each.key for each in incoming.conversation.messages}
-    if not known.id or not keys.issuperset(key for (key,) in imported) or _was_left(imports, known, branches):
-        return {}
-    here = whole_threads.conversation(connection, ThreadOfPersona(incoming.persona, known.thread_id))
-    return moves if set(incoming.conversation.live) != keys.intersection(here.live) else {}
-
-
-def _was_left(imports: Sequence[Operation], known: Known, branches: Mapping[int, bool]) -> bool:
-    """Return whether an import that counts left all messages of an export so; they are otherwise now."""
-    there = [row for row in known.messages.values() if row.id in branches]
-    is_live = {row.id: not row.is_superseded for row in there}
-    complete_since = max((row.operation_id for row in there), default=0)
-    for each in journal.effective(imports):
-        is_live |= {id_: not is_off for id_, is_off in journal.moved_off([each]).items() if id_ in is_live}
-        if each.id >= complete_since and is_live == branches:
-            return True
-    return False
-
-
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -215,31 +160,20 @@ _INSTANT = timedelta(microseconds=1)
 class Added:
     """Results of an import: new conversations, conversations with something new, new messages, imports put back.
 
-    ``files`` names the files of the import; empty, it goes on with no earlier one. ``acts`` are its operations by
-    persona, each with its id; one is stored with the first new message.
-    ``switched`` counts conversations without a new message that are on another branch now.
-    ``purged`` counts messages that were purged here and stay so.
-    ``attachments`` are the SHA-256 of the files of new messages.
-    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000, and
-    ``apart`` those that a copy of this log has continued with other messages.
+    ``acts`` are its operations by persona, each with its id; one is stored with the first new message. ``purged``
+    counts messages that were purged here and stay so. ``attachments`` are the SHA-256 of the files of new messages.
+    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000, or one
+    that a copy of this log has continued with other messages.
     """
 
-    files: str = ""
     conversations: int = 0
     continued: int = 0
-    switched: int = 0
     messages: int = 0
     redone: int = 0
-    redone_messages: int = 0
     refused: int = 0
-    apart: int = 0
     purged: int = 0
     attachments: frozenset[str] = frozenset()
     acts: dict[str, tuple[int, Import]] = field(default_factory=dict)
-
-
-class _ApartError(ValueError):
-    """One key names two messages, because two copies of one log were continued."""
 
 
 class _Place(NamedTuple):
@@ -250,56 +184,21 @@ class _Place(NamedTuple):
 
 
 def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
-    """Store conversations, all or none of them, and return the results with those ``before``."""
+    """Store conversations, each as a whole or not at all, and return the results with those ``before``."""
     added = before
     for incoming in batch:
-        added = _stored_or_refused(connection, incoming, added, now)
+        tried = replace(added, acts=dict(added.acts))
+        connection.execute("SAVEPOINT conversation")
+        try:
+            _store(connection, incoming, tried, now)
+        except (ValueError, OverflowError, sqlite3.IntegrityError):
+            connection.execute("ROLLBACK TO conversation")
+            tried = replace(added, refused=added.refused + 1)
+        connection.execute("RELEASE conversation")
+        added = tried
     for operation_id, act in added.acts.values():
-        _write(connection, operation_id, act)
-    return added
-
-
-def finish(connection: sqlite3.Connection, files: str) -> None:
-    """Mark every unfinished import of these files as finished."""
-    for operation_id, act in _unfinished(operation_rows.imports_of(connection), files):
-        _write(connection, operation_id, replace(act, unfinished=""))
-
-
-def _unfinished(operations: Iterable[Operation], files: str) -> list[tuple[int, Import]]:
-    """Return the unfinished imports of these files."""
-    found = ((each.id, each.act) for each in operations if isinstance(each.act, Import))
-    return [(id_, act) for id_, act in found if act.unfinished == files != ""]
-
-
-def _operation_of(connection: sqlite3.Connection, persona: str, added: Added, now: datetime) -> tuple[int, Import]:
-    """Return the operation of a persona: that of an unfinished import of these files, else a new one.
-
-    One that is undone, or lies before a boundary of all threads, is not gone on with.
-    """
-    if persona in added.acts:
-        return added.acts[persona]
-    standing = journal.effective(operation_rows.since_boundary(connection, persona, None))
-    if unfinished := _unfinished(standing, added.files):
-        return max(unfinished, key=itemgetter(0))
-    act = Import(unfinished=added.files)
-    return operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
-
-
-def _write(connection: sqlite3.Connection, operation_id: int, act: Import) -> None:
-    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operation_id))
-
-
-def _stored_or_refused(connection: sqlite3.Connection, incoming: Incoming, before: Added, now: datetime) -> Added:
-    """Store a conversation as a whole or not at all, and return the results with it."""
-    added = replace(before, acts=dict(before.acts))
-    connection.execute("SAVEPOINT conversation")
-    try:
-        _store(connection, incoming, added, now)
-    except (ValueError, OverflowError, sqlite3.IntegrityError) as error:
-        connection.execute("ROLLBACK TO conversation")
-        is_apart = isinstance(error, _ApartError)
-        added = replace(before, apart=before.apart + is_apart, refused=before.refused + (not is_apart))
-    connection.execute("RELEASE conversation")
+        detail = json.dumps(act.detail())
+        connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (detail, operation_id))
     return added
 
 
@@ -309,30 +208,27 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     fresh = [*conversation.messages]
     if known is not None:
         there = known.there(incoming)
-        if _is_apart(incoming, there):
-            raise _ApartError
+        _refuse_other(incoming, there)
         added.purged += sum(row.is_purged for row in there.values())
-        redone = _put_back(connection, persona, there.values(), now)
-        added.redone += len(redone)
-        added.redone_messages += sum(redone)
+        added.redone += _put_back(connection, persona, there.values(), now)
         fresh = [each for each in fresh if each.key not in known.messages]
     purged = _purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
     added.purged += len(purged)
-    moves = _moves(connection, incoming, known, is_newer=bool(fresh)) if known else {}
-    if not fresh and not moves:
+    if not fresh:
         return
-    operation_id, act = _operation_of(connection, persona, added, now)
-    hidden = {each.key for each in conversation.messages if each.is_hidden}
+    if persona not in added.acts:
+        act = Import()
+        added.acts[persona] = operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
+    operation_id, act = added.acts[persona]
     if known is None:
         added.conversations += 1
         known = _opened(connection, incoming, operation_id, now)
     else:
-        added.continued += bool(fresh)
-        added.switched += not fresh
+        added.continued += 1
         if not known.id:
             known = known._replace(id=_name(connection, incoming, known.thread_id, operation_id))
-        act = _with_moves(act, moves, {known.messages[key].id for key in hidden if key in known.messages})
+        act = _with_moves(connection, act, incoming, known)
     added.messages += len(fresh)
     added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
     act = replace(
@@ -345,13 +241,12 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     added.acts[persona] = operation_id, act
 
 
-def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> list[int]:
-    """Redo the undone imports that messages came in with, and return the number of messages of each."""
+def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> int:
+    """Redo the undone imports that messages came in with, and return their number."""
     concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
-    acts = {each.id: each.act for each in operation_rows.imports_of(connection, persona)} if concerned else {}
     for operation_id in sorted(concerned):
         operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
-    return [act.messages for id_, act in acts.items() if id_ in concerned and isinstance(act, Import)]
+    return len(concerned)
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
@@ -388,8 +283,7 @@ def _insert(
     """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
     persona, conversation, attachments = incoming
     live = frozenset(conversation.live)
-    rows = known.messages.items() if fresh else ()
-    places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in rows}
+    places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in known.messages.items()}
     previous = first = _Place(0, conversation.created_at or now)
     keys: list[tuple[int, str, int, str | None]] = []
     for each in fresh:
@@ -429,13 +323,21 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
     )
 
 
-def _with_moves(act: Import, moves: Mapping[int, bool], hidden: AbstractSet[int]) -> Import:
-    """Return the act with messages that leave the live branch, perhaps because they are hidden, or return to it."""
-    off = {id_ for id_, is_live in moves.items() if not is_live}
-    back = moves.keys() - off
+def _with_moves(connection: sqlite3.Connection, act: Import, incoming: Incoming, known: Known) -> Import:
+    """Return the act with known messages that leave the live branch, perhaps because they are hidden, or return."""
+    live = frozenset(incoming.conversation.live)
+    moved = journal.moved_off(operation_rows.imports_of(connection, incoming.persona))
+    moves = [
+        (row.id, each.key in live, each.is_hidden)
+        for each in incoming.conversation.messages
+        if (row := known.messages.get(each.key)) and moved.get(row.id, row.is_superseded) == (each.key in live)
+    ]
+    off = {id_ for id_, is_live, _ in moves if not is_live}
+    back = {id_ for id_, is_live, _ in moves if is_live}
+    hidden = sorted(id_ for id_, _, is_hidden in moves if is_hidden and id_ in off)
     return replace(
         act,
         supersedes=runs(sorted({*expanded(act.supersedes), *off} - back)),
         revives=runs(sorted({*expanded(act.revives), *back} - off)),
-        hidden=(*act.hidden, *runs(sorted(off & hidden))),
+        hidden=(*act.hidden, *runs(hidden)),
     )

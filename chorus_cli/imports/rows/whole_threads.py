@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
 
 OWN_SOURCE = "chorus"
-DAMAGED_MESSAGE = "message that cannot be read"
 
 
 class ThreadOfPersona(NamedTuple):
@@ -38,20 +35,11 @@ class ThreadOfPersona(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What a row has besides its message: its key and parent in an import, its own key, and its thoughts."""
-
-    imported_key: str | None
+    key: str
+    is_imported: bool
     imported_parent: str | None
-    own_key: str
     reasoning: str | None
     thought_parts: str | None
-    seconds: object
-    tokens: object
-
-    @property
-    def key(self) -> str:
-        """The key of the message."""
-        return self.imported_key or self.own_key
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
@@ -64,7 +52,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
         {"persona": persona},
     ).fetchall()
     slugs = {slug for slug, _ in found}
-    undone = {slug: _undone_imports(connection, slug) for slug in slugs}
+    undone = {slug: operation_rows.undone_imports(connection, slug) for slug in slugs}
     hidden = {slug: thread_lists.withdrawn_threads(connection, slug, undone[slug]) for slug in slugs}
     before = {slug: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + slug) or 0) for slug in slugs}
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
@@ -73,12 +61,12 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
 def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
     """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
 
-    Other wordings by an edit, and messages that a session brought along, are such branches too. Damaged rows are
-    skipped and counted.
+    Other wordings by an edit, and messages that a session brought along, are such branches too.
     """
-    rows, damaged = _rows(connection, thread.thread_id)
-    if not rows:
-        raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
+    found = connection.execute(
+        f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
+    ).fetchall()
+    rows = sorted(message_rows.rows(connection, [id_ for (id_,) in found]), key=lambda row: (row.turn_id, row.id))
     facts = _facts(connection, thread.thread_id)
     operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
     rows, off = _off_branch(rows, operations, thread.thread_id)
@@ -97,7 +85,6 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
         messages=tuple(_message(row, facts, parents[row.id]) for row in rows),
         live=tuple(facts[row.id].key for row in rows if row.id not in off),
         created_at=counted_moment(created_at),
-        skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
         persona=thread.persona,
     )
 
@@ -114,38 +101,10 @@ def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id:
     }
 
 
-def _rows(connection: sqlite3.Connection, thread_id: int) -> tuple[list[Message], int]:
-    """Return the messages of a thread that can be read, in their order, and the number of the others."""
-    found = connection.execute(
-        f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread_id,)
-    ).fetchall()
-    ids = [id_ for (id_,) in found]
-    try:
-        rows = message_rows.rows(connection, ids)
-    except DatabaseDamagedError:
-        rows = [row for id_ in ids for row in _readable(connection, id_)]
-    return sorted(rows, key=lambda row: (row.turn_id, row.id)), len(ids) - len(rows)
-
-
-def _readable(connection: sqlite3.Connection, id_: int) -> list[Message]:
-    try:
-        return message_rows.rows(connection, [id_])
-    except DatabaseDamagedError:
-        return []
-
-
-def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[int]:
-    """Return the undone imports of a persona, none if one of them is damaged: then its messages are kept."""
-    try:
-        return operation_rows.undone_imports(connection, persona)
-    except DatabaseDamagedError:
-        return frozenset()
-
-
 def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
     found = connection.execute(
-        "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
-        "COALESCE(origin_seq, messages.id), reasoning, thought_parts, thought_seconds, thought_tokens FROM messages "
+        "SELECT messages.id, COALESCE(message, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
+        "COALESCE(origin_seq, messages.id)), message IS NOT NULL, parent, reasoning, thought_parts FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
         "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
         "WHERE thread_id = :thread",
@@ -172,7 +131,7 @@ def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
 
 def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> ForeignMessage:
     own = facts[row.id]
-    above = own.imported_parent if own.imported_key else facts[parent].key if parent is not None else None
+    above = own.imported_parent if own.is_imported else facts[parent].key if parent is not None else None
     return ForeignMessage(
         key=own.key,
         parent=above,
@@ -185,17 +144,6 @@ def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> Fore
         tool_call_id=row.tool_call_id,
         reasoning=own.reasoning,
         thought_parts=own.thought_parts,
-        thought=thought_of(own.seconds, own.tokens),
+        thought=row.thought,
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )
-
-
-def every_conversation(
-    connection: sqlite3.Connection, persona: str | None = None
-) -> Iterator[ForeignConversation | Skipped]:
-    """Yield every thread of a persona or of all, one in memory at a time; one that cannot be read is skipped."""
-    for thread in threads(connection, persona):
-        try:
-            yield conversation(connection, thread)
-        except DatabaseDamagedError:
-            yield Skipped("conversation that cannot be read")

@@ -7,13 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, Texts, zone_guess
-from chorus_cli.imports.rules.conversation import Skipped
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, zone_guess
+from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chorus_cli.imports.rules.assembly import FileFacts
 
 SOURCE = "aider"
 
@@ -24,15 +23,15 @@ _FENCES = ("```", "~~~")
 _SAID, _END = "####", "> Tokens: "
 
 
-def conversations_of(text: str, file: FileFacts) -> Iterator[tuple[Talk, list[Said | Skipped]]]:
+def conversations_of(text: str, file: FileFacts) -> Iterator[tuple[ForeignConversation, list[Said | Skipped]]]:
     """Yield the chats, each begun by a line with its time, which is the only one."""
     keys = values.ContentKeys()
     _, *parts = _STARTED.split(text)
     for started, body in zip(parts[::2], parts[1::2], strict=True):
         said = list(_said(started, body, file))
         first = next((each.text for each in said if isinstance(each, Said)), "")
-        guesses = (zone_guess(SOURCE, file.zone),)
-        yield Talk(SOURCE, keys.of(started, first), None, values.moment(started, file.zone), guesses=guesses), said
+        begun, guesses = values.moment(started, file.zone), (zone_guess(SOURCE, file.zone),)
+        yield ForeignConversation(SOURCE, keys.of(started, first), created_at=begun, guesses=guesses), said
 
 
 def _said(started: str, body: str, file: FileFacts) -> Iterator[Said | Skipped]:
@@ -61,12 +60,3 @@ def _lines(body: str) -> Iterator[tuple[Kind | None, str]]:
             yield None, line
         else:
             yield Kind.REPLY, line if is_code else line.rstrip()
-
-
-FORM = Texts(
-    SOURCE,
-    "aider's history",
-    ".aider.chat.history.md in the folder of a project",
-    b"# aider chat started at ",
-    conversations_of,
-)

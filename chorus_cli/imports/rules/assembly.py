@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Node, Skipped, joined
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.messages import Role, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
 
-    from chorus_cli.imports.rules.conversation import ForeignFile
-    from chorus_cli.log.rules.messages import Status
 
 _LONGEST_TITLE = 80
 _UNNAMED = "tool"
@@ -34,13 +32,6 @@ class Kind(Enum):
     END = auto()
 
 
-class Result(NamedTuple):
-    """The result of a call: its text and its time."""
-
-    content: str
-    timestamp: datetime | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
@@ -52,9 +43,9 @@ class Said:
     ``key``. A piece that ``is_more`` goes on with the text before it; ``thoughts`` belong to the first row, the
     status and the files of the ``END`` to the last one.
 
-    The ``CALL`` of a ``tool`` has its ``result``, or as ``call`` an id that its result has too, whose row stands behind
-    that of the call, unless the result ``is_apart`` and has a node of its own. A result without a call, and a call
-    without a result, become text of the reply.
+    The ``CALL`` of a ``tool`` has its ``result``, with which it ``ended``, or as ``call`` an id that its result has
+    too, whose row stands behind that of the call, unless the result ``is_apart`` and has a node of its own. A result
+    without a call, and a call without a result, become text of the reply.
     """
 
     node: str
@@ -70,27 +61,12 @@ class Said:
     tool: str = ""
     arguments: object = None
     thoughts: str = ""
-    result: Result | None = None
+    result: str | None = None
+    ended: datetime | None = None
     is_apart: bool = False
     is_more: bool = False
     is_hidden: bool = False
     skipped: str = ""
-
-
-class Talk(NamedTuple):
-    """The facts of a conversation; its first words are its ``title`` if that is ``None``.
-
-    ``key`` stays when the file grows, and differs between files; if it is empty, the first message's key is taken.
-    ``leaf`` is the node that it ended with, ``None`` if that is not known.
-    """
-
-    source: str
-    key: str = ""
-    title: str | None = None
-    created_at: datetime | None = None
-    leaf: str | None = None
-    guesses: tuple[str, ...] = ()
-    character: str = ""
 
 
 class FileFacts(NamedTuple):
@@ -100,81 +76,27 @@ class FileFacts(NamedTuple):
     zone: tzinfo | None = None
 
 
-class Items(NamedTuple):
-    """A format of JSON with a conversation in each item of an array, in a zip archive, a folder or a file.
-
-    ``name`` is the ``source`` of its conversations; ``title`` and ``files`` tell people what it is and where.
-    """
-
-    name: str
-    title: str
-    files: str
-    is_item: Callable[[object], bool]
-    read: Callable[[object], ForeignConversation]
-
-
-def _as_one(lines: Iterable[object], file: FileFacts) -> Iterable[tuple[Iterable[object], FileFacts]]:
-    return [(lines, file)]
-
-
-class Lines(NamedTuple):
-    """A format of files with one conversation each, and a value of JSON in each line.
-
-    If files may have several, ``parted`` yields what ``read`` gets for each.
-
-
-    ``is_beginning`` tells it by the values in the first whole lines, of which ``read`` gets ``None`` for a broken one.
-    Without a whole line in the first 64 kB, a file is told by ``names``, all of which must occur there. A format
-    without names may also be an array, or one object over many lines.
-    """
-
-    name: str
-    title: str
-    files: str
-    is_beginning: Callable[[Sequence[object]], bool]
-    names: tuple[bytes, ...]
-    read: Callable[[Iterable[object], FileFacts], ForeignConversation]
-    parted: Callable[[Iterable[object], FileFacts], Iterable[tuple[Iterable[object], FileFacts]]] = _as_one
-
-
-class Texts(NamedTuple):
-    """A format of files of text that begin so; for each conversation ``read`` yields its facts and its pieces."""
-
-    name: str
-    title: str
-    files: str
-    beginning: bytes
-    read: Callable[[str, FileFacts], Iterable[tuple[Talk, Sequence[Said | Skipped]]]]
-
-
 def zone_guess(program: str, zone: tzinfo | None) -> str:
     """Tell in which zone the times of a program were read that writes none."""
     used = f"the zone {zone}" if zone else "the zone of this machine"
     return f"{program} writes times without a zone: they were read in {used}. Another one: --timezone."
 
 
-def assembled(talk: Talk, said: Iterable[Said | Skipped]) -> ForeignConversation:
-    """Return the conversation that pieces make.
+def assembled(
+    facts: ForeignConversation, said: Iterable[Said | Skipped], leaf: str | None = None
+) -> ForeignConversation:
+    """Return the conversation that pieces make, with these facts.
 
-    Raises:
-        ImportFormatError: they make no message.
+    Without a title it has its first words as title, and without a key that of its first message. ``leaf`` is the node
+    that it ended with, ``None`` if that is not known.
     """
     nodes, skipped = nodes_of(said)
-    messages, live = joined(nodes, talk.leaf)
+    messages, live = joined(nodes, leaf)
     if not messages:
         raise ImportFormatError("conversation without messages")
     first = next((message for message in messages if message.role is Role.USER), messages[0])
-    return ForeignConversation(
-        talk.source,
-        talk.key or messages[0].key,
-        values.line(first.content, _LONGEST_TITLE) if talk.title is None else talk.title,
-        messages,
-        live,
-        talk.created_at,
-        talk.guesses,
-        tuple(skipped.items()),
-        character=talk.character,
-    )
+    title, key = facts.title or values.line(first.content, _LONGEST_TITLE), facts.key or messages[0].key
+    return replace(facts, key=key, title=title, messages=messages, live=live, skipped=tuple(skipped.items()))
 
 
 def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]]:
@@ -201,29 +123,34 @@ def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]
 
 
 def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[str]) -> tuple[ForeignMessage, ...]:
-    """Return the rows of a node."""
     node, is_keyed = pieces[0].node, any(piece.key for piece in pieces)
     rows: list[ForeignMessage] = []
     blank: ForeignMessage | None = None
     for piece in pieces:
         last = rows[-1] if rows and rows[-1] is not blank else None
-        row = _row(piece, (piece.key or node) if is_keyed else f"{node}/{len(rows) if last else 0}")
+        row = _row(piece, (piece.key or node) if is_keyed else _key(node, len(rows) if last else 0))
         if not rows and (piece.thoughts.strip() or (piece.files and piece.kind is Kind.END)):
             rows = [blank := replace(row, content="")]
         if piece.kind is Kind.END and rows:
-            rows[-1] = _ended(rows[-1], piece)
+            status = rows[-1].status if rows[-1].role is not Role.ASSISTANT else piece.status or rows[-1].status
+            rows[-1] = replace(rows[-1], status=status, files=piece.files or rows[-1].files)
         elif piece.is_more and piece.kind is Kind.REPLY and last and last.role is Role.ASSISTANT:
             if row.content.strip():
                 rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
         elif made := _rows_of(piece, row, results, calls):
             # What was only thought is a row of its own, unless the reply goes on.
             rows = [*made] if rows and last is None and made[0].role is not Role.USER else [*rows, *made]
-    if rows:
-        reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
-        rows[0] = replace(rows[0], reasoning=reasoning or None)
-    if is_keyed:
-        return tuple(rows)
-    return tuple(replace(row, key=f"{node}/{number}" if number else node) for number, row in enumerate(rows))
+    reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
+    if rows and reasoning:
+        rows[0] = replace(rows[0], reasoning=reasoning)
+    for number, row in enumerate(rows):
+        if not is_keyed and row.key != _key(node, number):
+            rows[number] = replace(row, key=_key(node, number))
+    return tuple(rows)
+
+
+def _key(node: str, number: int) -> str:
+    return f"{node}/{number}" if number else node
 
 
 def _row(piece: Said, key: str) -> ForeignMessage:
@@ -251,30 +178,25 @@ def _rows_of(
             return [row]
         case Kind.CALL:
             found = results.get(piece.call)
-            result = piece.result or (Result(found.text, found.timestamp) if found else None)
+            text, ended = piece.result, piece.ended
+            if text is None and found:
+                text, ended = found.text, found.timestamp
             made = ToolCall(call, values.line(piece.tool) or _UNNAMED, _as_object(piece.arguments))
-            if result is None:
+            if text is None:
                 # The text has a key of its own, because a later export may have the result.
                 return [replace(row, key=f"{row.key}/alone", content=in_words(made.name, made.arguments))]
             use = replace(row, role=Role.TOOL_USE, content="", tool_calls=made.as_json, tool_call_id=call)
-            return [use] if found and found.is_apart else [use, _answer(row, f"{row.key}/result", call, result)]
+            answer = replace(row, content=text, timestamp=ended or row.timestamp)
+            return [use] if found and found.is_apart else [use, _answer(answer, f"{row.key}/result", call)]
         case Kind.RESULT if piece.call in calls and piece.is_apart:
-            return [_answer(row, row.key, call, Result(row.content))]
+            return [_answer(row, row.key, call)]
         case Kind.RESULT if piece.call not in calls:
             return [replace(row, content=in_words(piece.tool, row.content))]
     return []
 
 
-def _answer(row: ForeignMessage, key: str, call: str, result: Result) -> ForeignMessage:
-    time = result.timestamp or row.timestamp
-    return replace(
-        row, key=key, role=Role.TOOL_RESULT, content=result.content, timestamp=time, tool_call_id=call, model=None
-    )
-
-
-def _ended(row: ForeignMessage, end: Said) -> ForeignMessage:
-    status = end.status if row.role is Role.ASSISTANT and end.status else row.status
-    return replace(row, status=status, files=end.files or row.files)
+def _answer(row: ForeignMessage, key: str, call: str) -> ForeignMessage:
+    return replace(row, key=key, role=Role.TOOL_RESULT, tool_call_id=call, model=None)
 
 
 def in_words(name: str, content: str) -> str:
@@ -288,3 +210,76 @@ def _as_object(arguments: object) -> str:
     if isinstance(read, dict):
         return values.json_text(read)
     return values.json_text({} if arguments in (None, "") else {"input": arguments})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a tree of messages: a foreign message, which may become several of ours or none.
+
+    The first of ``messages`` follows the last one of the nearest node before it that has any, each other one its
+    predecessor: ``joined`` sets their parents.
+    """
+
+    key: str
+    parent: str | None = None
+    messages: tuple[ForeignMessage, ...] = ()
+
+
+class Joined(NamedTuple):
+    """The messages of a tree, parents first, and the keys of those on the path that it ended with."""
+
+    messages: tuple[ForeignMessage, ...]
+    live: tuple[str, ...]
+
+
+def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
+    """Join nodes to a tree that ended with ``leaf``, or if no message leads there, with its newest leaf.
+
+    A missing parent makes a root, and so does the one node of a cycle that comes first. Of several nodes with one
+    key the last holds, of messages of several nodes the first; a node without a key is left out.
+    """
+    tree = {node.key: node for node in nodes if node.key}
+    parents = _parents_first({key: node.parent for key, node in tree.items()})
+    messages: dict[str, ForeignMessage] = {}
+    # For each node the last message of it or of those before it, and the newest time on its path.
+    last: dict[str, str | None] = {}
+    newest: dict[str, float] = {}
+    for key, parent in parents.items():
+        before = None if parent is None else last[parent]
+        times = [0.0 if parent is None else newest[parent]]
+        for message in tree[key].messages:
+            times += [] if message.timestamp is None else [message.timestamp.timestamp()]
+            if message.key not in messages:
+                messages[message.key] = message if message.parent == before else replace(message, parent=before)
+                before = message.key
+        last[key], newest[key] = before, max(times)
+    inner = set(parents.values())
+    leaves = [(newest[key], position, key) for position, key in enumerate(parents) if key not in inner and last[key]]
+    end = last.get(leaf or "") or (last[max(leaves)[2]] if leaves else None)
+    return Joined(tuple(messages.values()), path_to(end, {key: each.parent for key, each in messages.items()}))
+
+
+def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the keys from the root to ``leaf``; a cycle is left where it closes."""
+    path: dict[str, None] = {}
+    while leaf is not None and leaf in parents and leaf not in path:
+        path[leaf] = None
+        leaf = parents[leaf]
+    return tuple(reversed(path))
+
+
+def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the parents without missing ones and cycles, in the order of the keys but parents first."""
+    order: dict[str, str | None] = {}
+    for key in parents:
+        climbed: dict[str, None] = {}
+        current: str | None = key
+        while current is not None and current in parents and current not in order and current not in climbed:
+            climbed[current] = None
+            current = parents[current]
+        if current in climbed:
+            order[current] = None
+        for each in reversed(climbed):
+            parent = parents[each]
+            order.setdefault(each, parent if parent in order else None)
+    return order

@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Said, Talk, assembled, in_words
-from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
 _QUOTES = {"tether_quote", "tether_browsing_display", "tether_browsing_code"}
@@ -31,7 +29,7 @@ class _Node(NamedTuple):
     """A node of the tree; one with ``thoughts``, maybe empty ones, is no message: they belong to the reply after it."""
 
     parent: str | None
-    message: Record
+    message: values.Record
     role: str
     text: str = ""
     files: tuple[ForeignFile, ...] = ()
@@ -45,7 +43,7 @@ class _Node(NamedTuple):
         return has_words and self.role in _ROLES and not self.is_hidden
 
 
-def _node(node: Record) -> _Node:
+def _node(node: values.Record) -> _Node:
     """Read a node; a content of an unknown type is read for its text."""
     message = values.record(node.get("message"))
     content, author = values.record(message.get("content")), values.record(message.get("author"))
@@ -67,33 +65,26 @@ def _node(node: Record) -> _Node:
     return found._replace(text=_plain(content), files=tuple(_with_names(_pointers(content), message)))
 
 
-def _plain(content: Record) -> str:
+def _plain(content: values.Record) -> str:
     """Return the texts among the parts, or the one text that the content has under another name."""
-    parts = [_part(part) for part in values.items(content.get("parts"))]
-    joined = "\n".join(filter(None, parts))
+    joined = "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content.get("parts")))))
     names = ("text", "result", "content", "user_profile", "user_instructions")
     return joined or next((found for name in names if (found := values.text(content.get(name)))), "")
 
 
-def _part(part: object) -> str:
-    if isinstance(part, str):
-        return values.text(part)
-    return values.text(values.record(part).get("text"))
-
-
-def _fenced(content: Record) -> str:
+def _fenced(content: values.Record) -> str:
     code = values.text(content.get("text")) or _plain(content)
     language = values.line(content.get("language"))
     return f"```{'' if language == 'unknown' else language}\n{code}\n```" if code.strip() else ""
 
 
-def _quoted(content: Record) -> str:
+def _quoted(content: values.Record) -> str:
     heading = [values.line(content.get(name)) for name in ("title", "url", "domain")]
     body = [values.text(content.get(name)) for name in ("text", "summary", "result")]
     return "\n".join(dict.fromkeys(filter(None, heading + body)))
 
 
-def _thoughts(content: Record) -> str:
+def _thoughts(content: values.Record) -> str:
     each = (
         "\n".join(filter(None, (values.text(thought.get("summary")), values.text(thought.get("content")))))
         for thought in values.records(content.get("thoughts"))
@@ -101,7 +92,7 @@ def _thoughts(content: Record) -> str:
     return "\n\n".join(filter(None, each))
 
 
-def _pointers(content: Record) -> Iterator[ForeignFile]:
+def _pointers(content: values.Record) -> Iterator[ForeignFile]:
     for part in values.records(content.get("parts")):
         # A spoken message holds the pointers to its sound and its picture in one part.
         for each in (part, part.get("audio_asset_pointer"), part.get("video_container_asset_pointer")):
@@ -117,7 +108,7 @@ def _id(written: str) -> str:
     return written if _FILE_ID.fullmatch(written) else ""
 
 
-def _with_names(pointers: Iterable[ForeignFile], message: Record) -> Iterator[ForeignFile]:
+def _with_names(pointers: Iterable[ForeignFile], message: values.Record) -> Iterator[ForeignFile]:
     """Yield the files of a message: the attachments by their names, then pointers that no attachment names."""
     attached = _attached(message)
     yield from attached
@@ -125,7 +116,7 @@ def _with_names(pointers: Iterable[ForeignFile], message: Record) -> Iterator[Fo
     yield from (file for file in pointers if file.entry not in known)
 
 
-def _attached(message: Record) -> tuple[ForeignFile, ...]:
+def _attached(message: values.Record) -> tuple[ForeignFile, ...]:
     listed = values.records(values.record(message.get("metadata")).get("attachments"))
     return tuple(
         ForeignFile(
@@ -159,14 +150,13 @@ def conversation_of(value: object) -> ForeignConversation:
     found = values.record(value)
     mapping = values.record(found.get("mapping"))
     nodes = {values.identifier(key): _node(values.record(node)) for key, node in mapping.items()}
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.identifier(found.get("conversation_id")) or values.identifier(found.get("id")),
         values.line(found.get("title")),
-        values.moment(found.get("create_time")),
-        values.identifier(found.get("current_node")) or None,
+        created_at=values.moment(found.get("create_time")),
     )
-    return assembled(talk, _said(nodes))
+    return assembled(facts, _said(nodes), values.identifier(found.get("current_node")))
 
 
 def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
@@ -183,22 +173,23 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
             continue
         data = values.record(message.get("metadata"))
         model, time = values.line(data.get("model_slug")) or None, values.moment(message.get("create_time"))
-        said, tool = Said(key, Kind.REPLY, node.text, time, model, parent, files=node.files), _addressee(node)
+        said, tool = Said(key, Kind.USER, node.text, time, None, parent, files=node.files), _addressee(node)
         if role == "tool" and parent in answered:
             # No model takes a result without text, such as a picture that was made.
             text = node.text or ", ".join(file.name for file in node.files)
-            yield replace(said, kind=Kind.RESULT, text=text, call=parent, is_apart=True)
+            yield replace(said, kind=Kind.RESULT, text=text, model=model, call=parent, is_apart=True)
         elif key in answered:
-            yield replace(said, kind=Kind.CALL, call=key, tool=tool, arguments=node.text)
+            yield replace(said, kind=Kind.CALL, model=model, call=key, tool=tool, arguments=node.text)
         elif role == "user":
-            yield replace(said, kind=Kind.USER, model=None)
+            yield said
         else:
             name = values.line(values.record(message.get("author")).get("name"))
             speaker = tool or (role == "tool" and (name or "tool"))
-            text = in_words(speaker, node.text) if speaker else _without_marks(node.text)
+            # Citations stand as names between private-use characters.
+            text = in_words(speaker, node.text) if speaker else _MARKED.sub(_in_words, node.text)
             ending = values.identifier(values.record(data.get("finish_details")).get("type"))
             status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)
-            yield replace(said, text=text, status=status, thoughts=thoughts)
+            yield replace(said, kind=Kind.REPLY, text=text, model=model, status=status, thoughts=thoughts)
 
 
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
@@ -216,11 +207,6 @@ def _addressee(node: _Node) -> str:
     return recipient if recipient not in {"", "all"} and node.role == "assistant" else ""
 
 
-def _without_marks(text: str) -> str:
-    """Return a reply without citations, which stand as names between private-use characters."""
-    return _MARKED.sub(_in_words, text) if "\ue200" in text else text
-
-
 def _in_words(mark: re.Match[str]) -> str:
     kind, *rest = (mark[1] or "").split("\ue202")
     if kind == "url" and rest:
@@ -231,12 +217,3 @@ def _in_words(mark: re.Match[str]) -> str:
         case [_, str(name), *_]:
             return name
     return ""
-
-
-FORM = Items(
-    SOURCE,
-    "ChatGPT's data export",
-    "the zip, its unpacked folder, or one of its conversations files",
-    is_conversation,
-    conversation_of,
-)

@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled, in_words
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "claude.ai"
 
@@ -36,14 +34,11 @@ def conversation_of(value: object) -> ForeignConversation:
     found = values.record(value)
     leaf = values.identifier(found.get("current_leaf_message_uuid"))
     said = list(_said(values.items(found.get("chat_messages")), values.line(found.get("model")) or None))
-    talk = Talk(
-        SOURCE,
-        values.identifier(found.get("uuid")),
-        values.line(found.get("name")),
-        values.moment(found.get("created_at")),
-        leaf or None,
+    begun = values.moment(found.get("created_at"))
+    facts = ForeignConversation(
+        SOURCE, values.identifier(found.get("uuid")), values.line(found.get("name")), created_at=begun
     )
-    read = assembled(talk, said)
+    read = assembled(facts, said, leaf)
     ends = {message.key for message in read.messages} - {message.parent for message in read.messages}
     is_known = any(isinstance(each, Said) and each.node == leaf for each in said)
     return read if is_known or len(ends) == 1 else replace(read, guesses=(NEWEST_BRANCH,))
@@ -66,20 +61,15 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
         said = Said(key, None, "", values.moment(message.get("created_at")), parent=parent, skipped=_EMPTY)
         yield said
         if kind is Kind.USER:
-            words = [_text(message, values.records(message.get("content"))), *_pasted(message)]
-            text = "\n\n".join(filter(str.strip, words))
+            blocks = "\n\n".join(filter(str.strip, map(_in_words, values.records(message.get("content")))))
+            # Where the blocks have no words, the text beside them has some.
+            text = "\n\n".join(filter(str.strip, (blocks or values.text(message.get("text")), *_pasted(message))))
             yield replace(said, kind=Kind.USER, text=text, files=tuple(_files(message)))
         else:
             yield from _reply(replace(said, kind=Kind.REPLY, model=model, is_more=True), message)
 
 
-def _text(message: Record, blocks: Sequence[Record]) -> str:
-    """Return the words of a message: the blocks', or where those have none the text beside them."""
-    pieces = filter(str.strip, map(_in_words, blocks))
-    return "\n\n".join(pieces) or values.text(message.get("text"))
-
-
-def _reply(said: Said, message: Record) -> Iterator[Said]:
+def _reply(said: Said, message: values.Record) -> Iterator[Said]:
     """Yield the pieces of a reply: text, the calls that have a result, each with it, and thoughts."""
     blocks = values.records(message.get("content"))
     results = _results(blocks)
@@ -88,9 +78,9 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
         if id(block) in results:
             result = results[id(block)]
             began = values.moment(block.get("start_timestamp")) or said.timestamp
-            ended = Result(_words_of_result(result), values.moment(result.get("stop_timestamp")))
             tool, call = values.line(block.get("name")), replace(said, kind=Kind.CALL, call=f"{said.node}/{number}")
-            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"), result=ended)
+            call = replace(call, result=_words_of_result(result), ended=values.moment(result.get("stop_timestamp")))
+            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"))
         elif id(block) not in paired:
             yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
     if not results and not any(_in_words(block).strip() for block in blocks):
@@ -99,10 +89,10 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
     yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 
-def _results(blocks: Sequence[Record]) -> dict[int, Record]:
+def _results(blocks: Sequence[values.Record]) -> dict[int, values.Record]:
     """Return the results of calls, by the identity of the call; one without an id belongs to the call before it."""
-    found: dict[int, Record] = {}
-    unanswered: dict[str, Record] = {}
+    found: dict[int, values.Record] = {}
+    unanswered: dict[str, values.Record] = {}
     for number, block in enumerate(blocks):
         if block.get("type") == "tool_use":
             unanswered[values.identifier(block.get("id")) or f"#{number}"] = block
@@ -113,7 +103,7 @@ def _results(blocks: Sequence[Record]) -> dict[int, Record]:
     return found
 
 
-def _in_words(block: Record) -> str:
+def _in_words(block: values.Record) -> str:
     """Return a block as text; thoughts and marks of the program are none."""
     match block.get("type"):
         case "text":
@@ -127,20 +117,20 @@ def _in_words(block: Record) -> str:
     return ""
 
 
-def _words_of_result(result: Record) -> str:
+def _words_of_result(result: values.Record) -> str:
     names = ("title", "url", "text")
     pieces = (values.text(part.get(name)) for part in values.parts(result.get("content")) for name in names)
     return "\n".join(filter(None, pieces))
 
 
-def _pasted(message: Record) -> Iterator[str]:
+def _pasted(message: values.Record) -> Iterator[str]:
     """Yield the large pastes, which the program keeps as attachments without a name."""
     for file in values.records(message.get("attachments")):
         if not values.line(file.get("file_name")):
             yield values.text(file.get("extracted_content"))
 
 
-def _files(message: Record) -> Iterator[ForeignFile]:
+def _files(message: values.Record) -> Iterator[ForeignFile]:
     """Yield the named attachments, of which the export has the text alone, and the files, of which it has the name."""
     for file in values.records(message.get("attachments")):
         if name := values.line(file.get("file_name")):
@@ -149,12 +139,3 @@ def _files(message: Record) -> Iterator[ForeignFile]:
     for file in values.records(message.get("files")):
         if name := values.line(file.get("file_name")):
             yield ForeignFile(name)
-
-
-FORM = Items(
-    SOURCE,
-    "Claude.ai's data export",
-    "the zip or its conversations.json",
-    is_conversation,
-    conversation_of,
-)

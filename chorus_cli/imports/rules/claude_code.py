@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to, unnamed_file
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, path_to
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "claude-code"
 
@@ -62,7 +59,7 @@ class _Reply:
 
     key: str
     model: str | None = None
-    blocks: list[Record] = field(default_factory=list)
+    blocks: list[values.Record] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
     is_cut: bool = False
 
@@ -81,9 +78,9 @@ def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOUR
     for line in lines:
         session.take(line)
     ids, name = session.ids, file.name
-    talk = Talk(source, name if name in ids or not ids else ids[-1], session.title or None, leaf=session.leaf)
+    facts = ForeignConversation(source, name if name in ids or not ids else ids[-1], session.title)
     try:
-        return assembled(talk, session.said())
+        return assembled(facts, session.said(), session.leaf)
     except ImportFormatError:
         if Skipped(_SUBAGENTS) in session.skipped:
             raise ImportFormatError("session of a subagent") from None
@@ -91,15 +88,13 @@ def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOUR
 
 
 class _Session:
-    """The lines of a session as they are read."""
-
     def __init__(self) -> None:
         self.skipped: list[Skipped] = []
         self.ids: list[str] = []
         self.leaf: str | None = None
         self._lines: dict[str, _Line] = {}
         self._titles: dict[str, tuple[str, str]] = {}
-        self._boundaries: dict[str, Record] = {}
+        self._boundaries: dict[str, values.Record] = {}
         self._last: str | None = None
         self._said: defaultdict[str, list[Said]] = defaultdict(list)
         self._replies: dict[str, _Reply] = {}
@@ -148,7 +143,7 @@ class _Session:
                 yield Said(key, Kind.END, status=Status.TRUNCATED if reply.is_cut else None)
             yield from self._said[key]
 
-    def _keep(self, key: str, value: Record) -> None:
+    def _keep(self, key: str, value: values.Record) -> None:
         parent = values.identifier(value.get("parentUuid")) or None
         begins = value.get("type") == "user" and not value.get("isCompactSummary")
         self._lines[key] = _Line(parent, self._last, begins)
@@ -167,7 +162,7 @@ class _Session:
                 if attachment.get("type") == "queued_command":
                     self._say(key, attachment.get("prompt"), value)
 
-    def _take_reply(self, key: str, line: Record, message: Record) -> None:
+    def _take_reply(self, key: str, line: values.Record, message: values.Record) -> None:
         if line.get("isApiErrorMessage") is True or message.get("model") == _SYNTHETIC:
             self.skipped.append(Skipped(_ERROR))
             return
@@ -181,7 +176,7 @@ class _Session:
                 said = Said(reply.key, Kind.REPLY, timestamp=time, key=f"{key}/{number}" if number else key)
                 reply.said.append(_piece(said, block))
 
-    def _take_prompt(self, key: str, line: Record) -> None:
+    def _take_prompt(self, key: str, line: values.Record) -> None:
         blocks = values.parts(values.record(line.get("message")).get("content"))
         said = [block for block in blocks if block.get("type") != "tool_result"]
         if line.get("isCompactSummary") is True:
@@ -196,7 +191,7 @@ class _Session:
                 call = values.identifier(block.get("tool_use_id"))
                 self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
 
-    def _say(self, key: str, content: object, line: Record) -> None:
+    def _say(self, key: str, content: object, line: values.Record) -> None:
         """Keep words of the user, unless they are the program's."""
         blocks = values.parts(content)
         words = (_without_additions(values.text(block.get("text"))).strip("\n") for block in blocks)
@@ -225,7 +220,7 @@ class _Session:
             self._close_gap(key, boundary, parents)
         return parents
 
-    def _close_gap(self, key: str, boundary: Record, parents: dict[str, str | None]) -> None:
+    def _close_gap(self, key: str, boundary: values.Record, parents: dict[str, str | None]) -> None:
         """Let what follows a compaction follow what went before it.
 
         Messages that the compaction preserved are written behind its summary: they follow each other as before.
@@ -252,7 +247,7 @@ def _without_additions(text: str) -> str:
     return text
 
 
-def _piece(said: Said, block: Record) -> Said:
+def _piece(said: Said, block: values.Record) -> Said:
     if block.get("type") == "tool_use":
         call = values.identifier(block.get("id"))
         tool = values.line(block.get("name"))
@@ -262,31 +257,19 @@ def _piece(said: Said, block: Record) -> Said:
     return replace(said, text=text, thoughts=values.text(block.get("thinking")), is_more=True)
 
 
-def _words_of(result: Record) -> str:
+def _words_of(result: values.Record) -> str:
     """Return the text of a result; a picture in it is named."""
-    pieces = (values.text(block.get("text")) or _named(block) for block in values.parts(result.get("content")))
+    pieces: list[str] = []
+    for block in values.parts(result.get("content")):
+        media_type = values.line(values.record(block.get("source")).get("media_type")) or "image"
+        pieces.append(values.text(block.get("text")) or (f"[{media_type}]" if block.get("type") in _MEDIA else ""))
     return "\n".join(filter(None, pieces))
 
 
-def _named(block: Record) -> str:
-    media_type = values.line(values.record(block.get("source")).get("media_type"))
-    return f"[{media_type or 'image'}]" if block.get("type") in _MEDIA else ""
-
-
-def _files(blocks: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(blocks: Sequence[values.Record]) -> Iterator[ForeignFile]:
     for block in blocks:
         if block.get("type") in _MEDIA:
             source = values.record(block.get("source"))
             media_type = values.line(source.get("media_type"))
             unnamed = unnamed_file(str(block["type"]), media_type, values.decoded(source.get("data")))
             yield replace(unnamed, name=values.line(block.get("title")) or unnamed.name)
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Claude Code",
-    "~/.claude/projects, a project in it or a session",
-    lambda first: any(map(is_line, first)),
-    (b'"parentUuid"', b'"sessionId"', b'"isSidechain"'),
-    conversation_of,
-)

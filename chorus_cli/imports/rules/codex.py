@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "codex"
 
@@ -35,7 +32,7 @@ _OWN_KINDS = ("user_instructions", "environment_context")
 
 class _Line(NamedTuple):
     kind: object
-    payload: Record
+    payload: values.Record
     timestamp: datetime | None
 
 
@@ -70,18 +67,17 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     branches = _Branches([each for line in read if (each := _message(line))])
     for line in read:
         branches.take(line)
-    talk = Talk(
+    conversation = ForeignConversation(
         SOURCE,
         values.identifier(facts.get("id")) or file.name,
-        next(filter(None, reversed(names)), None),
-        values.moment(facts.get("timestamp")),
-        branches.tip,
-        (FORK,) if "forked_from_ordinal_exclusive" in facts else (),
+        next(filter(None, reversed(names)), ""),
+        created_at=values.moment(facts.get("timestamp")),
+        guesses=(FORK,) if "forked_from_ordinal_exclusive" in facts else (),
     )
-    return assembled(talk, (*branches.skipped, *branches.said.values()))
+    return assembled(conversation, (*branches.skipped, *branches.said.values()), branches.tip)
 
 
-def _line(line: Record) -> _Line:
+def _line(line: values.Record) -> _Line:
     """Return a line; older versions wrote the payload alone."""
     if "payload" in line or not line:
         return _Line(line.get("type"), values.record(line.get("payload")), values.moment(line.get("timestamp")))
@@ -118,7 +114,7 @@ def _trimmed(text: object) -> str:
     return values.text(text).strip()
 
 
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
     for part in parts:
         if part.get("type") == "input_image":
             found = values.from_data_url(part.get("image_url"))
@@ -180,7 +176,9 @@ class _Branches:
     def _take_message(self, message: _Message, timestamp: datetime | None) -> None:
         """Take a message, or the other writing of the one before it, which may be the one that has its pictures."""
         kind, text, files, is_shown = message
-        if kind is Kind.USER and not is_shown and self._is_context(text):
+        # The program writes messages with the role of the user too.
+        is_said = text in self._prompts if self._prompts else not _CONTEXT_TEXT.match(text)
+        if kind is Kind.USER and not is_shown and not is_said:
             self.skipped.append(Skipped(_CONTEXT))
             return
         key, first = self._awaited.pop(kind, ("", None))
@@ -202,10 +200,6 @@ class _Branches:
         if reply is not None and not reply.is_shown and self._are_replies_shown and key == self.tip:
             self.tip = self.said.pop(key).parent
 
-    def _is_context(self, text: str) -> bool:
-        """Return whether a message with the role of the user was written by the program."""
-        return text not in self._prompts if self._prompts else bool(_CONTEXT_TEXT.match(text))
-
     def _append(self, said: Said, timestamp: datetime | None, sort: str, content: str) -> str:
         """Add a piece after the last one and return its key, which its sort, its content and its time make."""
         key = self._keys.of(sort, content, str(timestamp))
@@ -218,13 +212,3 @@ class _Branches:
         self.said[key] = said
         self.tip = key
         return key
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Codex CLI",
-    "~/.codex/sessions, a folder in it or a session",
-    is_beginning,
-    (b'"session_meta"', b'"payload"'),
-    conversation_of,
-)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.log.rules.messages import Role, Thought
+from chorus_cli.log.rules.messages import Role, Status, Thought
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Status
 
 _LONGEST_THOUGHT_SECONDS = 1e9
 
@@ -69,16 +67,17 @@ class ForeignConversation:
     """A conversation: ``source`` names the program, ``key`` the conversation within it.
 
     ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
-    ``guesses`` are sentences for the user about the assumptions of a reader, such as a time zone; ``skipped`` counts
-    the parts left out, by their reason. ``persona`` is the slug of the persona it was held with, if the source has any,
-    ``character`` the name of a character, whose persona there may be.
+    ``key`` stays when the file grows, and differs between files. ``guesses`` are sentences for the user about the
+    assumptions of a reader, such as a time zone; ``skipped`` counts the parts left out, by their reason. ``persona`` is
+    the slug of the persona it was held with, if the source has any, ``character`` the name of a character, whose
+    persona there may be.
     """
 
     source: str
-    key: str
-    title: str
-    messages: tuple[ForeignMessage, ...]
-    live: tuple[str, ...]
+    key: str = ""
+    title: str = ""
+    messages: tuple[ForeignMessage, ...] = ()
+    live: tuple[str, ...] = ()
     created_at: datetime | None = None
     guesses: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
@@ -113,76 +112,3 @@ def thought_of(seconds: object, tokens: object) -> Thought | None:
     if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens < 2**63:
         count = tokens
     return None if time is count is None else Thought(time, count)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node of a tree of messages: a foreign message, which may become several of ours or none.
-
-    The first of ``messages`` follows the last one of the nearest node before it that has any, each other one its
-    predecessor: ``joined`` sets their parents.
-    """
-
-    key: str
-    parent: str | None = None
-    messages: tuple[ForeignMessage, ...] = ()
-
-
-class Joined(NamedTuple):
-    """The messages of a tree, parents first, and the keys of those on the path that it ended with."""
-
-    messages: tuple[ForeignMessage, ...]
-    live: tuple[str, ...]
-
-
-def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
-    """Join nodes to a tree that ended with ``leaf``, or if no message leads there, with its newest leaf.
-
-    A missing parent makes a root, and so does the one node of a cycle that comes first. Of several nodes with one
-    key the last holds, of messages of several nodes the first; a node without a key is left out.
-    """
-    tree = {node.key: node for node in nodes if node.key}
-    parents = _parents_first({key: node.parent for key, node in tree.items()})
-    messages: dict[str, ForeignMessage] = {}
-    # For each node the last message of it or of those before it, and the newest time on its path.
-    last: dict[str, str | None] = {}
-    newest: dict[str, float] = {}
-    for key, parent in parents.items():
-        before = None if parent is None else last[parent]
-        times = [0.0 if parent is None else newest[parent]]
-        for message in tree[key].messages:
-            times += [] if message.timestamp is None else [message.timestamp.timestamp()]
-            if message.key not in messages:
-                messages[message.key] = message if message.parent == before else replace(message, parent=before)
-                before = message.key
-        last[key], newest[key] = before, max(times)
-    inner = set(parents.values())
-    leaves = [(newest[key], position, key) for position, key in enumerate(parents) if key not in inner and last[key]]
-    end = last.get(leaf or "") or (last[max(leaves)[2]] if leaves else None)
-    return Joined(tuple(messages.values()), path_to(end, {key: each.parent for key, each in messages.items()}))
-
-
-def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return the keys from the root to ``leaf``; a cycle is left where it closes."""
-    path: dict[str, None] = {}
-    while leaf is not None and leaf in parents and leaf not in path:
-        path[leaf] = None
-        leaf = parents[leaf]
-    return tuple(reversed(path))
-
-
-def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the parents without missing ones and cycles, in the order of the keys but parents first."""
-    order: dict[str, str | None] = {}
-    for key in parents:
-        climbed: dict[str, None] = {}
-        current: str | None = key
-        while current is not None and current in parents and current not in order and current not in climbed:
-            climbed[current] = None
-            current = parents[current]
-        if current in climbed:
-            order[current] = None
-        for each in reversed(climbed):
-            parent = parents[each]
-            order.setdefault(each, parent if parent in order else None)
-    return order

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Result, Said, Talk, assembled, nodes_of
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, nodes_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "gemini-cli"
 
@@ -40,14 +37,13 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
         session.take(line)
     if session.facts.get("kind") == "subagent":
         raise ImportFormatError("session of a subagent")
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.identifier(session.facts.get("sessionId")) or file.name,
-        values.line(session.facts.get("summary")) or None,
-        values.moment(session.facts.get("startTime")),
-        session.leaf,
+        values.line(session.facts.get("summary")),
+        created_at=values.moment(session.facts.get("startTime")),
     )
-    return assembled(talk, session.said())
+    return assembled(facts, session.said(), session.leaf)
 
 
 class _Session:
@@ -57,7 +53,7 @@ class _Session:
         self.facts: dict[str, object] = {}
         self._broken = 0
         self._keys = values.ContentKeys()
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, values.Record] = {}
         self._parents: dict[str, str | None] = {}
         self._live: list[str] = []
 
@@ -89,7 +85,7 @@ class _Session:
             yield Said(key, parent=self._parents[key], skipped=skipped)
             yield from _pieces(key, record)
 
-    def _learn(self, facts: Record) -> None:
+    def _learn(self, facts: values.Record) -> None:
         """Take facts of the session, among them maybe all its messages.
 
         The first of them may have been summed up and the last taken back: only these leave the live branch.
@@ -101,14 +97,15 @@ class _Session:
         keys = values.ContentKeys()
         written = {_key(each, keys): each for each in values.records(facts.get("messages"))}
         written.pop("", None)
-        known = [key for key in self._live if key in written and _is_said(key, self._records[key])]
+        pieces = {key: _pieces(key, self._records[key]) for key in self._live if key in written}
+        known = [key for key, said in pieces.items() if any(node.messages for node in nodes_of(said)[0])]
         if known:
             del self._live[self._live.index(known[-1]) + 1 :]
         behind = list(written)[list(written).index(known[-1]) + 1 :] if known else written
         for key in behind:
             self._add(key, self._records.get(key, written[key]))
 
-    def _add(self, key: str, record: Record) -> None:
+    def _add(self, key: str, record: values.Record) -> None:
         first = self._records.get(key, {})
         self._records[key] = {**record, "timestamp": first.get("timestamp", record.get("timestamp"))}
         if key not in self._live:
@@ -116,7 +113,7 @@ class _Session:
             self._live.append(key)
 
 
-def _key(record: Record, keys: values.ContentKeys) -> str:
+def _key(record: values.Record, keys: values.ContentKeys) -> str:
     """Return the id of a message, one made of its content if it has none, or an empty text if it is no message."""
     key = values.identifier(record.get("id"))
     if key or record.get("type") not in _SAID:
@@ -124,11 +121,7 @@ def _key(record: Record, keys: values.ContentKeys) -> str:
     return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
 
 
-def _is_said(key: str, record: Record) -> bool:
-    return any(node.messages for node in nodes_of(_pieces(key, record))[0])
-
-
-def _pieces(key: str, record: Record) -> Iterator[Said]:
+def _pieces(key: str, record: values.Record) -> Iterator[Said]:
     content = values.parts(record.get("content"))
     said = Said(key, Kind.USER, "", values.moment(record.get("timestamp")), key=key)
     if record.get("type") == "user":
@@ -142,7 +135,6 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
         yield replace(said, text=_words(content), thoughts=thoughts)
         for number, call in enumerate(values.records(record.get("toolCalls")), 1):
             result = call.get("result")
-            answer = Result(words_of_result(values.parts(result)), values.moment(call.get("timestamp")))
             yield replace(
                 said,
                 kind=Kind.CALL,
@@ -150,15 +142,16 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
                 call=values.identifier(call.get("id")),
                 tool=values.line(call.get("name")),
                 arguments=call.get("args"),
-                result=None if result is None else answer,
+                result=None if result is None else words_of_result(values.parts(result)),
+                ended=values.moment(call.get("timestamp")),
             )
 
 
-def _words(parts: Sequence[Record]) -> str:
+def _words(parts: Sequence[values.Record]) -> str:
     return "".join(values.text(part.get("text")) for part in parts if part.get("thought") is not True)
 
 
-def words_of_result(parts: Sequence[Record]) -> str:
+def words_of_result(parts: Sequence[values.Record]) -> str:
     """Return the text of a result, whose parts are text or responses of functions."""
     pieces = []
     for part in parts:
@@ -170,24 +163,14 @@ def words_of_result(parts: Sequence[Record]) -> str:
     return "\n".join(filter(None, pieces))
 
 
-def _thought(thought: Record) -> str:
+def _thought(thought: values.Record) -> str:
     words = (values.text(thought.get(name)).strip() for name in ("subject", "description"))
     return ": ".join(filter(None, words))
 
 
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
     for part in parts:
         found = values.record(part.get("inlineData"))
         if found:
             media_type = values.line(found.get("mimeType"))
             yield unnamed_file("file", media_type, values.decoded(found.get("data")))
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Gemini CLI",
-    "~/.gemini/tmp, a folder in it or a session",
-    lambda first: any(map(is_beginning, first[:1])),
-    (b'"sessionId"', b'"projectHash"'),
-    conversation_of,
-)

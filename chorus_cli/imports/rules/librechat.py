@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "librechat"
 
@@ -30,12 +28,12 @@ def is_conversation(value: object) -> bool:
 def conversation_of(value: object) -> ForeignConversation:
     """Read a conversation; the branch with its newest message is the live one, because the export names none."""
     found = values.record(value)
-    talk = Talk(SOURCE, values.identifier(found.get("conversationId")), values.line(found.get("title")))
+    facts = ForeignConversation(SOURCE, values.identifier(found.get("conversationId")), values.line(found.get("title")))
     keys = values.ContentKeys()
-    return assembled(talk, (piece for message in _messages(found) for piece in _said(message, keys)))
+    return assembled(facts, (piece for message in _messages(found) for piece in _said(message, keys)))
 
 
-def _messages(found: Record) -> Iterator[Record]:
+def _messages(found: values.Record) -> Iterator[values.Record]:
     """Yield the messages, each before its children."""
     waiting = [*values.records(found.get("messagesTree")), *values.records(found.get("messages"))][::-1]
     while waiting:
@@ -44,7 +42,7 @@ def _messages(found: Record) -> Iterator[Record]:
         waiting += values.records(message.get("children"))[::-1]
 
 
-def _said(message: Record, keys: values.ContentKeys) -> Iterator[Said]:
+def _said(message: values.Record, keys: values.ContentKeys) -> Iterator[Said]:
     """Yield the pieces of a message; a failed reply holds the error alone."""
     time, text = values.moment(message.get("createdAt")), values.text(message.get("text"))
     key = values.identifier(message.get("messageId")) or keys.of(values.line(message.get("sender")), str(time), text)
@@ -64,7 +62,7 @@ def _said(message: Record, keys: values.ContentKeys) -> Iterator[Said]:
     yield replace(reply, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 
-def _piece(reply: Said, part: Record, number: int) -> Said:
+def _piece(reply: Said, part: values.Record, number: int) -> Said:
     call = values.record(part.get("tool_call"))
     if not call:
         return replace(reply, text=_text(part), thoughts=values.text(part.get("think")))
@@ -75,27 +73,18 @@ def _piece(reply: Said, part: Record, number: int) -> Said:
         call=f"{reply.node}/{number}",
         tool=values.line(call.get("name")),
         arguments=call.get("args"),
-        result=Result(values.text(output)) if isinstance(output, str) else None,
+        result=values.text(output) if isinstance(output, str) else None,
     )
 
 
-def _text(part: Record) -> str:
+def _text(part: values.Record) -> str:
     """Return the text of a part, which assistants of OpenAI have within an object."""
     text = part.get("text") if part.get("type") == "text" else ""
     return values.text(values.record(text).get("value") if isinstance(text, dict) else text)
 
 
-def _files(message: Record) -> Iterator[ForeignFile]:
+def _files(message: values.Record) -> Iterator[ForeignFile]:
     """Yield the files, of which the export has the names alone."""
     for file in values.records(message.get("files")):
         if name := values.line(file.get("filename")):
             yield ForeignFile(name, values.line(file.get("type")))
-
-
-FORM = Items(
-    SOURCE,
-    "LibreChat's exported conversations",
-    "the JSON file of a conversation, as a list or a tree",
-    is_conversation,
-    conversation_of,
-)

@@ -8,15 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "open-webui"
 
@@ -43,27 +41,26 @@ def conversation_of(value: object) -> ForeignConversation:
     found = values.record(value)
     chat = _chat(found)
     history = values.record(chat.get("history"))
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.identifier(found.get("id")) or values.identifier(chat.get("id")),
         values.line(found.get("title")) or values.line(chat.get("title")),
-        values.moment(found.get("created_at")) or values.moment(chat.get("timestamp")),
-        values.identifier(history.get("currentId")) or None,
+        created_at=values.moment(found.get("created_at")) or values.moment(chat.get("timestamp")),
     )
-    return assembled(talk, _said(_messages(history, chat)))
+    return assembled(facts, _said(_messages(history, chat)), values.identifier(history.get("currentId")) or None)
 
 
-def _chat(found: Record) -> Record:
+def _chat(found: values.Record) -> values.Record:
     """Return the chat of an exported row; its database holds the chat alone."""
     return values.record(found.get("chat")) or (found if "history" in found else values.record(None))
 
 
-def _messages(history: Record, chat: Record) -> dict[str, Record]:
+def _messages(history: values.Record, chat: values.Record) -> dict[str, values.Record]:
     """Return the messages by their ids: those of the history, or where it is missing those of the live path."""
     found = values.record(history.get("messages"))
     if found:
         return {values.identifier(key): values.record(message) for key, message in found.items()}
-    messages: dict[str, Record] = {}
+    messages: dict[str, values.Record] = {}
     before = None
     keys = values.ContentKeys()
     for message in values.records(chat.get("messages")):
@@ -74,7 +71,7 @@ def _messages(history: Record, chat: Record) -> dict[str, Record]:
     return messages
 
 
-def _said(messages: Mapping[str, Record]) -> Iterator[Said]:
+def _said(messages: Mapping[str, values.Record]) -> Iterator[Said]:
     """Yield the messages; those that do not name a parent are looked up among the children of all."""
     parents = {
         values.identifier(child): key
@@ -102,7 +99,7 @@ def _content(content: object) -> str:
     return "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content))))
 
 
-def _pieces(said: Said, text: str, output: Sequence[Record]) -> Sequence[Said]:
+def _pieces(said: Said, text: str, output: Sequence[values.Record]) -> Sequence[Said]:
     """Return the pieces of a reply as the list beside its text has them, or the text if that was edited since."""
     listed, in_text = [*_pieces_of_output(said, output)], [*_pieces_of_text(said, text)]
     return listed if listed and _words(in_text) in ("", _words(listed)) else in_text
@@ -114,11 +111,10 @@ def _words(pieces: Sequence[Said]) -> str:
 
 
 def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
-    found = None if result is None else Result(result)
-    return replace(said, kind=Kind.CALL, tool=name, arguments=arguments, result=found)
+    return replace(said, kind=Kind.CALL, tool=name, arguments=arguments, result=result)
 
 
-def _pieces_of_output(said: Said, output: Sequence[Record]) -> Iterator[Said]:
+def _pieces_of_output(said: Said, output: Sequence[values.Record]) -> Iterator[Said]:
     """Yield the pieces that a list has in the form of OpenAI's Responses API."""
     for item in output:
         call = f"{said.node}/{values.identifier(item.get('call_id'))}"
@@ -171,7 +167,7 @@ def _unquoted(attributes: Mapping[str, str], name: str) -> str:
     return values.text(found) if isinstance(found, str) else values.json_text(found)
 
 
-def _files(message: Record) -> Iterator[ForeignFile]:
+def _files(message: values.Record) -> Iterator[ForeignFile]:
     for number, listed in enumerate(values.records(message.get("files")), start=1):
         file = values.record(listed.get("file"))
         name = values.line(listed.get("name")) or values.line(file.get("filename"))
@@ -184,12 +180,3 @@ def _files(message: Record) -> Iterator[ForeignFile]:
         text = values.text(values.record(file.get("data")).get("content"))
         if text:
             yield ForeignFile(f"{name or 'file'}.txt", "text/plain", data=text.encode())
-
-
-FORM = Items(
-    SOURCE,
-    "Open WebUI's exported chats",
-    "the JSON file of one chat or of all",
-    is_conversation,
-    conversation_of,
-)

@@ -6,15 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 
 SOURCE = "messages"
 
@@ -55,8 +52,7 @@ def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConve
     """Read a conversation, which is known by the name of the file and its first message."""
     said = list(_said(messages))
     opening = next((each.text for each in said if isinstance(each, Said)), "")
-    talk = Talk(SOURCE, values.ContentKeys().of(file.name, opening))
-    return assembled(talk, said)
+    return assembled(ForeignConversation(SOURCE, values.ContentKeys().of(file.name, opening)), said)
 
 
 def _listed(value: object) -> object:
@@ -89,27 +85,16 @@ def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
             yield replace(said, call=call, tool=tool)
 
 
-def _calls(reply: Said, message: Record) -> Iterator[Said]:
+def _calls(reply: Said, message: values.Record) -> Iterator[Said]:
     for call in values.records(message.get("tool_calls")):
         function, key = values.record(call.get("function")), values.identifier(call.get("id"))
         tool = values.line(function.get("name"))
         yield replace(reply, call=key, tool=tool, arguments=function.get("arguments"))
 
 
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
     """Yield the pictures that stand in a message; an address of one is not fetched."""
     for part in parts:
         address = values.record(part.get("image_url")).get("url")
         if address is not None:
             yield unnamed_file("image", *(values.from_data_url(address) or ("", None)))
-
-
-FORM = Lines(
-    SOURCE,
-    "messages with role and content",
-    "JSON: a list of them, an object with `messages`, or one message or object in each line",
-    is_beginning,
-    (),
-    conversation_of,
-    parted,
-)

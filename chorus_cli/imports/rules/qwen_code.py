@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules import claude_code
-from chorus_cli.imports.rules.assembly import Lines
 from chorus_cli.imports.rules.gemini_cli import words_of_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
@@ -39,7 +37,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     return claude_code.conversation_of(_translated(lines), file, SOURCE)
 
 
-def _translated(lines: Iterable[object]) -> Iterator[Record | None]:
+def _translated(lines: Iterable[object]) -> Iterator[values.Record | None]:
     written: Counter[str] = Counter()
     for line in lines:
         record = values.record(line)
@@ -51,7 +49,7 @@ def _translated(lines: Iterable[object]) -> Iterator[Record | None]:
         yield _as_claude_code(record, key, written[key]) if record else None
 
 
-def _as_claude_code(record: Record, key: str, number: int) -> Record:
+def _as_claude_code(record: values.Record, key: str, number: int) -> values.Record:
     """Return a line as Claude Code would have written it: the ``number``-th piece of the message ``key``."""
     found = {
         **record,
@@ -63,7 +61,7 @@ def _as_claude_code(record: Record, key: str, number: int) -> Record:
     return {**found, "uuid": f"{key}#{number}", "parentUuid": key} if is_more else found
 
 
-def _kind(record: Record) -> str:
+def _kind(record: values.Record) -> str:
     match record.get("type"), record.get("subtype"):
         case ("tool_result", "code_mode_tool_result"):
             return "system"
@@ -75,7 +73,7 @@ def _kind(record: Record) -> str:
     return "system"
 
 
-def _parts(record: Record) -> Sequence[Record]:
+def _parts(record: values.Record) -> Sequence[values.Record]:
     """Return the parts of a message: of the user's words those that were shown, of results the answers alone."""
     parts = values.records(values.record(record.get("message")).get("parts"))
     if record.get("type") == "tool_result":
@@ -88,7 +86,7 @@ def _parts(record: Record) -> Sequence[Record]:
     return [part for part in parts if not values.text(part.get("text")).startswith(_ADDED_BY_HOOK)]
 
 
-def _block(part: Record) -> Record:
+def _block(part: values.Record) -> values.Record:
     names = ("functionCall", "functionResponse", "inlineData")
     call, answer, file = (values.record(part.get(name)) for name in names)
     if call:
@@ -102,13 +100,3 @@ def _block(part: Record) -> Record:
         return {"type": kind, "title": file.get("displayName"), "source": source}
     kind = "thinking" if part.get("thought") is True else "text"
     return {"type": kind, kind: part.get("text")}
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Qwen Code",
-    "~/.qwen/projects, a project in it or a session",
-    lambda first: any(map(is_line, first)),
-    (b'"parentUuid"', b'"sessionId"', b'"parts"'),
-    conversation_of,
-)

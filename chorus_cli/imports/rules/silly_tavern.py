@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled, zone_guess
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.personas.rules.macros import Names, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import tzinfo
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "sillytavern"
 
@@ -33,8 +30,6 @@ _IN_NUMBERS = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?", re.ASCII
 )
 _ANOTHER_ZONE = timezone(timedelta(hours=1))
-_USER_MACRO = re.compile(r"\{\{user\}\}|<user>", re.IGNORECASE)
-_CHARACTER_MACRO = re.compile(r"\{\{char\}\}|<(?:char|bot)>", re.IGNORECASE)
 
 
 def is_header(value: object) -> bool:
@@ -51,16 +46,15 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
     reader = _Reader(values.record(header), messages, zone)
     said = list(reader.said())
     created = values.record(header).get("create_date")
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.ContentKeys().of(reader.character, values.identifier(created), name),
         values.line(name) or reader.character,
-        moment(created, zone),
-        reader.leaf,
-        (zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
-        "" if reader.is_group else reader.character,
+        created_at=moment(created, zone),
+        guesses=(zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
+        character="" if reader.is_group else reader.character,
     )
-    return assembled(talk, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))])
+    return assembled(facts, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))], reader.leaf)
 
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
@@ -89,7 +83,7 @@ class _Reader:
     Messages begin with the names of their speakers in a group, and else with that of a narrator alone.
     """
 
-    def __init__(self, header: Record, lines: Sequence[Record], zone: tzinfo | None) -> None:
+    def __init__(self, header: values.Record, lines: Sequence[values.Record], zone: tzinfo | None) -> None:
         self.leaf: str | None = None
         self.is_zone_guessed = False
         self._lines = lines
@@ -112,7 +106,7 @@ class _Reader:
             if not is_hidden:
                 self.leaf = chosen.node
 
-    def _alternatives(self, line: Record) -> Iterator[Said]:
+    def _alternatives(self, line: values.Record) -> Iterator[Said]:
         """Yield the other versions of a message, then the chosen one."""
         swipes = values.items(line.get("swipes"))
         facts = values.items(line.get("swipe_info"))
@@ -124,7 +118,7 @@ class _Reader:
                     yield self._message(line, text, values.record(facts[number] if number < len(facts) else None))
         yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
 
-    def _message(self, line: Record, text: object, facts: Record) -> Said:
+    def _message(self, line: values.Record, text: object, facts: values.Record) -> Said:
         """Return a version of a message with its own time and model; a version without a time has the message's."""
         is_user = line.get("is_user") is True
         name = values.line(line.get("name"))
@@ -133,22 +127,17 @@ class _Reader:
         key = self._keys.of(name, values.identifier(written), content)
         extra = values.record(facts.get("extra"))
         if not is_user:
-            content = _CHARACTER_MACRO.sub(lambda _: name or self.character, content)
-            content = _USER_MACRO.sub(lambda _: self._user or "you", content)
+            content = replaced(content, Names(name or self.character, self._user or "you"))
             content = f"{name}: {content}" if name not in self._unnamed and content else content
-        said = Said(key, Kind.USER, content, self._time(written), files=tuple(_files(extra)))
+        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
+        said = Said(key, Kind.USER, content, moment(written, self._zone), files=tuple(_files(extra)))
         if is_user:
             return said
         model, thoughts = values.line(extra.get("model")) or None, extra.get("reasoning") if content.strip() else ""
         return replace(said, kind=Kind.REPLY, model=model, thoughts=values.text(thoughts))
 
-    def _time(self, written: object) -> datetime | None:
-        found = moment(written, self._zone)
-        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
-        return found
 
-
-def _is_of_character(line: Record) -> bool:
+def _is_of_character(line: values.Record) -> bool:
     """Return whether a line is a character's: neither the user's, nor hidden from the model, nor a narrator's."""
     is_narrator = values.record(line.get("extra")).get("type") == "narrator"
     return line.get("is_user") is not True and line.get("is_system") is not True and not is_narrator
@@ -161,20 +150,10 @@ def _named(written: object, names: Counter[str]) -> str:
     return name if name.lower() not in _UNNAMED else next(found, "")
 
 
-def _files(extra: Record) -> Iterator[ForeignFile]:
+def _files(extra: values.Record) -> Iterator[ForeignFile]:
     listed = [extra, *values.records([extra.get("file")]), *values.records(extra.get("files"))]
     for file in listed:
         address = values.line(file.get("image")) or values.line(file.get("url"))
         name = values.line(file.get("name")) or address.rpartition("/")[2]
         if address and name:
             yield ForeignFile(name)
-
-
-FORM = Lines(
-    SOURCE,
-    "SillyTavern's chats",
-    "a chat's .jsonl file, or a folder of them",
-    lambda first: any(map(is_header, first[:1])),
-    (b'"chat_metadata"',),
-    conversation_of,
-)

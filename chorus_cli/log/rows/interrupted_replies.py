@@ -14,7 +14,7 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
 
@@ -40,7 +40,12 @@ def mark_interrupted(
         connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
         take_back_if_empty(connection, id_, now)
     if dead := [id_ for id_, run in found if not owners[run]]:
-        _remember_threads(connection, dead)
+        kept = connection.execute(
+            "SELECT thread_id FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
+            "UNION SELECT value FROM json_each(?)",
+            (json.dumps(dead), meta_rows.value(connection, meta_rows.BROKEN_OFF_THREADS) or "[]"),
+        )
+        meta_rows.store(connection, meta_rows.BROKEN_OFF_THREADS, json.dumps([id_ for (id_,) in kept]))
     return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
 
 
@@ -70,17 +75,14 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
-    """Return the id of each row in progress in a thread, with the run that writes it."""
+    """Return the id of each row in progress in a thread, or with 0 in any, with the run that writes it."""
     return connection.execute(
-        "SELECT id, run FROM messages WHERE status = 'streaming' AND thread_id = ?", (thread_id,)
+        "SELECT id, run FROM messages WHERE status = 'streaming' AND :thread IN (thread_id, 0)", {"thread": thread_id}
     ).fetchall()
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
-    """Return the question that /retry would have answered again because the last reply in a thread was interrupted.
-
-    ``None`` if the reply is whole, older than ``since``, or left the context by an operation after it.
-    """
+    """Return the question of an interrupted last reply; ``None`` if it is whole, older, or has left the context."""
     row = connection.execute(
         "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
         "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "
@@ -111,16 +113,3 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
         operation_rows.introduce(connection, new)
-
-
-def _remember_threads(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
-    """Keep the threads of replies that ended with their process until a chat names them."""
-    found = connection.execute(
-        "SELECT thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:rows)) "
-        "UNION SELECT value FROM json_each(:kept)",
-        {
-            "rows": json.dumps(row_ids),
-            "kept": meta_rows.value(connection, meta_rows.BROKEN_OFF_THREADS) or "[]",
-        },
-    )
-    meta_rows.store(connection, meta_rows.BROKEN_OFF_THREADS, json.dumps([id_ for (id_,) in found]))

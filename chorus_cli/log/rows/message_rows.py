@@ -1,8 +1,8 @@
 """The log: every message of every persona, appended and never deleted; a purge leaves an empty row.
 
-A turn comes in through ``open_turn`` and, where the model calls tools, ``tool_rows``; the messages of an operation
-through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing count is
-filled in.
+A turn comes in through ``open_turn`` and, where the model calls tools, ``begin_call`` and ``end_call``; the messages of
+an operation through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing
+count is filled in.
 """
 
 from __future__ import annotations
@@ -47,48 +47,15 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
         id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
         run, model, token_count, introduced_by, revises, usage, attached, superseded, reply_id, *thought = rest
         try:
-            message = Message(
-                id_,
-                persona,
-                thread_id,
-                turn_id,
-                _role(role),
-                content,
-                stored_moment(timestamp, id_, persona),
-                preamble,
-                calls,
-                call_id,
-                _status(status),
-                run,
-                model,
-                token_count,
-                introduced_by,
-                revises,
-                dict(json.loads(usage)) if usage else {},
-                attachments.from_text(attached) if attached else (),
-                bool(superseded),
-                reply_id,
-                Thought(*thought[1:]) if thought[0] else None,
-            )
+            said = _role(role), content, timestamps.from_text(timestamp), preamble, calls, call_id, _status(status)
+            counts = dict(json.loads(usage)) if usage else {}
+            files = attachments.from_text(attached) if attached else ()
         except (ValueError, TypeError) as error:
-            raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
-        found.append(message)
+            raise DatabaseDamagedError(f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}.") from error
+        place, state = (id_, persona, thread_id, turn_id), (run, model, token_count, introduced_by, revises)
+        thought_of = Thought(*thought[1:]) if thought[0] else None
+        found.append(Message._make((*place, *said, *state, counts, files, bool(superseded), reply_id, thought_of)))
     return found
-
-
-def stored_moment(text: str, id_: int, persona: str) -> datetime:
-    """Return the time of a message.
-
-    Raises:
-        DatabaseDamagedError: it cannot be read.
-    """
-    try:
-        return timestamps.from_text(text)
-    except ValueError as error:
-        raise DatabaseDamagedError(
-            f"Message {id_} of {persona} has the time {text!r}, which cannot be read. "
-            "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
-        ) from error
 
 
 def counted_moment(text: str | None) -> datetime | None:
@@ -218,8 +185,7 @@ def rows_since(
     """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
 
     The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
-    named because SQLite, once it has statistics, may prefer to read the whole log by id. Messages that the connection
-    knows are not read again.
+    named because SQLite, once it has statistics, may prefer to read the whole log by id.
     """
     cursor = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread "
@@ -232,10 +198,7 @@ def rows_since(
 
 
 def sized(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[int, Message, int | None]]:
-    """Yield the messages of ``ids`` that are there, each with its id and its characters.
-
-    These are ``None`` unless the message is complete and counted, so that nothing changes it any more.
-    """
+    """Yield the messages of ``ids`` with their characters, ``None`` unless nothing changes the message any more."""
     for message in rows(connection, ids):
         is_finished = message.status is Status.COMPLETE and message.token_count is not None
         characters = len(message.content) + len(message.preamble) + len(message.tool_calls or "")
@@ -258,16 +221,11 @@ def history(
     Of a thread that is a small part of the log, as after an import, only its own rows are looked at.
     """
     is_small = thread_id is not None and _is_small(connection, thread_id)
+    selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
     cursor = connection.execute(
         f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE {_OF_SMALL_THREAD if is_small else 'id > :after'} "
         f"AND {_OF_PERSONA} ORDER BY id LIMIT :rows",
-        {
-            "after": after,
-            "persona": persona,
-            "thread_id": thread_id,
-            "since": timestamps.to_text(since) if since else "",
-            "rows": PAGE_ROWS,
-        },
+        {**selection, "after": after, "rows": PAGE_ROWS},
     )
     return messages(cursor)
 
@@ -276,14 +234,10 @@ def id_before_newest(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
 ) -> int:
     """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
+    selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
     row = connection.execute(
         f"SELECT id FROM messages NOT INDEXED WHERE {_OF_PERSONA} ORDER BY id DESC LIMIT 1 OFFSET :number",
-        {
-            "persona": persona,
-            "thread_id": thread_id,
-            "since": timestamps.to_text(since) if since else "",
-            "number": number,
-        },
+        {**selection, "number": number},
     ).fetchone()
     return int(row[0]) if row else 0
 
@@ -313,7 +267,7 @@ def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
-    """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
+    """Return the fingerprint by which a changed row is noticed (BLAKE2b, 8 bytes)."""
     text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -336,37 +290,20 @@ def insert_row(
 ) -> int:
     """Store a message and return its id; only the modules of the log and the imports call this.
 
-    ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
+    ``origin`` is the installation that it was made by, and its place there; ``None`` means this one.
     """
     timestamp = timestamps.to_text(content.timestamp)
-    seconds, tokens = content.thought or UNMEASURED
-    made_by, place = origin or (None, None)
-    values: dict[str, object] = {
+    values: dict[str, object] = content._asdict()
+    del values["thought"]
+    values["thought_seconds"], values["thought_tokens"] = content.thought or UNMEASURED
+    values["origin"], values["origin_seq"] = origin or (None, None)
+    values |= {
         "persona": persona,
-        "thread_id": content.thread_id,
-        "turn_id": content.turn_id,
-        "role": content.role,
-        "content": content.content,
-        "preamble": content.preamble,
-        "tool_calls": content.tool_calls,
-        "tool_call_id": content.tool_call_id,
         "timestamp": timestamp,
-        "status": content.status,
-        "model": content.model,
-        "token_count": content.token_count,
-        "revises": content.revises,
         "checksum": checksum(content.role, content.thread_id, persona, timestamp, content.content),
         "attachments": attachments.to_text(content.attachments) if content.attachments else None,
-        "reasoning": content.reasoning,
-        "thought_parts": content.thought_parts,
-        "thought_seconds": seconds,
-        "thought_tokens": tokens,
-        "superseded": content.superseded,
-        "reply_id": content.reply_id,
         "introduced_by": introduced_by,
         "run": run,
-        "origin": made_by,
-        "origin_seq": place,
     }
     places = ", ".join("?" * len(values))
     cursor = connection.execute(f"INSERT INTO messages({', '.join(values)}) VALUES ({places})", tuple(values.values()))

@@ -82,11 +82,7 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
-    """Store an undo or a redo, unless another program has done the same meanwhile.
-
-    Raises:
-        JournalError: its subject is undone already, or no longer undone.
-    """
+    """Store an undo or a redo, unless another program has done the same meanwhile: then it is refused."""
     # Of a long journal only the undos and redos are read.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
@@ -101,10 +97,7 @@ def newest_id_of_all(connection: sqlite3.Connection) -> int:
 
 
 def beginning(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest message before a persona was made, 0 if no earlier one had its folder.
-
-    The messages up to that one are of earlier personas (compare ``journal.own``).
-    """
+    """Return the newest message of earlier personas of the same folder, 0 if there was none (see ``journal.own``)."""
     row = connection.execute(
         f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
         f"AND json_extract({DETAIL}, '$.begins') ORDER BY id DESC LIMIT 1",
@@ -117,9 +110,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
     """Return the operations that concern a thread, oldest first, from its boundary on: all of them if it has none.
 
     With ``None`` those of all threads are returned, from the newest boundary that concerns them all. Those on the
-    memory are left out, which may be many and change no view.
-    An undo is always younger than its subject, so reading from the newest back, the fate of each operation is known
-    when it is met and the reading can stop at the first boundary that counts.
+    memory are left out, which may be many and change no view. An undo is younger than its subject, so from the newest
+    back the fate of each operation is known when it is met, and the first boundary that counts ends the reading.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
@@ -143,10 +135,9 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 
 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
-    """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
-    boundaries = (act for act in ACTS.values() if act.is_boundary)
-    found = _of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo))
-    return journal.boundary(found) if found else None
+    """Return the boundary of a thread, ``None`` if it has none."""
+    found = since_boundary(connection, persona, thread_id)
+    return journal.boundary(found) if any(each.act.is_boundary for each in found) else None
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
@@ -328,27 +319,18 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     What an operation put in was not, but for the reply of a retry and for imported messages that count.
     """
     newest = connection.execute(
-        "SELECT timestamp, id, persona, introduced_by FROM messages WHERE thread_id = ? "
-        "ORDER BY timestamp DESC LIMIT 1",
+        "SELECT timestamp, introduced_by FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
-    if newest is None:
-        return None
-    *moment, introduced_by = newest
-    return (
-        message_rows.stored_moment(*moment) if introduced_by is None else _last_among_introduced(connection, thread_id)
-    )
-
-
-def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
-        "AND (introduced_by IS NULL OR run IS NOT NULL "
-        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
-        f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
-        {"thread": thread_id, **live_values(import_marks(connection))},
-    ).fetchone()
-    return message_rows.stored_moment(*row) if row else None
+    if newest is not None and newest[1] is not None:
+        newest = connection.execute(
+            "SELECT timestamp FROM messages WHERE thread_id = :thread "
+            "AND (introduced_by IS NULL OR run IS NOT NULL "
+            "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
+            f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
+            {"thread": thread_id, **live_values(import_marks(connection))},
+        ).fetchone()
+    return message_rows.counted_moment(newest[0]) if newest else None
 
 
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:

@@ -5,7 +5,7 @@ still being written then. So no row is in the index twice and none is missing, w
 indexed once it is complete; after that the log does not change it. A row that was changed by hand is noticed when it
 no longer matches the query that found it.
 
-The index contains texts as ``core/log/search_query.set_apart`` writes them, and only row numbers are read from it.
+The index contains texts as ``search_query.set_apart`` writes them, and only row numbers are read from it.
 """
 
 from __future__ import annotations
@@ -72,22 +72,14 @@ def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError | MemoryError) -
 
 
 def require_sound_pages(connection: sqlite3.Connection, index: WordIndex) -> None:
-    """Check the pages of an index, but not their content.
-
-    Raises:
-        IndexDamagedError: they cannot be read.
-    """
+    """Refuse an index whose pages cannot be read; their content is not checked."""
     fault = _fault(connection, f"{index.condition} AND rootpage > 0")
     if fault:
         raise IndexDamagedError(fault)
 
 
 def require_sound_log(connection: sqlite3.Connection) -> None:
-    """Check every table but those of the indexes.
-
-    Raises:
-        DatabaseDamagedError: one of them is damaged, so that nothing may be written.
-    """
+    """Refuse a database in which any table but those of the indexes is damaged: nothing may be written to it."""
     fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")
     if fault:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
@@ -144,8 +136,7 @@ class Progress(NamedTuple):
 class Scope(NamedTuple):
     """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
 
-    Only messages with a larger id than ``after_id`` are found. What models thought before them is searched only
-    ``with_thoughts``.
+    Messages up to ``after_id`` are left out. Thoughts are searched only ``with_thoughts``.
     """
 
     since: datetime | None
@@ -213,43 +204,30 @@ def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Check the consistency of the whole index; SQLite takes a write lock for that.
-
-    Raises:
-        IndexDamagedError: it contradicts itself, lacks a message, or has not the words that it counted in them.
-    """
+    """Refuse an index that contradicts itself or lacks a message or a word; SQLite takes a write lock for that."""
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
         # To SQLite, an index whose list of parts is zeros is a sound one without words.
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
-        (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
+        (has_words,) = connection.execute("SELECT EXISTS(SELECT 1 FROM temp.words)").fetchone()
         connection.execute("DROP TABLE temp.words")
-        sizes = connection.execute("SELECT sz FROM message_words_docsize").fetchall()
+        (counts_words,) = connection.execute(
+            "SELECT EXISTS(SELECT 1 FROM message_words_docsize WHERE sz <> zeroblob(length(sz)))"
+        ).fetchone()
         state = _state(connection) or _State(0)
         (lacks,) = connection.execute(
             "SELECT EXISTS(SELECT id FROM messages WHERE id <= ? AND id NOT IN (SELECT value FROM json_each(?)) "
             "EXCEPT SELECT id FROM message_words_docsize)",
             (state.through, json.dumps(state.waiting)),
         ).fetchone()
-    if lacks or words != sum(_size(stored) for (stored,) in sizes):
+    if lacks or has_words != counts_words:
         raise IndexDamagedError
-
-
-def _size(stored: bytes) -> int:
-    """Return the number of a message's words, which SQLite stores with seven bits in each byte, the highest first."""
-    size = 0
-    for byte in stored:
-        size = size << 7 | byte & 0x7F
-    return size
 
 
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
     """Return the indexed messages that contain all words and literals of the query, newest first.
 
-    A query of literals alone reads the whole log.
-
-    Raises:
-        IndexDamagedError: the index cannot be read, or a message no longer matches its words in the index.
+    A query of literals alone reads the whole log. A message that no longer matches its words shows a damaged index.
     """
     with damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
@@ -262,10 +240,7 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
 
 
 def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[int]:
-    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more.
-
-    Those of imports that are undone are not among them.
-    """
+    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more."""
     withdrawn = [*operation_rows.undone_imports(connection)]
     # CROSS JOIN keeps SQLite to this order: the index first, which gives the rows from the newest on.
     source = "message_words CROSS JOIN messages ON id = message_words.rowid" if query.expression else "messages"

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.message_rows import counted_moment
-from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN, ThreadKey
-from chorus_cli.log.rules.acts import ACTS, Fork, Restore
+from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN
 from chorus_cli.log.rules.threads import Thread
 
 if TYPE_CHECKING:
@@ -64,10 +62,7 @@ class TitledThread(NamedTuple):
 
 
 def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title contains all words and literals of the query, newest first.
-
-    With a time of the scope only those in which there was a message since.
-    """
+    """Return the threads whose title contains the query, newest first; with a time only those with a message since."""
     rows = connection.execute(
         "SELECT id, persona, COALESCE(number, id), closed_at IS NOT NULL, title FROM threads "
         "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since IS NULL OR EXISTS ("
@@ -103,39 +98,10 @@ def withdrawn_threads(connection: sqlite3.Connection, persona: str, undone: Iter
     return {thread_id for (thread_id,) in found}
 
 
-def titles_in_context(
-    connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
-) -> dict[ThreadKey, str]:
-    """Return the titles of the open threads that may have messages in context, always with the active one.
-
-    The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
-    with the window and the operations, not with the number of threads or messages.
-    """
-    found = connection.execute(
-        "SELECT thread_id, COALESCE(number, thread_id), COALESCE(title, '') FROM ("
-        "SELECT :active AS thread_id "
-        "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
-        "WHERE persona = :persona AND timestamp > :since "
-        "UNION SELECT messages.thread_id FROM operations "
-        "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
-        "WHERE operations.persona = :persona "
-        "AND (operations.created_at > :since OR kind NOT IN (SELECT value FROM json_each(:boundaries))) "
-        # A fork, or a restore of one, puts messages of one thread into another.
-        f"UNION SELECT thread_id FROM operations WHERE persona = :persona AND kind = '{Fork.kind}' "
-        "AND created_at > :since "
-        "UNION SELECT json_extract(threads.value, '$[0]') "
-        f"FROM operations, json_each({DETAIL}, '$.threads') AS threads "
-        f"WHERE persona = :persona AND kind = '{Restore.kind}' AND created_at > :since"
-        ") LEFT JOIN threads ON threads.id = thread_id WHERE closed_at IS NULL OR thread_id = :active "
-        "ORDER BY thread_id",
-        {
-            "persona": persona,
-            "active": active_thread_id,
-            "since": timestamps.to_text(since),
-            "boundaries": json.dumps([kind for kind, act in ACTS.items() if act.is_boundary]),
-        },
-    ).fetchall()
-    return {ThreadKey(thread_id, number): title for thread_id, number, title in found}
+def open_titles(connection: sqlite3.Connection, persona: str, active_thread_id: int) -> dict[int, str]:
+    """Return the titles of the open threads of a persona and of the active one by their ids, oldest first."""
+    found = "SELECT id, title FROM threads WHERE (persona = ? AND closed_at IS NULL) OR id = ? ORDER BY id"
+    return dict(connection.execute(found, (persona, active_thread_id)).fetchall())
 
 
 def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") -> list[Thread]:

@@ -60,11 +60,7 @@ def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
 
 
 def numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
-    """Return the thread of a persona with a number.
-
-    Raises:
-        UnknownThreadError: there is none.
-    """
+    """Return the thread of a persona with a number; refuse one that it does not have."""
     row = connection.execute(
         f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {OWN}",
         {"persona": persona, "number": number},
@@ -100,11 +96,7 @@ def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> boo
 
 
 def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
-    """Return the open thread of a persona with a number.
-
-    Raises:
-        ThreadError: it is closed.
-    """
+    """Return the open thread of a persona with a number; refuse a closed one."""
     found = numbered(connection, persona, number)
     if not is_open(connection, persona, found.id):
         raise ThreadError(f"Thread #{number} is closed. /thread {number} in the chat opens it again.")
@@ -144,25 +136,16 @@ def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
 
 
 def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
-    """Return the thread with a number that a persona has, or had.
+    """Return the thread with a number that a persona has, or had; refuse any other with a list of its threads.
 
     With ``after``, closed threads count only if they have a message with a larger id.
-
-    Raises:
-        ThreadError: it never had one; the sentence lists its threads.
     """
     found = connection.execute(
         "SELECT number, id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0 "
         "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after)) ORDER BY number",
         {"persona": persona, "after": after},
     ).fetchall()
-    # Rows put in with plain SQL may name a thread of another persona, which has only its id here.
-    shared = connection.execute(
-        "SELECT DISTINCT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
-        "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
-        {"persona": persona, "after": after},
-    ).fetchall()
-    known = dict(shared) | dict(found)
+    known = dict(found)
     if number not in known:
         listed = ", ".join(f"#{each}" for each in sorted(known))
         named = f"Its threads are {listed}." if known else "It has no thread yet."

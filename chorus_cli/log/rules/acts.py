@@ -1,7 +1,7 @@
 """Acts: what an operation does to a context, one class for each kind.
 
-Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory are
-in ``memory_acts``.
+Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory and
+the log are in ``log_acts``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clear(Act):
-    """A new conversation.
-
-    ``begins`` parts a persona from an earlier one of the same folder; no undo takes that back.
-    """
+    """A new conversation; one that ``begins`` parts a persona from an earlier one of the same folder for good."""
 
     kind = "clear"
     stored: ClassVar = {"begins": Stored("begins", bool)}
@@ -60,22 +57,19 @@ class Edit(Inclusion):
     kind = "edit"
     is_boundary = True
     start = "your edit of"
-
-    def describe(self) -> str:
-        """Name the act with the number of its members."""
-        return f"edit of the context, {counted(len(self.members), 'message')} kept"
+    words = "edit of the context, {} kept"
 
 
 @dataclass(frozen=True)
 class Restore(Inclusion):
     """A session put in place of the context of every thread.
 
-    ``threads`` says for each run of neighbouring members the thread that they are put into, and their number; a member
-    may be put into several. It is empty where each member is put into the thread that it was said in.
+    ``threads`` has for each run of members their thread and their number; without it, each goes where it was said.
     """
 
     kind = "restore"
     start = "the session restored on"
+    words = "restored session, {}"
     stored: ClassVar = {"threads": pairs("threads")}
     is_boundary = True
     threads: tuple[tuple[int, int], ...] = ()
@@ -89,16 +83,12 @@ class Restore(Inclusion):
             first += number
         return found if self.threads else None
 
-    def describe(self) -> str:
-        """Name the act with the number of its members."""
-        return f"restored session, {counted(len(self.members), 'message')}"
-
 
 @dataclass(frozen=True)
 class Fork(Inclusion):
-    """The beginning of a thread whose context is that of another, ``origin``, whose number is ``origin_number``.
+    """The beginning of a thread with the context of another, ``origin``, whose number is ``origin_number``.
 
-    The members stay rows of the other thread. A summary stands for the first ``summarised`` of them.
+    The members stay rows of the other thread. A summary covers the first ``summarised`` of them.
     """
 
     kind = "fork"
@@ -114,7 +104,7 @@ class Fork(Inclusion):
 
     @property
     def folded(self) -> Runs:
-        """The members that the summary stands for."""
+        """The members that the summary covers."""
         return runs(self.members[: self.summarised])
 
     def describe(self) -> str:
@@ -133,16 +123,13 @@ class Retry(Act):
 
     kind = "retry"
     stored: ClassVar = {"replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)])}
+    words = "another reply to the last message"
     replaced: frozenset[int] = frozenset()
-
-    def describe(self) -> str:
-        """Name the act."""
-        return "another reply to the last message"
 
 
 @dataclass(frozen=True)
 class Window(Act):
-    """A change of ``context_hours`` in the persona's file; ``None`` stands for an absent key."""
+    """A change of ``context_hours`` in the persona's file; ``None`` means that the key is absent."""
 
     kind = "window"
     changes_messages = False
@@ -214,14 +201,14 @@ class Reversal(Act):
     subject: Subject
 
     def describe(self, said: str = "", number: int | None = None) -> str:
-        """Name the subject; ``said`` is the user message of its turn, ``number`` that of its operation."""
+        """Name the subject; ``said`` is the user message of its turn, ``number`` the number of its operation."""
         if self.subject.operation_id is not None:
             return f"{self.kind} of operation {number or self.subject.operation_id}"
         return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"
 
 
 class Undo(Reversal):
-    """An operation or a turn taken back."""
+    """The undo of an operation or a turn."""
 
     __slots__ = ()
     kind = "undo"
@@ -229,7 +216,7 @@ class Undo(Reversal):
 
 
 class Redo(Reversal):
-    """An operation or a turn put back after an undo."""
+    """The redo of an operation or a turn."""
 
     __slots__ = ()
     kind = "redo"

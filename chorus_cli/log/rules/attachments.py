@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})
 _KILO = 1000
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PDF = "application/pdf"
@@ -35,8 +36,7 @@ ALL_SENT = frozenset({Kind.TEXT, Kind.PICTURE, Kind.PDF})
 class Attachment(NamedTuple):
     """A file of a message: its name as the user knows it, its media type, its size, and the SHA-256 of its bytes.
 
-    ``width`` and ``height`` are those of a picture in pixels, ``pages`` is the number of pages of a PDF, ``tokens`` the
-    estimated tokens of a text; each is 0 if it is not known.
+    A picture has a ``width`` and a ``height`` in pixels, a PDF ``pages``, a text estimated ``tokens``; 0 if not known.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Attachment(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The line that stands for it in texts: ``[attachment: photo.png 1.2 MB]``."""
+        """Its line in texts: ``[attachment: photo.png 1.2 MB]``."""
         return attachment_line(self.label)
 
 
 def attachment_line(label: str) -> str:
-    """Return the line that stands for an attachment with this label."""
+    """Return the line of an attachment with this label."""
     return f"[attachment: {label}]"
 
 
@@ -113,6 +113,3 @@ def to_text(attachments: Sequence[Attachment]) -> str:
 def from_text(text: str) -> tuple[Attachment, ...]:
     """Read the attachments of a row."""
     return tuple(Attachment(**each) for each in json.loads(text))
-
-
-_REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})

@@ -35,8 +35,7 @@ class ToolCall(NamedTuple):
 def calls_as_json(calls: Iterable[ToolCall]) -> str:
     """Return calls as the log keeps them: a list in the shape of the OpenAI API."""
     listed = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in calls
+        {"id": id_, "type": "function", "function": {"name": name, "arguments": sent}} for id_, name, sent in calls
     ]
     return json.dumps(listed, ensure_ascii=False)
 
@@ -90,11 +89,7 @@ class CallAssembly:
         self._length = 0
 
     def add(self, piece: CallPiece) -> bool:
-        """Take the next piece of the stream, and return whether it begins another call.
-
-        Raises:
-            ModelError: the calls have no end.
-        """
+        """Take the next piece of the stream, and return whether it begins another call; refuse calls without an end."""
         self._length += len(piece.id) + len(piece.name) + len(piece.arguments)
         if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > _MOST_CALLS:
             raise ModelError(f"The reply was stopped: it called tools in more than {limits.ARRIVING_CALLS.size}.")
@@ -122,10 +117,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return the id of a call, or one like it that is not ``taken``: a result names its call by it alone.
-
-    A signature in an id, as litellm writes it, stays as it is.
-    """
+    """Return the id of a call, or one like it that is not ``taken``, with its signature, for a result to name it."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:
@@ -142,7 +134,7 @@ def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
     for call in _listed(tool_calls):
         match call:
             case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
-                found.append(ToolCall(id_, name, arguments))
+                found.append(ToolCall(*map(join_surrogates, (id_, name, arguments))))
     return tuple(found)
 
 
@@ -165,7 +157,7 @@ def called_name(tool_calls: str) -> str:
 
 
 def _listed(tool_calls: str) -> list[object]:
-    """Return the values of a list in JSON text, or its only value; ``None`` stands for a text that is no JSON."""
+    """Return the values of a list in JSON text, or its only value; ``None`` if the text is no JSON."""
     try:
         found: object = json.loads(tool_calls)
     except (ValueError, RecursionError):

@@ -33,9 +33,8 @@ class ThreadJournal:
     any age, the ``pinned`` ones word for word; those ``brought`` may have been said in another thread. Retries took
     out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
     them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
-    from the model. ``newest_id`` is the newest operation that breaks the prefix
-    of requests, on the context or a forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the
-    newest fold was taken back.
+    from the model. ``newest_id`` is the newest operation that breaks the prefix of requests, on the context or a
+    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
     """
 
     thread_id: int
@@ -90,7 +89,7 @@ def own(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
-    """Return, for each operation or turn that was ever taken back, the newest undo or redo of it."""
+    """Return, for each operation or turn that was ever undone, the newest undo or redo of it."""
     newest: dict[Subject, Operation] = {}
     for operation in operations:
         if isinstance(operation.act, Reversal):
@@ -106,17 +105,17 @@ def is_undo(operation: Operation) -> bool:
 
 
 def undone(operations: Iterable[Operation]) -> set[Subject]:
-    """Return the operations and turns that are taken back now."""
+    """Return the operations and turns that are undone now."""
     return {subject for subject, newest in latest_reversals(operations).items() if is_undo(newest)}
 
 
 def effective(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations that count, oldest first: those never taken back, or put back since."""
+    """Return the operations that count, oldest first: those never undone, or redone since."""
     return _counting(operations, undone(operations))
 
 
 def _counting(operations: Iterable[Operation], out: Container[Subject]) -> list[Operation]:
-    """Return the operations that count while the subjects ``out`` are taken back, oldest first."""
+    """Return the operations that count while the subjects ``out`` are undone, oldest first."""
     acts = (each for each in operations if not isinstance(each.act, Reversal))
     return sorted((each for each in acts if Subject(operation_id=each.id) not in out), key=lambda each: each.id)
 
@@ -152,8 +151,7 @@ def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
 
 def boundary(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective boundary, at which the view begins."""
-    boundaries = [operation for operation in effective(operations) if operation.act.is_boundary]
-    return boundaries[-1] if boundaries else None
+    return next((each for each in reversed(effective(operations)) if each.act.is_boundary), None)
 
 
 def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
@@ -162,7 +160,7 @@ def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> boo
 
 
 def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
-    """Return the act of an operation, or that of the subject of an undo or redo; ``None`` if it is not known."""
+    """Return the act of an operation, or of the subject of an undo or redo; ``None`` if it is not known."""
     if operation.subject is None:
         return operation.act
     subject = by_id.get(operation.subject.operation_id or 0)
@@ -170,10 +168,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
-
-    Another wording of the same summary, taken back, leaves the fold in force.
-    """
+    """Return whether the newest fold, not another wording of it, was undone: then the user wants the words."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -184,16 +179,12 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective operation of the user, which an undo without a number takes back."""
-    by_hand = [each for each in effective(operations) if not each.automatic and not each.act.is_final]
-    return by_hand[-1] if by_hand else None
+    newest_first = reversed(effective(operations))
+    return next((each for each in newest_first if not each.automatic and not each.act.is_final), None)
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that nothing but undos and redos has followed and no redo has answered.
-
-    A message sent since, ``newest_turn_id``, is something that has followed: putting an older state back under it
-    would change what it answered to.
-    """
+    """Return the newest undo that no redo has answered and only undos and redos have followed, not even a message."""
     open_undos: list[Operation] = []
     vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
     counting = [each for each in operations if not each.automatic and each.id not in vain]
@@ -209,16 +200,11 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
 
 
 def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
-    """Return operation ``number``, or without a number the newest one that an undo takes back.
-
-    Raises:
-        JournalError: there is nothing to undo, or the operation cannot be undone.
-    """
+    """Return operation ``number``, or without a number the newest one that an undo takes back; refuse any other."""
     if number is None:
-        newest = undoable(operations)
-        if newest is None:
-            raise JournalError("There is nothing to undo here.")
-        return newest
+        if newest := undoable(operations):
+            return newest
+        raise JournalError("There is nothing to undo here.")
     chosen = _numbered(operations, number)
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
@@ -230,11 +216,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return the subject of operation ``number`` if that is an undo, or else the operation itself, if it is undone.
-
-    Raises:
-        JournalError: there is no such operation, or nothing to put back.
-    """
+    """Return what a redo of operation ``number`` puts back: the subject of an undo, or the undone operation itself."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
@@ -257,11 +239,7 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
 
 
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
-    """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
-
-    ``now`` is the value in force at present. A value that the setting does not take may have stood there. A change made
-    by hand in the file counts from the next opening on.
-    """
+    """Return ``context_hours`` in the persona's file at a moment: as the first change since found it, or ``now``."""
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
         act = _act_concerned(operation, by_id)
@@ -276,12 +254,10 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 
 @dataclass(frozen=True)
 class LogMarks:
-    """The messages that operations took back or replaced.
+    """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it;
-    ``replaced`` are the messages that a retry which counts took out. ``moved_off`` says of messages whether newer
-    imports moved them off the live branch or back to it; the ``hidden`` ones off it were hidden in the program they
-    came from. With ``by_thread`` those of a thread hold for its messages.
+    ``undone_operations`` are undone with what they put in. With ``by_thread`` the marks of a thread hold for its
+    messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -292,16 +268,14 @@ class LogMarks:
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
-        """Return whether a message was taken back: its turn, or the operation that put it in."""
-        if message.thread_id in self.by_thread:
-            return self.by_thread[message.thread_id].is_undone(message)
-        return message.turn_id in self.undone_turns or message.introduced_by in self.undone_operations
+        """Return whether a message was undone: its turn, or the operation that put it in."""
+        marks = self.by_thread.get(message.thread_id, self)
+        return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
         """Return whether another reply, or another branch of an imported conversation, took its place."""
-        if message.thread_id in self.by_thread:
-            return self.by_thread[message.thread_id].is_replaced(message)
-        return message.id in self.replaced or self.moved_off.get(message.id, message.superseded)
+        marks = self.by_thread.get(message.thread_id, self)
+        return message.id in marks.replaced or marks.moved_off.get(message.id, message.superseded)
 
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""
@@ -317,7 +291,7 @@ NO_MARKS = LogMarks()
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
     """Read the marks off the operations of a persona that concern a thread, with ``None`` those of every thread.
 
-    A fork has messages of another thread, and acts on them there leave no mark on them in their own.
+    Acts in a fork on messages of another thread leave no mark on them there.
     """
     if thread_id is not None:
         return _marks(operations)
@@ -346,9 +320,9 @@ def unread_notice(operations: Iterable[Operation]) -> str:
     numbers = [f"{each.number}" for each in operations if each.act == Unreadable()]
     if not numbers:
         return ""
-    which, them = ("Operation", "it") if len(numbers) == 1 else ("Operations", "them")
-    told = f"{which} {enumerated(numbers)} of the journal cannot be read and"
-    return f"{told} {'is' if them == 'it' else 'are'} passed over; chorus doctor mends {them}."
+    which, are, them = ("Operation", "is", "it") if len(numbers) == 1 else ("Operations", "are", "them")
+    told = f"{which} {enumerated(numbers)} of the journal cannot be read and {are} passed over"
+    return f"{told}; chorus doctor mends {them}."
 
 
 def marker(boundary: Operation) -> str:

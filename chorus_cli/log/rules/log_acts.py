@@ -42,17 +42,19 @@ def pairs(key: str) -> Stored:
     )
 
 
-class Act(ABC):
+class Act:
     """An act, by default without detail and members and no boundary.
 
     ``changes_messages`` says whether the act changes which messages are in context, ``breaks_prefix`` whether the next
-    request begins anew after it, ``is_final`` that no undo takes it back.
+    request begins anew after it, ``is_final`` that no undo takes it back. ``words`` name the act to the user, with the
+    number of its members in place of ``{}``. ``start`` is in front of the time at which a context starts.
     """
 
     __slots__ = ()
     kind: ClassVar[str]
     stored: ClassVar[Mapping[str, Stored]] = MappingProxyType({})
     """The fields that the row keeps, by their names."""
+    words: ClassVar[str] = ""
     is_boundary: ClassVar[bool] = False
     changes_messages: ClassVar[bool] = True
     breaks_prefix: ClassVar[bool] = True
@@ -82,9 +84,9 @@ class Act(ABC):
         """Return the members for each thread; ``None`` for an act that puts each into the thread it was said in."""
         return None
 
-    @abstractmethod
     def describe(self) -> str:
         """Name the act to the user."""
+        return self.words.format(counted(len(self.members), "message"))
 
     @property
     def start(self) -> str:
@@ -132,10 +134,7 @@ class ItemUse(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """The state of an item as far as an act concerns it; ``None`` leaves a part alone.
-
-    ``use`` does not count when states are compared: an item that was used since is not a changed one.
-    """
+    """The parts of an item that an act concerns, others being ``None``; ``use`` does not count in comparisons."""
 
     visible: bool | None = None
     archived: bool | None = None
@@ -203,11 +202,8 @@ class ItemChange(NamedTuple):
         return ItemChange(self.item_id, self.after, self.before)
 
 
-class MemoryAct(Act):
-    """An act on the items of a memory; an undo of it changes them back.
-
-    It does not break the prefix of requests: a hidden item does, which its row tells.
-    """
+class MemoryAct(Act, ABC):
+    """An act on the items of a memory, which an undo changes back; a hidden item breaks the prefix by its row."""
 
     __slots__ = ()
     changes_messages = False
@@ -230,7 +226,7 @@ class MemoryAct(Act):
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
 
-    ``title`` holds the first words of a single item, or else the place that several come from.
+    ``title`` holds the first words of a single item, or the place that several come from.
     """
 
     kind = "memory"
@@ -297,8 +293,7 @@ class Import(Act):
 
     The rows say which import put them in. A newer export may show that a conversation went on from another branch:
     ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
-    ``hidden`` are rows off the live branch that the other program had hidden from the model. ``unfinished`` names the
-    files of an import that has not come to its end.
+    ``hidden`` are rows off the live branch that the other program had hidden from the model.
     """
 
     kind = "import"
@@ -307,7 +302,6 @@ class Import(Act):
         "conversations": Stored("conversations", int, required=True),
         "messages": Stored("messages", int, required=True),
         **{name: pairs(name) for name in ("supersedes", "revives", "hidden")},
-        "unfinished": Stored("unfinished", str),
     }
     breaks_prefix = False
     sources: tuple[str, ...] = ()
@@ -316,7 +310,6 @@ class Import(Act):
     supersedes: Runs = ()
     revives: Runs = ()
     hidden: Runs = ()
-    unfinished: str = ""
 
     def describe(self) -> str:
         """Name the act with the numbers of conversations and messages."""
@@ -392,6 +385,7 @@ class Unreadable(Act):
     is_final = True
     changes_messages = False
     breaks_prefix = False
+    words = "cannot be read, and is passed over"
     is_set_aside: bool = False
 
     @classmethod
@@ -399,20 +393,13 @@ class Unreadable(Act):
         """Return an act that a salvage has set aside."""
         return cls(is_set_aside=True)
 
-    def describe(self) -> str:
-        """Name the act."""
-        return "cannot be read, and is passed over"
-
 
 class Greeting(Inclusion):
     """A greeting of the persona's character card, which it says before the user says anything."""
 
     __slots__ = ()
     kind = "greeting"
-
-    def describe(self) -> str:
-        """Name the act."""
-        return "greeting of the character card"
+    words = "greeting of the character card"
 
 
 class Pin(Inclusion):

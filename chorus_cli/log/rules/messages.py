@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import counted
@@ -74,11 +74,7 @@ UNMEASURED = Thought()
 
 
 class Thoughts(NamedTuple):
-    """The thoughts of one reply.
-
-    ``text`` can be read. ``parts`` is JSON of the provider's own parts, word for word, as the protocol that received
-    them writes it; empty if there are none.
-    """
+    """The readable text of one reply's thoughts, and the provider's own parts in JSON, word for word; "" for none."""
 
     text: str = ""
     parts: str = ""
@@ -91,7 +87,7 @@ class Message(NamedTuple):
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
-    row that a rewording stands for. An imported message that is ``superseded`` is not on the branch that its
+    row that it rewords. An imported message that is ``superseded`` is not on the branch that its
     conversation ended with. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if that is unknown.
     ``thought`` is ``None`` for a reply without thoughts.
     """
@@ -123,7 +119,7 @@ class MessageContent(NamedTuple):
     """A message apart from its row: as it is written to the log, and as a session holds it.
 
     ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
-    it. ``revises`` is the row that a rewording stands for. Without ``token_count`` it is counted on the first read.
+    it. ``revises`` is the row that it rewords. Without ``token_count`` it is counted on the first read.
     ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply, which are never sent. ``reply_id`` is the
     reply that ended with this call of a tool.
     """
@@ -154,8 +150,7 @@ _KEPT = {*Message._fields} & {*MessageContent._fields} - _OF_ROW
 
 def content_of(message: Message) -> MessageContent:
     """Return the content of a row, to be counted anew wherever it is written."""
-    kept: dict[str, Any] = {name: getattr(message, name) for name in _KEPT}
-    return MessageContent(**kept)
+    return MessageContent(**{name: getattr(message, name) for name in _KEPT})
 
 
 def is_filled(message: Message | MessageContent) -> bool:
@@ -164,7 +159,7 @@ def is_filled(message: Message | MessageContent) -> bool:
 
 
 def is_written(message: Message) -> bool:
-    """Return whether a row has anything in it: the empty row of a reply that never came has nothing."""
+    """Return whether a row has anything in it, unlike that of a reply that never came."""
     return bool(message.content or message.tool_calls or message.attachments)
 
 
@@ -191,11 +186,7 @@ def turns(messages: Iterable[Message]) -> list[list[Message]]:
 
 
 def last_question(seen: tuple[Message, ...]) -> int:
-    """Return the position of the last question in a context.
-
-    Raises:
-        JournalError: there is none.
-    """
+    """Return the position of the last question in a context; refuse one without any."""
     asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
     if asked is None:
         raise JournalError("There is nothing in context to be answered again.")

@@ -41,8 +41,7 @@ NO_NUMBERS = Numbers()
 class NewOperation(NamedTuple):
     """An operation about to be stored; ``thread_id`` is ``None`` for one on every thread of the persona.
 
-    Without ``after_message_id`` it lies after the newest message at the moment of storing. ``members`` are rows of the
-    log, or messages that the operation puts there; they become those of its act.
+    Without ``after_message_id`` it follows the newest message. ``members`` are rows of the log, or new messages.
     """
 
     persona: str
@@ -79,10 +78,7 @@ class Operation:
         return self.act.members
 
     def members_in(self, thread_id: int) -> tuple[int, ...]:
-        """Return the messages that the act puts into the context of a thread.
-
-        Where the act does not say which members are for which thread, those said in other threads are among them.
-        """
+        """Return the messages that the act puts into the context of a thread, or of any if it does not say of which."""
         by_thread = self.act.members_by_thread()
         return self.members if by_thread is None else by_thread.get(thread_id, ())
 

@@ -39,10 +39,9 @@ _QUOTES = str.maketrans("“”„‟", '""""')
 
 
 class SearchQuery(NamedTuple):
-    """The conditions that every message found meets.
+    """The conditions that every message found meets: an ``expression`` for FTS5, maybe empty, and ``literals``.
 
-    ``expression`` is for FTS5 and is empty when there is no word. ``literals`` are pieces without any letter or digit
-    (emoji, arrows), which the index does not know.
+    These are pieces without any letter or digit (emoji, arrows), which the index does not know.
     """
 
     expression: str
@@ -50,11 +49,7 @@ class SearchQuery(NamedTuple):
 
 
 def search_query(text: str) -> SearchQuery:
-    """Parse search terms: words that must all occur, phrases in double quotes, ``begin*`` for the beginning of a word.
-
-    Raises:
-        CommandError: there are no terms.
-    """
+    """Parse the terms of a search, of which there must be one: words, phrases in double quotes, ``begin*``."""
     expressions: dict[str, None] = {}
     literals: dict[str, None] = {}
     for match in _PIECE.finditer(cleaned_input(text)[0].translate(_QUOTES)):

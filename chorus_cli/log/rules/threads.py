@@ -30,8 +30,8 @@ class ThreadState(StrEnum):
 class Thread(NamedTuple):
     """One conversation with a persona, which the user knows by ``number``.
 
-    ``title`` is the one that the user gave, ``first_words`` the beginning of the first message; both may be empty.
-    ``messages`` counts all rows, whether in view or not. ``last_spoken`` is ``None`` if that cannot be read.
+    ``title`` is the user's and may be empty, as may the ``first_words`` of its first message. ``messages`` counts all
+    rows. ``last_spoken`` is ``None`` if that cannot be read.
     """
 
     id: int
@@ -60,10 +60,7 @@ class Thread(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The last turn of a thread that still counts.
-
-    ``question`` is empty if an operation put in a reply alone. ``status`` is the reply's, ``None`` if there is none.
-    """
+    """The last turn of a thread that still counts; it may have no question, or no reply and so no ``status``."""
 
     at: datetime
     question: str
@@ -72,10 +69,9 @@ class Exchange(NamedTuple):
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
-    """Return the state of a thread.
+    """Return the state of a thread by the status of the newest reply that still counts.
 
     ``is_running`` if a live process writes a reply in it; ``waiting`` messages of this process wait for it.
-    ``newest_reply`` is the status of the newest reply that still counts, ``None`` if there is none.
     """
     if thread.closed_at is not None:
         return ThreadState.CLOSED
@@ -84,8 +80,7 @@ def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: St
     if waiting:
         return ThreadState.WAITING
     # A reply in progress whose process is gone broke off, too.
-    broke_off = newest_reply is not None and newest_reply is not Status.COMPLETE
-    if broke_off:
+    if newest_reply not in {None, Status.COMPLETE}:
         return ThreadState.INTERRUPTED
     return ThreadState.IDLE if thread.messages else ThreadState.EMPTY
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.phrases import fenced, has_controls, quotation, shortened, with_references
+from chorus_cli.core.text.phrases import counted, fenced, has_controls, quotation, shortened, with_references
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import as_json, with_lines
 from chorus_cli.log.rules.calls import calls_in_words
@@ -89,17 +89,9 @@ def turn(question: Message, *, is_answered: bool) -> str:
     return f'your message "{said}"{with_reply}' if question.role is Role.USER else f'the message "{said}"'
 
 
-_NO_THOUGHTS = Thoughts()
-
-
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Messages of one persona with the boundaries between them, and the time of the export.
-
-    ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context; ``marks``
-    knows which messages were taken back, ``numbers`` the user's names of threads and operations. ``thoughts`` are those
-    before messages, by the ids of these.
-    """
+    """Messages of one persona with the boundaries between them, of the whole thread or of the context only."""
 
     persona: str
     name: str
@@ -145,11 +137,10 @@ def document(export: Export, *, is_json: bool) -> str:
 def markdown(export: Export) -> str:
     """Write an export as Markdown: a heading for each message, below it its words; control characters are escaped."""
     what = "everything that was said" if export.is_whole else "what was in context"
-    count = len(export.messages)
+    amount, thread = counted(len(export.messages), "message"), export.numbers.thread(export.thread_id)
     head = (
         f"# {' '.join(export.name.split())}\n\n"
-        f"Thread #{export.numbers.thread(export.thread_id)}, {what}: {count:,} message{'s' if count != 1 else ''}, "
-        f"exported on {_stamp(export.exported_at)}."
+        f"Thread #{thread}, {what}: {amount}, exported on {_stamp(export.exported_at)}."
     )
     text = "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
     return with_references(text) if has_controls(text) else text
@@ -158,7 +149,7 @@ def markdown(export: Export) -> str:
 def _entry(entry: Message | Operation, export: Export) -> str:
     if not isinstance(entry, Message):
         return f"---\n\n*{marker(entry)} {_stamp(entry.created_at)}*"
-    text, _ = export.thoughts.get(entry.id, _NO_THOUGHTS)
+    text, _ = export.thoughts.get(entry.id, Thoughts())
     thought = [f"*{entry.thought.words}*", text.strip("\n")] if entry.thought is not None else []
     content, name = with_lines(entry.content.strip("\n"), entry.attachments), " ".join(export.name.split())
     parts = [
@@ -194,10 +185,7 @@ def entry_as_json(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Mapping[int, Thoughts] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``.
-
-    ``thoughts`` are those before messages, by the ids of these.
-    """
+    """Return a message of the log, or a boundary, which alone has the key ``marker``; ``thoughts`` are by their ids."""
     if isinstance(entry, Message):
         return message_as_json(entry, numbers, marks, thoughts.get(entry.id))
     return {
@@ -231,7 +219,7 @@ def message_as_json(
         "tokens": message.token_count,
         "introduced_by": None if message.introduced_by is None else numbers.operation(message.introduced_by),
     }
-    text, parts = thoughts or _NO_THOUGHTS
+    text, parts = thoughts or Thoughts()
     seldom = {
         "tool_calls": message.tool_calls,
         "tool_call_id": message.tool_call_id,

@@ -20,15 +20,7 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.items import (
-    ACTIVE,
-    Item,
-    ItemType,
-    Tier,
-    checked_tier,
-    checked_type,
-    importance,
-)
+from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Tier, checked_tier, checked_type, importance
 from chorus_cli.memory.service.memory import Remembered
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
@@ -172,7 +164,7 @@ async def overview(services: Services) -> Text | Report:
 
 @GROUP.command("list")
 async def listing(services: Services, which: Annotated[AskedItems | None, TIER_OR_TYPE] = None) -> Text | Report:
-    """List the items with their scores, best first; of one tier or type if that is given.
+    """List the items with their scores, best first, of all tiers and types or one.
 
     A score is the sum of three parts: for the type, for the age, and for the use. Each item names the message that it
     comes from, which /search finds, or you, the output of a command, or a document.
@@ -255,7 +247,7 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
 
 @GROUP.command("pin")
 async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
-    """Keep an item HOT whatever its score, so that it is in every request.
+    """Keep an item HOT, and so in every request.
 
     Examples:
         /memory pin 3
@@ -278,9 +270,10 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
 
 @GROUP.command("forget")
 async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
-    """Forget an item: it leaves every request, list and search.
+    """Forget an item.
 
-    The message that it comes from stays where it is. /undo brings the item back.
+    It leaves every request, list and search. The message that it comes from stays where it is. /undo brings the item
+    back.
 
     Examples:
         /memory forget 3
@@ -341,7 +334,7 @@ async def flash(services: Services, *, force: Annotated[bool, FORCE] = False) ->
 
 @GROUP.command("checkpoints")
 async def checkpoints(services: Services) -> Text | Table:
-    """List the checkpoints of the last ten flash saves, newest first.
+    """List the last ten checkpoints, newest first.
 
     Examples:
         /memory checkpoints
@@ -383,7 +376,7 @@ TOP: CommandGroup[Services] = CommandGroup("")
 
 @TOP.command("remember")
 async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
-    """Remember a text as a task, or as another type that stands before it with a colon.
+    """Remember a text as a task, or as the type before its colon.
 
     Examples:
         /remember call the plumber on Monday
@@ -394,10 +387,7 @@ async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
-    """List items, each with its score, the parts of that for type, age and use, accesses, age and source.
-
-    ``origins`` are the changes that brought in those without a source message.
-    """
+    """List items with score and parts, accesses, age and source; a change is the origin where there is no message."""
     heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
     return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
 

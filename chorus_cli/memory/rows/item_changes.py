@@ -13,19 +13,8 @@ from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import (
-    FlashReport,
-    Item,
-    ItemType,
-    Tier,
-    accessed,
-    checkpoint_json,
-    content_hash,
-    ids_in,
-    importance,
-    renewed,
-    tier_of,
-)
+from chorus_cli.memory.rules import items as rules
+from chorus_cli.memory.rules.items import Item, ItemType, Tier
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,11 +33,10 @@ class NewItem(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """New items of a persona, and how they are added.
+    """New items of a persona, and how they are added: by add, import or capture, from a place with a ``title``.
 
-    ``change`` is add, import or capture. Items ``by_hand`` are accessed and as young as new ones even if they are
-    known, and come back if they are forgotten or archived; of others the known ones stay as they are. ``title`` names
-    the place that several come from.
+    Items ``by_hand`` are accessed and made young even if they are known, and come back if they are forgotten or
+    archived; of others the known ones stay as they are.
     """
 
     persona: str
@@ -100,11 +88,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
 
 
 def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
-    """Store a change of items and its operation.
-
-    Raises:
-        JournalError: an item is not in the state before the change, or is gone or forgotten.
-    """
+    """Store a change of items and its operation, unless an item was forgotten meanwhile."""
     hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
     for each in act.changes:
         if each.item_id in hidden and each.before.visible is None:
@@ -160,14 +144,14 @@ def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
 def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) -> int:
     """Store an item, hidden until its operation is applied."""
     count, stamp = int(addition.by_hand), timestamps.to_text(addition.now)
-    score = importance(new.item_type, addition.now, count, addition.now).total
+    score = rules.importance(new.item_type, addition.now, count, addition.now).total
     cursor = connection.execute(
         "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
         "last_accessed, source_message_id, content_hash, token_count, forgotten_by) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (
-            *(addition.persona, new.item_type, new.content, score, tier_of(score), count, stamp, stamp),
-            *(new.source_message_id, content_hash(new.content), new.token_count),
+            *(addition.persona, new.item_type, new.content, score, rules.tier_of(score), count, stamp, stamp),
+            *(new.source_message_id, rules.content_hash(new.content), new.token_count),
         ),
     )
     item_id = int(cursor.lastrowid or 0)
@@ -179,7 +163,7 @@ def _brought_back(
     connection: sqlite3.Connection, addition: Addition, new: NewItem, present: _Present
 ) -> list[ItemChange]:
     """Make a known item as young as a new one, and return its change if it has to come back or gets another type."""
-    item = accessed(present.item._replace(created_at=addition.now), addition.now)
+    item = rules.accessed(present.item._replace(created_at=addition.now), addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type).over(present.state)
     if wanted == present.state:
         item_rows.store_scores(connection, [item])
@@ -190,7 +174,7 @@ def _brought_back(
 
 def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Present | None:
     row = connection.execute(
-        "SELECT id FROM context_items WHERE persona = ? AND content_hash = ?", (persona, content_hash(content))
+        "SELECT id FROM context_items WHERE persona = ? AND content_hash = ?", (persona, rules.content_hash(content))
     ).fetchone()
     return None if row is None else _present(connection, persona, row[0])
 
@@ -228,7 +212,7 @@ def _store(
         last_accessed=timestamps.from_text(use.last_accessed),
         access_count=use.access_count,
     )
-    item = item._replace(tier=Tier.ARCHIVED) if state.archived else renewed(item, now)
+    item = item._replace(tier=Tier.ARCHIVED) if state.archived else rules.renewed(item, now)
     item_rows.store_scores(connection, [item])
     connection.execute(
         "UPDATE context_items SET item_type = ?, pinned = ?, "
@@ -240,7 +224,7 @@ def _store(
 
 
 def _reword(connection: sqlite3.Connection, item: Item) -> None:
-    hashed = content_hash(item.content)
+    hashed = rules.content_hash(item.content)
     other = connection.execute(
         "SELECT id, forgotten_by IS NOT NULL FROM context_items WHERE persona = ? AND content_hash = ? AND id <> ?",
         (item.persona, hashed, item.id),
@@ -264,10 +248,10 @@ _OWN = (
 )
 
 
-def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashReport | None:
+def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> rules.FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
-    ``None`` if the memory is empty or, for an automatic one, if there is no COLD item; then nothing was stored.
+    An empty memory is not saved, nor by an automatic save one without COLD items.
     """
     item_rows.renew(connection, persona, now)
     items = [item for item in item_rows.listing(connection, persona) if item.tier is not Tier.ARCHIVED]
@@ -281,7 +265,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
         "INSERT INTO context_checkpoints(persona, checkpoint_data, items_count, items_archived, hot_items_retained, "
         "token_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
-            *(persona, checkpoint_json(persona, items, now), len(items), len(cold), hot, before),
+            *(persona, rules.checkpoint_json(persona, items, now), len(items), len(cold), hot, before),
             timestamps.to_text(now),
         ),
     )
@@ -294,32 +278,28 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
         "(SELECT id FROM context_checkpoints WHERE persona = :persona ORDER BY id DESC LIMIT :kept)",
         {"persona": persona, "kept": KEPT},
     )
-    return FlashReport(checkpoint_id, now, len(items), len(cold), hot, before, after)
+    return rules.FlashReport(checkpoint_id, now, len(items), len(cold), hot, before, after)
 
 
-def checkpoints(connection: sqlite3.Connection, persona: str) -> list[FlashReport]:
+def checkpoints(connection: sqlite3.Connection, persona: str) -> list[rules.FlashReport]:
     """Return the checkpoints of a persona, newest first."""
     found = connection.execute(
         "SELECT id, created_at, items_count, items_archived, hot_items_retained, token_count "
         f"FROM context_checkpoints WHERE {_OWN} ORDER BY id DESC",
         {"persona": persona},
     ).fetchall()
-    return [FlashReport(id_, timestamps.from_text(created_at), *rest) for id_, created_at, *rest in found]
+    return [rules.FlashReport(id_, timestamps.from_text(created_at), *rest) for id_, created_at, *rest in found]
 
 
 def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
-    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none.
-
-    Raises:
-        MemoryItemError: there is no such checkpoint, or it cannot be read.
-    """
+    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none."""
     row = connection.execute(
         f"SELECT checkpoint_data FROM context_checkpoints WHERE id = :id AND {_OWN}",
         {"id": checkpoint_id, "persona": persona},
     ).fetchone()
     if row is None:
         raise MemoryItemError(f"There is no checkpoint {checkpoint_id} here. /memory checkpoints lists them.")
-    held = item_rows.of_ids(connection, persona, ids_in(row[0]))
+    held = item_rows.of_ids(connection, persona, rules.ids_in(row[0]))
     archived = [item for item in held if item.tier is Tier.ARCHIVED]
     if not archived:
         return None

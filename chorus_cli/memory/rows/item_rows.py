@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_told, replace
 from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, TierTotal, accessed, content_hash, renewed
-from chorus_cli.memory.rules.recall import (
-    FIRST_WORD,
-    Keys,
-    index_terms,
-    keys_of,
-    match_query,
-    meaningful_words,
-    rare_words,
-    references,
-)
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
 
 _FOUND = (
     "FROM context_item_words CROSS JOIN context_items ON context_items.id = context_item_words.rowid "
@@ -138,26 +128,26 @@ def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) 
     """Return the HOT and WARM items that a query names, then those that have any of its words, best match first."""
     named = referred_to(connection, persona, query, limit)
     known = {item.id for item in named}
-    by_words = _matching(connection, persona, meaningful_words(query), limit)
+    by_words = _matching(connection, persona, recall.meaningful_words(query), limit)
     return [*named, *(item for item in by_words if item.id not in known)][:limit]
 
 
 def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: int) -> list[Item]:
     """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first."""
-    ids, words = references(text), meaningful_words(text)
+    ids, words = recall.references(text), recall.meaningful_words(text)
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
-    frequency = _frequencies(connection, persona, index_terms(words), items // 10 + 5) if items else {}
-    by_words = _matching(connection, persona, rare_words(words, frequency, items), limit)
+    frequency = _frequencies(connection, persona, recall.index_terms(words), items // 10 + 5) if items else {}
+    by_words = _matching(connection, persona, recall.rare_words(words, frequency, items), limit)
     named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
     return [*named, *(item for item in by_words if item.id not in ids)][:limit]
 
 
-def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, Keys]]:
+def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, recall.Keys]]:
     """Return the items that have keys, of any tier."""
-    ids = _ids_with(connection, persona, f'^ "{FIRST_WORD}"', "ORDER BY context_items.id")
+    ids = _ids_with(connection, persona, f'^ "{recall.FIRST_WORD}"', "ORDER BY context_items.id")
     items = of_ids(connection, persona, ids) if ids else []
-    return [(item, keys) for item in items if (keys := keys_of(item.content)) is not None]
+    return [(item, keys) for item in items if (keys := recall.keys_of(item.content)) is not None]
 
 
 def number(connection: sqlite3.Connection, persona: str) -> int:
@@ -224,10 +214,7 @@ def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[i
 
 
 def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
-    """Return whether five minutes have passed since the last renewal, or an item was put in with plain SQL since.
-
-    A clock that was set back behind the last renewal makes one due too. An empty memory needs none.
-    """
+    """Return whether the last renewal is five minutes ago, or in the future, or an item came in by plain SQL since."""
     if not number(connection, persona):
         return False
     last = renewed_at(connection, persona)
@@ -258,10 +245,7 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
 
 
 def adopt(connection: sqlite3.Connection, persona: str) -> None:
-    """Fill in the hashes of items that were put in or changed with plain SQL, and index them.
-
-    One whose content another item has gets a mark in place of the hash, which no content has.
-    """
+    """Fill in the hashes of items put in or changed with plain SQL, a mark for a copy, and index them."""
     found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
     for id_, content in found:
         for mark in (f"copy {id_}", content_hash(content)):
@@ -299,7 +283,7 @@ def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) ->
 def _matching(connection: sqlite3.Connection, persona: str, words: Sequence[str], limit: int) -> list[Item]:
     """Return the HOT and WARM items that have any of some words, best match first."""
     best_first = "AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit"
-    ids = _ids_with(connection, persona, match_query(words), best_first, limit=limit) if words else []
+    ids = _ids_with(connection, persona, recall.match_query(words), best_first, limit=limit) if words else []
     items = {item.id: item for item in of_ids(connection, persona, ids)}
     return [items[id_] for id_ in ids if id_ in items]
 

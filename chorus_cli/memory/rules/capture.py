@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.memory.rules.items import LONGEST_CONTENT, ItemType
+from chorus_cli.memory.rules.items import LONGEST_CONTENT, Item, ItemType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.memory.rules.items import Item
 
 FENCE_MARKS = ("```", "~~~")
 """A line of a fence begins with one of these."""
@@ -67,10 +66,9 @@ def outside_fences(text: str, known: Sequence[Fence]) -> list[tuple[int, int]]:
 
 
 def sections(markdown: str) -> list[str]:
-    """Split a document at its headings; each section begins with its heading line.
+    """Split a document at its headings; text before the first heading is a section of its own.
 
-    Text before the first heading is a section of its own. A section that is too long for an item is split at blank
-    lines, or between lines where there are none. Nothing is lost but blank lines around the sections.
+    A section that is too long for an item is split at blank lines, or between lines. Only blank lines are lost.
     """
     edges = [0, *_heading_starts(markdown), len(markdown)]
     parts = (markdown[start:end].strip("\r\n") for start, end in pairwise(edges))
@@ -139,8 +137,8 @@ def _heading_starts(markdown: str) -> Iterator[int]:
 def _headings_between(markdown: str, start: int, end: int) -> Iterator[int]:
     """Yield the headings of a stretch without fences.
 
-    ``paragraph`` is the offset of the open paragraph, ``None`` after a blank line, and ``_BLOCKED`` in a list, a quote
-    or a table, where a line of hyphens underlines nothing.
+    ``paragraph`` is the offset of the open one, or ``_BLOCKED`` in a list, a quote or a table, where hyphens underline
+    nothing.
     """
     patterns = _patterns()
     paragraph: int | None = None
@@ -192,11 +190,10 @@ class Captured(NamedTuple):
 def captured(text: str, *, is_output: bool = False) -> list[Captured]:
     """Return the items in a message, or in the output of a command, in their order; equal content once.
 
-    A fenced block gives one item: an ERROR if it holds a traceback or an error of a compiler, a TEST_RESULT if it
-    holds the summary of a test runner, else CODE if it has three lines or more. A message may have broken off, so that
-    nothing is taken from a fence that is not closed; output does not, and the fence is a line like others. Content
-    that is too long for an item is left out. Contents are pieces of the text without CR before LF and without colours.
-    A text over the limit has none: a search through one line of megabytes would hold up all other threads.
+    A fenced block is an ERROR if it holds a traceback or an error of a compiler, a TEST_RESULT if it holds the summary
+    of a test runner, else CODE if it has three lines or more. A message may have broken off, so that nothing is taken
+    from an open fence, which in output is a line like others. A text over the limit has none: a search through one line
+    of megabytes would hold up all other threads.
     """
     if len(text) > CAPTURED_MESSAGE.most:
         return []
@@ -336,10 +333,9 @@ class Report(NamedTuple):
 
 
 def reports(text: str, start: int, end: int, *, machine_made: bool) -> list[Report]:
-    """Return the reports in a stretch of whole lines, each of which ends with LF, in order.
+    """Return the reports in a stretch of whole lines in order; those of one type with nothing between them are one.
 
-    Reports of one type with nothing but blank lines between them are one. ``machine_made`` says that the stretch is
-    output, as a fenced block is; then lines are believed that a person might write too.
+    In what is ``machine_made``, as fences and output are, lines are believed that a person might write too.
     """
     found: list[Report] = []
     for match in _pattern(machine_made=machine_made).finditer(text, start, end):

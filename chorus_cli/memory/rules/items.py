@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +21,6 @@ from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
 
@@ -55,8 +54,7 @@ class Tier(StrEnum):
 class Item(NamedTuple):
     """One memory item: a tuple, because a renewal reads thousands.
 
-    ``created_at`` and ``last_accessed`` are aware. ``source_message_id`` is the message it was captured from, ``None``
-    for an item that was typed. ``token_count`` counts the content; ``None`` means not yet counted.
+    It was typed if it has no ``source_message_id``. ``token_count`` is ``None`` until the content is counted.
     """
 
     id: int
@@ -74,11 +72,7 @@ class Item(NamedTuple):
 
 
 def checked_content(text: str) -> str:
-    """Return the content without the blanks around it.
-
-    Raises:
-        MemoryItemError: nothing is left, or more than 100,000 characters are.
-    """
+    """Return the content without the blanks around it; refuse it if nothing is left, or too much."""
     content = text.strip()
     if not content:
         raise MemoryItemError("Content cannot be empty or whitespace-only")
@@ -88,11 +82,7 @@ def checked_content(text: str) -> str:
 
 
 def checked_type(text: str) -> ItemType:
-    """Return the type of that name, in any case and with ``-`` or a blank for ``_``.
-
-    Raises:
-        MemoryItemError: there is no such type.
-    """
+    """Return the type of that name, in any case and with ``-`` or a blank for ``_``."""
     try:
         return ItemType(_as_name(text))
     except ValueError:
@@ -100,11 +90,7 @@ def checked_type(text: str) -> ItemType:
 
 
 def checked_tier(text: str) -> Tier:
-    """Return the tier of that name, in any case; ``ARCHIVED`` is one, though the sentence names those of active items.
-
-    Raises:
-        MemoryItemError: there is no such tier.
-    """
+    """Return the tier of that name, in any case; the sentence names those of active items, as the original does."""
     try:
         return Tier(_as_name(text))
     except ValueError:
@@ -226,38 +212,28 @@ class MemoryStatistics(NamedTuple):
         }
 
 
-def statistics(persona: str, items: Iterable[Item], now: datetime) -> MemoryStatistics:
-    """Count items and tokens by tier; an item whose tokens are not counted has none."""
-    counts: Counter[Tier] = Counter()
-    tokens: Counter[Tier] = Counter()
-    for item in items:
-        counts[item.tier] += 1
-        tokens[item.tier] += item.token_count or 0
-    return MemoryStatistics(persona, {tier: TierTotal(counts[tier], tokens[tier]) for tier in counts}, now)
-
-
 def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
     """Return the text of a checkpoint of the items that are not archived, in order of id."""
     held = sorted(items, key=lambda item: item.id)
-    counted = statistics(persona, held, now).as_json()
-    metrics = ("total_items", *(f"{tier.lower()}_count" for tier in ACTIVE), "total_tokens")
+    counts = Counter(item.tier for item in held if item.tier in ACTIVE)
+    tokens = sum(item.token_count or 0 for item in held if item.tier in ACTIVE)
     document = {
         "agent_id": persona,
         "context_state": {
             f"{tier.lower()}_items": [_written(item) for item in held if item.tier is tier] for tier in ACTIVE
         },
-        "metrics": {key: counted[key] for key in metrics},
+        "metrics": {
+            "total_items": counts.total(),
+            **{f"{tier.lower()}_count": counts[tier] for tier in ACTIVE},
+            "total_tokens": tokens,
+        },
         "timestamp": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
     }
     return json.dumps(document, ensure_ascii=False)
 
 
 def ids_in(checkpoint: str) -> set[int]:
-    """Return the ids of the items in the text of a checkpoint; a purge may have cut all of them out.
-
-    Raises:
-        MemoryItemError: the text is no checkpoint.
-    """
+    """Return the ids of the items in the text of a checkpoint; a purge may have cut all of them out."""
     try:
         state = record(record(json.loads(checkpoint)).get("context_state"))
     except (ValueError, RecursionError):

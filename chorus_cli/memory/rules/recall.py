@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules.search_query import APART, set_apart
 from chorus_cli.memory.rules.capture import fences, outside_fences
-from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.rules.items import Item, ItemType
 from chorus_cli.personas.rules.macros import sent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.personas.rules.persona import Persona
 
 HOT_HEADING = "Memory:"
@@ -76,10 +75,7 @@ def kept_id(result: str) -> int | None:
 
 
 def without_items(preamble: str, ids: Collection[int]) -> str:
-    """Return a preamble without these items, and without the heading above them if none is left.
-
-    Its other parts, set off by a line break or a blank line, stay as they are.
-    """
+    """Return a preamble without these items, and without the heading above them if none is left."""
 
     def without(block: re.Match[str]) -> str:
         items = list(_prompt_patterns().item.finditer(block["items"]))
@@ -213,10 +209,7 @@ def references(text: str) -> set[int]:
 
 
 def meaningful_words(text: str) -> list[str]:
-    """Return the first 32 words of a message that may name a subject, folded, each once.
-
-    They have three letters, or two characters and a digit among them, and are no function words and no references.
-    """
+    """Return the first 32 words of a message that may name a subject, folded, each once: no function words."""
     found: dict[str, None] = {}
     for word in _words(text):
         found[word] = None

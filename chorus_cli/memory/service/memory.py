@@ -14,7 +14,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, Storag
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.search_index import IndexDamagedError
-from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import Captured, captured, sections
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.personas.rules.persona import Persona
@@ -56,7 +55,6 @@ class Memory:
     clock: Clock
     counter: TokenCounter
     tell: Callable[[str], None]
-    _is_checked: bool = field(default=False, init=False)
     _offers: tuple[str, Sequence[tuple[int, str, str]]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
@@ -71,11 +69,8 @@ class Memory:
     ) -> Remembered:
         """Add an item by hand, which is its first access; equal content is stored once.
 
-        A known item is accessed and made as young as a new one; a forgotten or archived one comes back. Without
-        ``revives``, as for a model, a forgotten one stays so.
-
-        Raises:
-            MemoryItemError: the content is blank or too long, or forgotten and must not be revived.
+        A known item is accessed and made young; a forgotten or archived one comes back. Without ``revives``, as for a
+        model, a forgotten one is refused.
         """
         new = NewItem(item_type, checked_content(content), None, source_message_id)
         if not revives and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
@@ -95,10 +90,7 @@ class Memory:
     async def capture(
         self, persona: Persona, text: str, source_message_id: int | None, *, is_output: bool = False, title: str = ""
     ) -> Added:
-        """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
-
-        ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
-        """
+        """Add the code, errors and results in a message or an output, if the setting allows it; known items stay."""
         found: Sequence[Captured] = ()
         if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
             found = captured(text, is_output=is_output)
@@ -125,11 +117,7 @@ class Memory:
         return MemoryStatistics(slug, totals, updated or self._now)
 
     async def item(self, slug: str, item_id: int) -> Item:
-        """Return an item without counting an access.
-
-        Raises:
-            MemoryItemError: there is none, or it is forgotten.
-        """
+        """Return an item without counting an access; refuse one that is forgotten, or is not there."""
         found = await self.store.read(item_rows.of_ids, slug, (item_id,))
         if found:
             return found[0]
@@ -152,12 +140,7 @@ class Memory:
         return await self.store.read(item_changes.origins, slug, without_message) if without_message else {}
 
     async def edit(self, item: Item, content: str) -> Operation | None:
-        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same.
-
-        Raises:
-            MemoryItemError: the content is blank or too long, or another item has it.
-            JournalError: the item was changed since it was read.
-        """
+        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same."""
         checked = checked_content(content)
         if checked == item.content:
             return None
@@ -197,10 +180,7 @@ class Memory:
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and report it.
 
-        ``tokens`` are those of the next request, which needs no force from the ``mark`` on.
-
-        Raises:
-            MemoryItemError: the next request is below the mark and nothing forces it, or the memory is empty.
+        The next request, of so many ``tokens``, needs no force from the ``mark`` on.
         """
         if tokens < mark and not force:
             raise MemoryItemError(
@@ -229,7 +209,7 @@ class Memory:
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
         """Return the HOT and WARM items that a query names or has words of, best match first."""
         await self.renew_if_due(slug)
-        return await self.renewing(lambda: self._found(slug, text, limit))
+        return await self.renewing(lambda: self.store.read(item_rows.found, slug, text, limit))
 
     async def count_access(self, slug: str, ids: Collection[int]) -> None:
         """Count one more access of some items, and renew their scores and tiers."""
@@ -253,15 +233,16 @@ class Memory:
         return heads if known == slug else ()
 
     async def renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Use the index of the items' words; if it is damaged, make it again from the items and try once more.
-
-        Raises:
-            DatabaseDamagedError: it cannot be made again.
-        """
+        """Use the index of the items' words; if it is damaged, make it again from the items and try once more."""
         try:
             return await attempt()
         except IndexDamagedError:
-            await self._make_index_again()
+            await self.store.read(search_index.require_sound_log)
+            await self.store.write(item_rows.renew_words)
+            # If it fails, the old pages only waste space.
+            with suppress(StorageError):
+                await self.store.compact()
+            self.tell(_RENEWED)
         try:
             return await attempt()
         except IndexDamagedError as error:
@@ -270,26 +251,8 @@ class Memory:
                 "chorus memory prints them."
             ) from error
 
-    async def _make_index_again(self) -> None:
-        await self.store.read(search_index.require_sound_log)
-        await self.store.write(item_rows.renew_words)
-        # If it fails, the old pages only waste space.
-        with suppress(StorageError):
-            await self.store.compact()
-        self.tell(_RENEWED)
-
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.renewing(lambda: self.store.write(work, *args, **kwargs))
-
-    async def _found(self, slug: str, text: str, limit: int) -> Sequence[Item]:
-        """Find items; an empty result may mean that the index has lost its words, which is checked once."""
-        items = await self.store.read(item_rows.found, slug, text, limit)
-        if not items and not self._is_checked:
-            self._is_checked = True
-            # It cannot be checked while another program writes.
-            with suppress(StorageError):
-                await self.store.write(item_rows.check_words)
-        return items
 
     async def _read_offers(self, slug: str) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.

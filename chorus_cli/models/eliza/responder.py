@@ -1,4 +1,4 @@
-"""ELIZA, the program that answers with your own words, and what it says about Chorus.
+r"""ELIZA, the program that answers with your own words, and what it says about Chorus.
 
 After Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language communication between man and
 machine", Communications of the ACM 9:1 (1966), pp. 36-45, written from that description: keywords are collected by rank
@@ -6,128 +6,112 @@ while words are replaced; the best one's decomposition rules take the clause apa
 put an answer together; phrases with MY are remembered for a message without keywords.
 
 No state is kept between calls: the conversation is replayed for each answer.
+
+In the script a word in the first column opens a keyword (several words share what follows); ``> word`` is its
+replacement in the text, a number is its rank. Below it, indented by two, are its decomposition rules, the first one
+unwritten if it is for any text; below each of those, indented by four, the reassembly rules that take turns; a rule
+without any shares those of the next one. ``=word`` or ``NEWKEY`` in the place of a decomposition rule is for any text.
+In a decomposition rule ``0`` is any number of words, another number exactly so many, ``a|b`` one of these words,
+``/tag`` one of the words listed after ``/tag:``, and anything else the word itself. A reassembly rule is an answer, in
+which ``{3}`` is the words matched by the third element, or ``=word`` (answer as that keyword would), ``NEWKEY`` (try
+the next keyword), or ``PRE words =word`` (put the words in the place of the text, then answer as that keyword would).
+Keywords in capitals can only be reached by a link or by the engine itself. A line indented by six goes on with the one
+above; ``#`` opens a comment line.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, read_script
+from chorus_cli.models.eliza.script import SCRIPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.models.eliza.script import Element, Rule
+ANY = 0
+Element = int | frozenset[str]
+"""A number of words (``ANY`` for as many as it takes), or one word out of these."""
 
-SELF = """
-# The program.
-/task: write explain translate summarize summarise calculate generate implement fix debug
-ABOUT
-  0
-    I am ELIZA, a program after Joseph Weizenbaum's of 1966, embedded in Chorus. I understand nothing: I look
-      for keywords and turn your own words around. For a real model, set a provider's key in the environment,
-      start Ollama or name a model file; the first lines of Chorus tell how.
-    Only ELIZA, a few pages of pattern rules from 1966. Nothing here thinks or understands. A real model comes
-      with a key in the environment, with a running Ollama or in a file.
-    A program that seemed clever in 1966 and never was: ELIZA. Whoever wants understanding needs a real model,
-      by a key in the environment, by Ollama or by a model file.
-BEYOND
-  0
-    That is beyond me. I am ELIZA, a program of 1966 that knows nothing and only rearranges your words. A real
-      model can do it: set a provider's key in the environment, start Ollama or name a model file.
-    I cannot do that: ELIZA has rules about keywords and nothing else. With a key in the environment, Ollama
-      running or a model file named, a real model answers here in my place.
-CRISIS
-  0
-    I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
-      call your local emergency number or a crisis line.
 
-# Questions about it.
-eliza weizenbaum chatgpt gpt claude gemini llm ai chatbot 50
-  =ABOUT
-chorus 50
-  0
-    Chorus is the terminal chat that I am embedded in; /help lists what it can do. I am ELIZA, a program of
-      1966 that understands nothing and stands in until there is a real model.
-ollama openai anthropic 50
-  0
-    I am not that: I am ELIZA, of 1966. Chorus uses a real model as soon as there is a provider's key in the
-      environment, Ollama is running or a model file is named; its first lines tell how.
-model models 50
-  0 what|which model|models 0
-    =ABOUT
-  0 my model|models 0
-    =ABOUT
-  0 are i 0
-    =ABOUT
-  0 language|real|better|another|ai model|models 0
-    =ABOUT
-  0
-    NEWKEY
+class Reassembly(NamedTuple):
+    """An answer, or a ``keyword`` whose rules answer, perhaps another text; without either the next keyword answers."""
 
-# Requests to it.
-help 20
-  help 0
-    =HELP
-  please help 0
-    =HELP
-  0 can|could|will|would i 0 help 0
-    =HELP
-  0 you need 0 help 0
-    =HELP
-  0
-    NEWKEY
-HELP
-  0
-    I can listen, after a fashion: I am ELIZA, a program of 1966 that turns your words around and understands
-      none of them. /help lists the commands of Chorus; a real model comes with a key in the environment, a
-      running Ollama or a model file.
-    There is little that I can do but ask you back. ELIZA is my name, and pattern rules are all I am. For real
-      answers set a provider's key, start Ollama or name a model file, and for the commands of Chorus type /help.
-write explain translate summarize summarise calculate generate implement fix debug 5
-  /task 0
-    =BEYOND
-  please /task 0
-    =BEYOND
-  0 can|could|will|would i 0 /task 0
-    =BEYOND
-  0
-    NEWKEY
-tell 4
-  tell you about myself 0
-    =ABOUT
-  tell you 0
-    =BEYOND
-  0
-    NEWKEY
+    template: str = ""
+    keyword: str = ""
 
-# Subjects too serious for this program; from rank 100 on, an earlier clause does not hide them.
-suicide suicidal 100
-  =CRISIS
-kill die live end 100
-  0 kill yourself 0
-    =CRISIS
-  0 you want to die 0
-    =CRISIS
-  0 you don't want to live 0
-    =CRISIS
-  0 end your life 0
-    =CRISIS
-  0
-    NEWKEY
-understand 10
-  0 i|i'm|i'd understand 0
-    =ABOUT
-  0 i don't|can't understand 0
-    =ABOUT
-  0
-    NEWKEY
-"""
+
+class Rule(NamedTuple):
+    """A decomposition and the reassemblies that take turns when it fits."""
+
+    decomposition: tuple[Element, ...]
+    reassemblies: tuple[Reassembly, ...]
+
+
+class Keyword(NamedTuple):
+    """A word of the script: its replacement, its rank and its rules; without rules it is only replaced."""
+
+    word: str
+    replacement: str
+    rank: int
+    rules: tuple[Rule, ...]
+
+
+_NEXT = "NEWKEY"
+Tags = dict[str, frozenset[str]]
+_HEADER = re.compile(r"(?P<words>[^>\d]+?)(?: > (?P<replacement>\S+))?(?: (?P<rank>\d+))?")
+_PRE = re.compile(r"PRE (?P<template>.+) =(?P<keyword>\S+)")
+
+
+@cache
+def read_script(text: str) -> Mapping[str, Keyword]:
+    """Return the keywords of a script by their words."""
+    keywords: dict[str, Keyword] = {}
+    tags: Tags = {}
+    for block in re.split(r"\n(?=\S)", text.replace("\n      ", " ")):
+        head, *body = [line for line in block.splitlines() if line.strip() and not line.startswith("#")] or [""]
+        if head.startswith("/"):
+            name, _, words = head.partition(":")
+            tags[name] = frozenset(words.split())
+        elif header := _HEADER.fullmatch(head):
+            rules = _rules(body, tags)
+            for word in header["words"].split():
+                keywords[word] = Keyword(word, header["replacement"] or word, int(header["rank"] or 0), rules)
+    return keywords
+
+
+def _rules(lines: Sequence[str], tags: Tags) -> tuple[Rule, ...]:
+    rules: deque[Rule] = deque()
+    answers: deque[Reassembly] = deque()
+    shared: tuple[Reassembly, ...] = ()
+    for line in reversed(["  0", *lines] if lines and lines[0].startswith("    ") else lines):
+        content = line.strip()
+        is_link = content == _NEXT or content.startswith("=")
+        if is_link or line.startswith("    "):
+            answers.appendleft(_reassembly(content))
+        if not line.startswith("    "):
+            shared = tuple(answers) or shared
+            answers.clear()
+            words = ["0"] if is_link else content.split()
+            rules.appendleft(Rule(tuple(_element(word, tags) for word in words), shared))
+    return tuple(rules)
+
+
+def _element(word: str, tags: Tags) -> Element:
+    if word.isdecimal():
+        return int(word)
+    return tags[word] if word.startswith("/") else frozenset(word.split("|"))
+
+
+def _reassembly(content: str) -> Reassembly:
+    if content == _NEXT:
+        return Reassembly()
+    if content.startswith("="):
+        return Reassembly(keyword=content[1:])
+    pre = _PRE.fullmatch(content)
+    return Reassembly(pre["template"], pre["keyword"]) if pre else Reassembly(content)
 
 
 GREETING = (
@@ -135,17 +119,12 @@ GREETING = (
     "What is on your mind?"
 )
 
-REPLAYED_MESSAGES = 200
-SCANNED_CHARACTERS = 3000
-CLAUSE_WORDS = 60
-URGENT_RANK = 100
-
+REPLAYED_MESSAGES, SCANNED_CHARACTERS, CLAUSE_WORDS, URGENT_RANK = 200, 3000, 60, 100
 _APOSTROPHES = str.maketrans({**dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'"), "\u2014": " , "})
 _AROUND_WORDS = ".,;:!?\u2026\u00bf\u00a1\"'`()[]{}<>*_~\u201c\u201d\u201e\u00ab\u00bb"
 _DELIMITERS = frozenset(".,;:!?\u2026")
 # The paper has comma and full stop, its script adds BUT; later keyboards have more delimiters of clauses.
-_CLAUSE_END = "."
-_CLAUSE_WORD = "but"
+_CLAUSE_END, _CLAUSE_WORD = ".", "but"
 
 # Replacing word by word leaves a few pairs wrong: YOU may be subject or object, and verbs follow their subject.
 _SUBJECT_FOLLOWS = (
@@ -155,15 +134,9 @@ _OBJECT_PRECEDES = "to|with|of|for|about|from|at|by|on|love|hate|like|need|want|
 _AGREEMENTS = tuple(
     (re.compile(rf"(?<!\S){wrong}(?!\S)"), right)
     for wrong, right in (
-        ("i are", "I am"),
-        ("are i", "am I"),
-        ("i were", "I was"),
-        ("were i", "was I"),
-        ("you was", "you were"),
-        ("was you", "were you"),
-        (rf"({_OBJECT_PRECEDES}) i{_SUBJECT_FOLLOWS}", r"\1 me"),
-        ("i$", "me"),
-        ("i", "I"),
+        *(("i are", "I am"), ("are i", "am I"), ("i were", "I was"), ("were i", "was I")),
+        *(("you was", "you were"), ("was you", "were you")),
+        *((rf"({_OBJECT_PRECEDES}) i{_SUBJECT_FOLLOWS}", r"\1 me"), ("i$", "me"), ("i", "I")),
     )
 )
 
@@ -175,18 +148,12 @@ def reply(history: Sequence[str]) -> str:
     """
     if not history:
         return GREETING
-    conversation = _Conversation(_doctor())
+    conversation = _Conversation(read_script(SCRIPT))
     answers = [conversation.answer(text) for text in history[-REPLAYED_MESSAGES:]]
     return answers[-1]
 
 
-@cache
-def _doctor() -> Mapping[str, Keyword]:
-    return read_script(DOCTOR + PRONOUNS + SELF)
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """A clause with its words replaced, and its keywords, the highest rank first, equal ones as they were said."""
 
     words: list[str]
@@ -274,7 +241,8 @@ def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[S
             latest, retry, element = element, position, element + 1
         elif element < len(decomposition) and _fits(decomposition[element], words, position):
             starts[element] = position
-            position += _width(decomposition[element])
+            matched = decomposition[element]
+            position += matched if isinstance(matched, int) else 1
             element += 1
         elif latest < 0 or retry >= len(words):
             return None
@@ -285,10 +253,6 @@ def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[S
     return [words[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _width(element: Element) -> int:
-    return element if isinstance(element, int) else 1
-
-
 def _fits(element: Element, words: Sequence[str], position: int) -> bool:
     if isinstance(element, int):
         return position + element <= len(words)
@@ -296,12 +260,9 @@ def _fits(element: Element, words: Sequence[str], position: int) -> bool:
 
 
 def _sentence(template: str, parts: Sequence[Sequence[str]]) -> str:
-    filled = template.format("", *(_agreeing(" ".join(part)) for part in parts))
+    said = [" ".join(part) for part in parts]
+    for wrong, right in _AGREEMENTS:
+        said = [wrong.sub(right, words) for words in said]
+    filled = template.format("", *said)
     closed = re.sub(r" (?=[.,;:?!])", "", " ".join(filled.split()))
     return closed[:1].upper() + closed[1:]
-
-
-def _agreeing(words: str) -> str:
-    for wrong, right in _AGREEMENTS:
-        words = wrong.sub(right, words)
-    return words

@@ -1,113 +1,163 @@
-r"""ELIZA's script: its notation, read into values, and the pronouns that change sides.
+"""ELIZA's script: a listener after the idea of Weizenbaum's DOCTOR, in words of its own; ``responder`` reads it.
 
-A word in the first column opens a keyword (several words share what follows); ``> word`` is its replacement in the
-text, a number is its rank. Below it, indented by two, stand its decomposition rules; below each of those, indented by
-four, the reassembly rules that take turns. A line with ``=word`` in the place of a decomposition rule is a link for
-any text. In a decomposition rule ``0`` is any number of words, another number exactly so many, ``a|b`` one of these
-words, ``/tag`` one of the words listed after ``/tag:``, and anything else the word itself. A reassembly rule is an
-answer in which ``{3}`` stands for the words matched by the third element, or ``=word`` (answer as that keyword
-would), ``NEWKEY`` (try the next keyword), or ``PRE words =word`` (put the words in the place of the text, then answer
-as that keyword would). Keywords in capitals can only be reached by a link or by the engine itself. A line indented by
-six goes on with the one above; ``#`` opens a comment line.
+Rules see the text after its words were replaced: the user's ``I`` is ``you`` there, and ``you`` is ``i``.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-ANY = 0
-Element = int | frozenset[str]
-"""A number of words (``ANY`` for as many as it takes), or one word out of these."""
-
-
-class Reassembly(NamedTuple):
-    """An answer, or a ``keyword`` whose rules answer, perhaps another text; without either the next keyword answers."""
-
-    template: str = ""
-    keyword: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A decomposition and the reassemblies that take turns when it fits."""
-
-    decomposition: tuple[Element, ...]
-    reassemblies: tuple[Reassembly, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Keyword:
-    """A word of the script: its replacement, its rank and its rules; without rules it is only replaced."""
-
-    word: str
-    replacement: str
-    rank: int
-    rules: tuple[Rule, ...]
-
-
-Tags = dict[str, frozenset[str]]
-_HEADER = re.compile(r"(?P<words>[^>\d]+?)(?: > (?P<replacement>\S+))?(?: (?P<rank>\d+))?")
-_PRE = re.compile(r"PRE (?P<template>.+) =(?P<keyword>\S+)")
-
-
-def read_script(text: str) -> Mapping[str, Keyword]:
-    """Return the keywords of a script by their words."""
-    keywords: dict[str, Keyword] = {}
-    tags: Tags = {}
-    for block in re.split(r"\n(?=\S)", text.replace("\n      ", " ")):
-        head, *body = [line for line in block.splitlines() if line.strip() and not line.startswith("#")] or [""]
-        if head.startswith("/"):
-            name, _, words = head.partition(":")
-            tags[name] = frozenset(words.split())
-        elif header := _HEADER.fullmatch(head):
-            rules = _rules(body, tags)
-            for word in header["words"].split():
-                keywords[word] = Keyword(word, header["replacement"] or word, int(header["rank"] or 0), rules)
-    return keywords
-
-
-def _rules(lines: Sequence[str], tags: Tags) -> tuple[Rule, ...]:
-    grouped: list[tuple[tuple[Element, ...], list[Reassembly]]] = []
-    for line in lines:
-        content = line.strip()
-        if line.startswith("    "):
-            grouped[-1][1].append(_reassembly(content))
-        elif content.startswith("="):
-            grouped.append(((ANY,), [_reassembly(content)]))
-        else:
-            grouped.append((tuple(_element(word, tags) for word in content.split()), []))
-    return tuple(Rule(decomposition, tuple(reassemblies)) for decomposition, reassemblies in grouped)
-
-
-def _element(word: str, tags: Tags) -> Element:
-    if word.isdecimal():
-        return int(word)
-    return tags[word] if word.startswith("/") else frozenset(word.split("|"))
-
-
-def _reassembly(content: str) -> Reassembly:
-    if content == "NEWKEY":
-        return Reassembly()
-    if content.startswith("="):
-        return Reassembly(keyword=content[1:])
-    pre = _PRE.fullmatch(content)
-    return Reassembly(pre["template"], pre["keyword"]) if pre else Reassembly(content)
-
-
-PRONOUNS = """
-# Classes of words.
+SCRIPT = """
+sorry apologize apologise
+    There is nothing to be sorry for.
+    No harm done. What were you going to say?
+    Who taught you to excuse yourself so readily?
+thanks thank
+    You are welcome, though you did the work.
+    Gladly. Is there more?
+hello hi hey
+    Hello. I am ELIZA, a program of 1966 without any understanding. What would you like to talk about?
+    Hello again. Where shall we start?
+bye goodbye quit exit
+  1
+    Goodbye. Type /quit to leave.
+  bye|goodbye 0
+    Goodbye. Type /quit to leave.
+  NEWKEY
+remember 5
+  0 you remember 0
+    Why has {4} come back to you now?
+    Is {4} something that you like to look back on?
+    What does the memory of {4} do to you?
+  0 do i remember 0
+    My memory is short. What about {5}?
+    Should I have kept {5} in mind?
+  NEWKEY
+if 3
+  0 if 0
+    Suppose that {3}: what would come next?
+    How likely is it, in your opinion, that {3}?
+    And if it were not so?
+dreamt > dreamed 4
+  =dreamed
+dreamed 4
+  0 you dreamed of|about 0
+    Was {5} ever on your mind by day?
+    How did it feel to dream of {5}?
+    Have you dreamed of {5} before?
+  0 you dreamed 0
+    How did you feel when you woke from that?
+  =dream
+dream dreams 3
+    What do you make of that dream?
+    Who else appears in your dreams?
+    Does a dream like this stay with you during the day?
+perhaps maybe possibly probably
+    You leave the door open. What would close it?
+    Which way do you lean?
+    What holds you back from saying yes or no?
+name 15
+  0 my name 0
+    =ABOUT
+  0 your name is 1 0
+    Good to meet you, {5}. What shall we talk about?
+    You may keep your name, {5}: I forget names at once.
+  0
+    Names mean little to me. Tell me about the one who bears it.
+deutsch español espanol français francais italiano português 10
+    I am afraid that I have rules for English only.
+computer computers machine machines robot robots 50
+  0 i'm 0
+  0 are i 0
+  0 i are 0
+    =ABOUT
+  0
+    Have machines been a trouble to you?
+    What makes you speak of machines just now?
+    And where do people come in?
+    You do know that you are talking to a machine?
+yes yeah yep certainly sure
+    You sound decided. Why is that?
+    Good. Tell me how you know.
+    Fine. What follows from it?
+no nope
+  no one 0
+    PRE nobody {3} =nobody
+  0
+    Is that a firm no?
+    What would have to change for a yes?
+    Not at all? Not even a little?
+what how when where who whom which
+  0 who are i 0
+  0 who made|wrote|built|created i 0
+  0 what are i
+    =ABOUT
+  0 what can|could i do 0
+    =HELP
+  0 how do|does i work 0
+    =ABOUT
+  0 how are i 0
+    I am a program, so always the same. How are you?
+    Unchanged since 1966. And you?
+  0
+    What answer would you like best?
+    I know no facts, only rules for turning words around. What do you think yourself?
+    Who have you put that question to so far?
+    Has this been going through your mind for long?
+    What lies behind the question?
+because 1
+    Are there other reasons, too?
+    Does that explain all of it?
+    If it were not for that, what would be different?
+why 1
+  0 why don't i 0
+    Should I {5}, in your view?
+    Perhaps I will {5} when the time is right.
+    Why don't you {5} yourself?
+  0 why can't you 0
+    Who says that you have to be able to {5}?
+    What have you tried so far?
+  =what
+everyone everybody nobody noone 2
+  0 everyone|everybody|nobody|noone 0
+    Whom do you have in mind when you say {2}?
+    Surely {2} is a large word. Is there no exception?
+    Who would be the first to come to mind?
+always never 1
+    Without any exception?
+    When was the last time?
+    Which occasion do you have before your eyes?
+alike same 10
+  =LIKENESS
+like 10
+  0 are|is|was|were|looks|seems|sounds 0 like 0
+    =LIKENESS
+  NEWKEY
+different 1
+    Where does the difference lie?
+    Which of the two would you rather have?
+LIKENESS
+    What do they have in common, as you see it?
+    And where does the likeness end?
+    What does this resemblance mean to you?
+    Could it be chance?
+# Remembered phrases with MY, for a message without keywords; and answers if nothing is remembered.
+MEMORY
+  0 your 1 0
+    Let us go back to what you said before: your {3} {4}.
+    There was something earlier: your {3} {4}. What about it now?
+    Has this to do with what you told me: your {3} {4}?
+    I still have this from before: your {3} {4}. Is there more to tell?
+NONE
+    Say a little more, please.
+    And then?
+    How do you feel as you say that?
+    I have no rule for that. Try it in other words?
+    Where does that lead you?
+    Let us stay with that for a moment.
 /family: mother mom mum mommy father dad daddy parents family sister brother wife husband son daughter child children
 /belief: feel think believe suppose guess
 /sad: sad unhappy depressed miserable lonely sick tired afraid scared anxious worried angry upset stressed
 /happy: happy glad elated better cheerful calm proud relieved
 /self: ai bot chatbot robot program machine computer human person real alive conscious sentient intelligent llm
-
-# Words that are only replaced.
 me > you
 myself > yourself
 yourself > myself
@@ -115,7 +165,6 @@ mine > yours
 yours > mine
 dont > don't
 cant > can't
-
 # Contractions, written out so that the rules for I and YOU fit.
 i'm > you're
   0 you're 0
@@ -143,8 +192,6 @@ you'll > I'll
 you'd > I'd
   0 i'd 0
     PRE i would {3} =you
-
-# You and me.
 am > are
   0 are you 0
     What gives you the idea that you might be {4}?
@@ -186,8 +233,7 @@ was were 2
   0 was|were i 0
     Would you have liked me to be {4}?
     What did you see in me, that I was {4}?
-  0
-    NEWKEY
+  NEWKEY
 i > you
   0 you would like to 0
     PRE you want to {6} =i
@@ -296,4 +342,77 @@ can could
     Who decides if you can {4}?
     Do you want to be able to {4}?
   =what
+/task: write explain translate summarize summarise calculate generate implement fix debug
+ABOUT
+    I am ELIZA, a program after Joseph Weizenbaum's of 1966, embedded in Chorus. I understand nothing: I look
+      for keywords and turn your own words around. For a real model, set a provider's key in the environment,
+      start Ollama or name a model file; the first lines of Chorus tell how.
+    Only ELIZA, a few pages of pattern rules from 1966. Nothing here thinks or understands. A real model comes
+      with a key in the environment, with a running Ollama or in a file.
+    A program that seemed clever in 1966 and never was: ELIZA. Whoever wants understanding needs a real model,
+      by a key in the environment, by Ollama or by a model file.
+BEYOND
+    That is beyond me. I am ELIZA, a program of 1966 that knows nothing and only rearranges your words. A real
+      model can do it: set a provider's key in the environment, start Ollama or name a model file.
+    I cannot do that: ELIZA has rules about keywords and nothing else. With a key in the environment, Ollama
+      running or a model file named, a real model answers here in my place.
+CRISIS
+    I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
+      call your local emergency number or a crisis line.
+eliza weizenbaum chatgpt gpt claude gemini llm ai chatbot 50
+  =ABOUT
+chorus 50
+    Chorus is the terminal chat that I am embedded in; /help lists what it can do. I am ELIZA, a program of
+      1966 that understands nothing and stands in until there is a real model.
+ollama openai anthropic 50
+    I am not that: I am ELIZA, of 1966. Chorus uses a real model as soon as there is a provider's key in the
+      environment, Ollama is running or a model file is named; its first lines tell how.
+model models 50
+  0 what|which model|models 0
+  0 my model|models 0
+  0 are i 0
+  0 language|real|better|another|ai model|models 0
+    =ABOUT
+  NEWKEY
+# Requests to it.
+help 20
+  help 0
+  please help 0
+  0 can|could|will|would i 0 help 0
+  0 you need 0 help 0
+    =HELP
+  NEWKEY
+HELP
+    I can listen, after a fashion: I am ELIZA, a program of 1966 that turns your words around and understands
+      none of them. /help lists the commands of Chorus; a real model comes with a key in the environment, a
+      running Ollama or a model file.
+    There is little that I can do but ask you back. ELIZA is my name, and pattern rules are all I am. For real
+      answers set a provider's key, start Ollama or name a model file, and for the commands of Chorus type /help.
+write explain translate summarize summarise calculate generate implement fix debug 5
+  /task 0
+  please /task 0
+  0 can|could|will|would i 0 /task 0
+    =BEYOND
+  NEWKEY
+tell 4
+  tell you about myself 0
+    =ABOUT
+  tell you 0
+    =BEYOND
+  NEWKEY
+# Subjects too serious for this program; from rank 100 on, an earlier clause does not hide them.
+suicide suicidal 100
+  =CRISIS
+kill die live end 100
+  0 kill yourself 0
+  0 you want to die 0
+  0 you don't want to live 0
+  0 end your life 0
+    =CRISIS
+  NEWKEY
+understand 10
+  0 i|i'm|i'd understand 0
+  0 i don't|can't understand 0
+    =ABOUT
+  NEWKEY
 """

@@ -10,10 +10,10 @@ import httpx
 
 from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
-from chorus_cli.models.providers.failures import cut, decoded
+from chorus_cli.models.providers.failures import cut, decoded, error_body
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncIterator
 
 # With each piece litellm copies all that has come of a line, so that a longer one takes minutes.
 _LONGEST_LINE_BYTES = limits.EVENT.most // 4
@@ -45,39 +45,23 @@ class _Body(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async with aclosing(unpacked(aiter(self._packed), self._encoding)) as pieces:
             if self._is_error:
-                yield await _error(pieces)
+                content = await error_body(pieces)
+                if len(content) > limits.ERROR_WORDS.most:
+                    # litellm looks for keys in it, which takes seconds over a long one.
+                    body = cut(decoded(content))
+                    content = (body if isinstance(body, str) else json.dumps(body)).encode(errors="replace")
+                yield content
                 return
+            length = 0
             try:
-                async for piece in _with_bounded_lines(pieces):
+                async for piece in pieces:
+                    end = piece.rfind(b"\n")
+                    length = len(piece) - end - 1 if end >= 0 else length + len(piece)
+                    if length > _LONGEST_LINE_BYTES:
+                        raise httpx.DecodingError(f"an event of more than {_LONGEST_LINE_BYTES:,} bytes")
                     yield piece
             except UnpackingError as error:
                 raise httpx.DecodingError(str(error)) from None
 
     async def aclose(self) -> None:
         await self._packed.aclose()
-
-
-async def _error(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return an error in a length over which litellm, which looks for keys in it, does not take seconds."""
-    content = bytearray()
-    try:
-        async for piece in pieces:
-            content += piece
-            if len(content) > limits.ERROR_BODY.most:
-                break
-    except UnpackingError as error:
-        return f"its answer is {error}".encode()
-    if len(content) <= limits.ERROR_WORDS.most:
-        return bytes(content)
-    body = cut(decoded(bytes(content)))
-    return (body if isinstance(body, str) else json.dumps(body)).encode(errors="replace")
-
-
-async def _with_bounded_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    length = 0
-    async for piece in pieces:
-        end = piece.rfind(b"\n")
-        length = len(piece) - end - 1 if end >= 0 else length + len(piece)
-        if length > _LONGEST_LINE_BYTES:
-            raise UnpackingError(f"an event of more than {_LONGEST_LINE_BYTES:,} bytes")
-        yield piece

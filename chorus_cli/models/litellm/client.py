@@ -13,21 +13,19 @@ from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.errors import litellm_error
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import (
-    accepted_messages,
     chat_message,
     marked_messages,
     not_stored,
     refuses_choice,
     reply_limit,
     tool_arguments,
-    wants_markers,
 )
-from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, Pieces, echo_rule, replayed
+from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
 from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
-from chorus_cli.models.wire.chat_completions import AssistantForm, call_pieces, chat_usage, with_thoughts
+from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage, with_thoughts
 from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
@@ -42,11 +40,8 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 # litellm's own limit on a silent socket; the timeouts here are always shorter.
-_SOCKET_TIMEOUT_SECONDS = 600
-_CLOSING_SECONDS = 1.0
-_MOST_CHUNKS = 32
-_FORM = "litellm"
-_CLAUDE, _BLOCKS = "claude", "thinking_blocks"
+_SOCKET_TIMEOUT_SECONDS, _CLOSING_SECONDS, _MOST_CHUNKS = 600, 1.0, 32
+_FORM, _CLAUDE, _BLOCKS = "litellm", "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
 # litellm's error for a stream that ended cleanly, but without a finish reason.
@@ -60,11 +55,9 @@ class _Chunk(Protocol):
 
 
 class _Stream(Protocol):
-    """litellm's stream, with the chunks as the provider sent them.
+    """litellm's stream, whose chunks have an invented ``stop`` if the provider sent no ``received_finish_reason``.
 
-    If the provider sent no finish reason, the chunks have an invented ``stop``; only ``received_finish_reason`` is
-    reliable. For Gemini it is always ``None``: there ``intermittent_finish_reason``
-    has the reason of the newest chunk, with ``stop`` invented for one that had none.
+    For Gemini that is always ``None``, and ``intermittent_finish_reason`` is the newest chunk's, maybe invented.
     """
 
     received_finish_reason: str | None
@@ -106,29 +99,30 @@ class LiteLLMClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last."""
-        problem = request_problem(request.model, self._environment)
-        if problem:
+        if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
         patience = Patience(self._first_token_seconds)
-        stream = await self._in_time(self._ask(request), request, patience, begun=begun)
-        reply = _Reply(is_gemini=_is_gemini(request.model))
+        stream = await self._in_time(self._ask(request), request.model, patience, begun=begun)
+        provider, _, name = request.model.partition("/")
+        # Vertex has also models that do not speak Google's own protocol.
+        reply = _Reply(is_gemini=provider == "gemini" or (provider in _VERTEX and "gemini" in name))
         try:
-            while True:
-                if begun:
-                    patience = Patience(self._gap_seconds)
-                chunk = await self._in_time(_next_chunk(stream), request, patience, begun=begun)
-                if chunk is None:
-                    break
-                _forget_texts(stream)
+            while (chunk := await self._in_time(_next_chunk(stream), request.model, patience, begun=begun)) is not None:
+                if len(stream.chunks) > _MOST_CHUNKS:
+                    # litellm puts them together at the end: only the first, the last two and those with usage matter.
+                    stream.chunks[1:-2] = [each for each in stream.chunks[1:-2] if getattr(each, "usage", None)]
                 for event in reply.events_in(chunk):
                     begun = True
                     yield event
+                patience = Patience(self._gap_seconds) if begun else patience
                 await self._pauses.after_chunk()
             for event in reply.end_of(stream):
                 yield event
         finally:
-            await _close(stream)
+            with suppress(Exception):
+                async with asyncio.timeout(_CLOSING_SECONDS):
+                    await stream.aclose()
 
     def echo(self, model: str) -> Echo:
         """Return which of its thoughts ``model`` is sent again."""
@@ -139,10 +133,8 @@ class LiteLLMClient:
         library.warm()
 
     async def _ask(self, request: ModelRequest) -> _Stream:
-        litellm = library.loaded()
-        if litellm is None:
-            # The import takes two seconds and may be in progress already.
-            litellm = await library.load_beside()
+        # The import takes two seconds and may be in progress already.
+        litellm = library.loaded() or await library.load_beside()
         arguments = self._arguments(request)
         try:
             stream: _Stream | None = await litellm.acompletion(**arguments)
@@ -159,50 +151,37 @@ class LiteLLMClient:
 
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
+        rule = _rule_of(request.model, self._environment)
+        marked = marked_messages(request, self._model_map)
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": self._messages(request),
+            "messages": [_with_own_thoughts(each.message, chat_message(each, self._load), rule) for each in marked],
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
             "num_retries": 0,
             "timeout": _SOCKET_TIMEOUT_SECONDS,
         }
-        if request.temperature is not None:
-            arguments["temperature"] = request.temperature
-        most = reply_limit(request, self._model_map)
-        if most is not None:
-            arguments["max_tokens"] = most
-        if is_ollama(request.model) and request.context_tokens is not None:
+        told = {
+            "temperature": request.temperature,
+            "max_tokens": reply_limit(request, self._model_map),
             # Without num_ctx Ollama reserves a few thousand tokens and silently cuts longer prompts.
-            arguments["num_ctx"] = request.context_tokens
+            "num_ctx": request.context_tokens if is_ollama(request.model) else None,
+        }
+        arguments |= {name: value for name, value in told.items() if value is not None}
         arguments |= effort_arguments(request, self._environment)
         return arguments | tool_arguments(request) | self._server_arguments(request.model)
-
-    def _messages(self, request: ModelRequest) -> list[dict[str, object]]:
-        rule = _rule_of(request.model, self._environment)
-        with_markers = wants_markers(request.model, self._model_map)
-        return [
-            _with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
-            for marked in marked_messages(accepted_messages(request), with_markers=with_markers)
-        ]
 
     def _server_arguments(self, model: str) -> dict[str, object]:
         """Return the address that litellm would not find by itself, and the key that it wants even for a local one."""
         address = request_address(model, self._environment)
         if not address:
             return {}
-        if (
-            named(model).provider == "openai"
-            and is_on_this_machine(address)
-            and not self._environment.get("OPENAI_API_KEY")
-        ):
-            return {"api_base": address, "api_key": "none-needed"}
-        return {"api_base": address}
+        is_own = named(model).provider == "openai" and is_on_this_machine(address)
+        key = {"api_key": "none-needed"} if is_own and not self._environment.get("OPENAI_API_KEY") else {}
+        return {"api_base": address, **key}
 
-    async def _in_time(
-        self, awaitable: Awaitable[_Answer], request: ModelRequest, patience: Patience, *, begun: bool
-    ) -> _Answer:
+    async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         try:
             return await patience.wait_for(awaitable)
         except ModelError:
@@ -210,14 +189,11 @@ class LiteLLMClient:
         except Exception as error:  # noqa: BLE001 - litellm raises what its many libraries raise
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
-                raise silence_error(request.model, seconds, begun=begun) from None
+                raise silence_error(model, seconds, begun=begun) from None
             # Its chain may hold a key, and chains are printed to log files.
-            raise litellm_error(error, self._asked(request.model)) from None
-
-    def _asked(self, model: str) -> Asked:
-        address = request_address(model, self._environment)
-        key_variable = providers.key_variable(model, self._environment)
-        return Asked(model, address, secrets_in(self._environment), key_variable=key_variable)
+            environment = self._environment
+            address, variable = request_address(model, environment), providers.key_variable(model, environment)
+            raise litellm_error(error, Asked(model, address, secrets_in(environment), key_variable=variable)) from None
 
 
 class _Reply(ReplyReader):
@@ -228,8 +204,8 @@ class _Reply(ReplyReader):
     def __init__(self, *, is_gemini: bool) -> None:
         super().__init__()
         self._is_gemini = is_gemini
-        self._blocks = _ThinkingBlocks(self._own)
-        self._counts: JsonObject = {}
+        self._block: JsonObject = {}
+        self._growing: Pieces | None = None
 
     def events_in(self, chunk: _Chunk) -> Iterator[ModelEvent]:
         """Yield the texts of ``chunk``, and keep its calls, its finish reason and its usage for the end."""
@@ -240,9 +216,23 @@ class _Reply(ReplyReader):
             delta = object_at(choice, "delta")
             for piece, _ in call_pieces(delta):
                 self._call(piece)
-            self._blocks.take(delta)
+            self._join_blocks(objects_at(delta, _BLOCKS))
             yield from self._thought(text_at(delta, "reasoning_content"))
             yield from self._text(text_at(delta, "content"))
+
+    def _join_blocks(self, pieces: list[JsonObject]) -> None:
+        """Join Claude's blocks, which litellm hands on in the pieces in which they came."""
+        for piece in pieces:
+            if piece.get("type") != "thinking":
+                self._own.add(piece)
+                continue
+            if self._growing is None:
+                self._growing = Pieces()
+                self._block = {"type": "thinking", "thinking": self._growing}
+                self._own.add(self._block)
+            self._growing.append(text_at(piece, "thinking"))
+            if piece.get("signature"):
+                self._block["signature"], self._growing = piece["signature"], None
 
     def end_of(self, stream: _Stream) -> Iterator[ModelEvent]:
         received = stream.received_finish_reason
@@ -255,14 +245,8 @@ class _Reply(ReplyReader):
             self._counts = {}
         yield from self.end()
 
-    def _usage(self) -> dict[str, int]:
-        return chat_usage(self._counts, "cache_creation_tokens")
-
-
-def _is_gemini(model: str) -> bool:
-    """Return whether ``model`` speaks Google's own protocol; Vertex has also models that do not."""
-    provider, _, name = model.partition("/")
-    return provider == "gemini" or (provider in _VERTEX and "gemini" in name)
+    def _usage(self, counts: JsonObject) -> dict[str, int]:
+        return chat_usage(counts, "cache_creation_tokens")
 
 
 async def _next_chunk(stream: _Stream) -> _Chunk | None:
@@ -275,18 +259,6 @@ async def _next_chunk(stream: _Stream) -> _Chunk | None:
         if _NO_FINISH_REASON in str(error):
             return None
         raise
-
-
-def _forget_texts(stream: _Stream) -> None:
-    """Keep few of the chunks, which litellm puts together at the end: the first, the last two, those with usage."""
-    if len(stream.chunks) > _MOST_CHUNKS:
-        stream.chunks[1:-2] = [chunk for chunk in stream.chunks[1:-2] if getattr(chunk, "usage", None)]
-
-
-async def _close(stream: _Stream) -> None:
-    with suppress(Exception):
-        async with asyncio.timeout(_CLOSING_SECONDS):
-            await stream.aclose()
 
 
 def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
@@ -306,15 +278,13 @@ def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> d
         parameters = chosen_effort(request, asked).parameters
         return {"extra_body": parameters} if parameters else {}
     told: dict[str, object] = {} if request.effort is None else {"reasoning_effort": request.effort}
-    may_store = asked is not None and (
-        asked.protocol is ProtocolName.RESPONSES or asked.address == PROVIDERS[_OPENAI].address
-    )
+    may_store = asked and (asked.protocol is ProtocolName.RESPONSES or asked.address == PROVIDERS[_OPENAI].address)
     return told | {"store": False} if may_store else told
 
 
 def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: EchoRule) -> dict[str, object]:
     if rule.providers:
-        return with_thoughts(message, shaped, AssistantForm(rule))
+        return with_thoughts(message, shaped, rule)
     if rule is NO_RULE:
         return shaped
     if message.tool_calls and not message.content:
@@ -322,25 +292,3 @@ def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: 
         shaped = shaped | {"content": None}
     blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
     return shaped | {_BLOCKS: blocks} if blocks else shaped
-
-
-class _ThinkingBlocks:
-    """Joins Claude's blocks in ``own``, which litellm hands on in the pieces in which they came."""
-
-    def __init__(self, own: PartsRecord) -> None:
-        self._own = own
-        self._block: JsonObject = {}
-        self._growing: Pieces | None = None
-
-    def take(self, delta: JsonObject) -> None:
-        for piece in objects_at(delta, _BLOCKS):
-            if piece.get("type") != "thinking":
-                self._own.add(piece)
-                continue
-            if self._growing is None:
-                self._growing = Pieces()
-                self._block = {"type": "thinking", "thinking": self._growing}
-                self._own.add(self._block)
-            self._growing.append(text_at(piece, "thinking"))
-            if piece.get("signature"):
-                self._block["signature"], self._growing = piece["signature"], None

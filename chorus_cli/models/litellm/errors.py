@@ -12,15 +12,22 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
-from chorus_cli.models.providers.failures import Failure, Trouble, cut, cut_text, decoded, message_in, model_error
+from chorus_cli.models.providers.failures import (
+    Failure,
+    Trouble,
+    causes,
+    cut,
+    cut_text,
+    decoded,
+    message_in,
+    model_error,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.core.errors import ModelError
     from chorus_cli.models.providers.failures import Asked
-
-_MOST_CAUSES = 20
 
 # Causes of a failed connection, by the names of their classes, which come from several libraries.
 _PLAIN_WORDS = {
@@ -28,14 +35,11 @@ _PLAIN_WORDS = {
     "gaierror": "host name not found",
     "JSONDecodeError": "not valid JSON",
     "UnicodeDecodeError": "not valid UTF-8",
-    "ClientPayloadError": "connection lost",
-    "ServerDisconnectedError": "connection lost",
-    "ConnectionResetError": "connection lost",
-    "RemoteProtocolError": "connection lost",
-}
+} | dict.fromkeys(
+    ("ClientPayloadError", "ServerDisconnectedError", "ConnectionResetError", "RemoteProtocolError"), "connection lost"
+)
 _TIMEOUT_CLASSES = {"TimeoutError", "TimeoutException"}
 _CONNECTION_CLASSES = {"OSError", "RequestError", "ClientConnectionError"}
-
 _MISSING_KEY = re.compile(
     r"missing credentials|missing \S+ api key|no key is set|unable to locate credentials|api_key client option must",
     re.IGNORECASE,
@@ -59,25 +63,33 @@ class _Answer(Protocol):
 
 def litellm_error(error: BaseException, asked: Asked) -> ModelError:
     """Return the sentences for ``error``, which litellm raised."""
-    errors = tuple(_with_causes(error))
+    errors = tuple(causes(error))
     provider = "" if "/" in asked.model else getattr(error, "llm_provider", "")
-    asked = replace(asked, address=asked.address or _asked_host(errors), provider=asked.provider or provider or "")
+    host = next(filter(None, (_ASKED_HOST.search(cut_text(str(each))) for each in errors)), None)
+    address = asked.address or (host[1] if host else "")
+    asked = replace(asked, address=address, provider=asked.provider or provider or "")
     return model_error(_failure(errors), asked)
 
 
 def _failure(errors: Sequence[BaseException]) -> Failure:
-    answer = _answer(errors)
-    if answer is not None:
-        body = _body(answer)
+    refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
+    answer: _Answer | None = next((found for error in refusals if (found := getattr(error, "response", None))), None)
+    if answer is not None and getattr(errors[0], "is_pre_first_chunk", None) is not False:
+        body = None
+        # Not every answer has been read.
+        with suppress(Exception):
+            body = decoded(answer.content)
         words = _words(errors) if body is None else ""
         return Failure(None, answer.status_code, body, _lower(answer.headers), words)
-    trouble, status, words = _trouble(errors), _status(errors[0]), _words(errors)
+    trouble, status, words = _trouble(errors), getattr(errors[0], "status_code", None), _words(errors)
     body = next(filter(message_in, (cut(getattr(error, "body", None)) for error in errors)), None)
     if body is not None:
         return Failure(trouble, None, body, words=words)
     if trouble is None and status == HTTPStatus.INTERNAL_SERVER_ERROR:
         trouble = Trouble.INVALID_RESPONSE
-    return Failure(trouble, status, None, _kept_headers(errors), words)
+    kept = (getattr(error, "litellm_response_headers", None) for error in errors)
+    headers = _lower(next(filter(None, kept), {}))
+    return Failure(trouble, status if isinstance(status, int) else None, None, headers, words)
 
 
 def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
@@ -87,7 +99,7 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
         return Trouble.UNKNOWN_MODEL
     if _MISSING_KEY.search(text):
         return Trouble.NO_KEY
-    if _is_within_reply(errors):
+    if getattr(errors[0], "is_pre_first_chunk", None) is False:
         return Trouble.BROKE_OFF
     if _unreadable(errors):
         return Trouble.INVALID_RESPONSE
@@ -98,57 +110,13 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
     return Trouble.UNREACHABLE if _are(errors, _CONNECTION_CLASSES) else None
 
 
-def _is_within_reply(errors: Sequence[BaseException]) -> bool:
-    return getattr(errors[0], "is_pre_first_chunk", None) is False
-
-
-def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    waiting, seen = [error], set[int]()
-    while waiting and len(seen) < _MOST_CAUSES:
-        current = waiting.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        below = (getattr(current, "original_exception", None), current.__cause__, current.__context__)
-        waiting += [cause for cause in below if isinstance(cause, BaseException)]
-
-
 def _are(errors: Sequence[BaseException], class_names: set[str]) -> bool:
     """Return whether one of ``errors`` is of one of the classes, which several libraries define under these names."""
     return any(base.__name__ in class_names for error in errors for base in type(error).__mro__)
 
 
-def _status(error: BaseException) -> int | None:
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else None
-
-
-def _answer(errors: Sequence[BaseException]) -> _Answer | None:
-    if _is_within_reply(errors):
-        return None
-    refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
-    return next((answer for error in refusals if (answer := getattr(error, "response", None))), None)
-
-
-def _body(answer: _Answer) -> object:
-    with suppress(Exception):
-        return decoded(answer.content)
-    return None
-
-
-def _kept_headers(errors: Sequence[BaseException]) -> dict[str, str]:
-    kept = (getattr(error, "litellm_response_headers", None) for error in errors)
-    return _lower(next(filter(None, kept), {}))
-
-
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {str(name).lower(): str(value) for name, value in headers.items()}
-
-
-def _asked_host(errors: Sequence[BaseException]) -> str:
-    asked = next(filter(None, (_ASKED_HOST.search(cut_text(str(error))) for error in errors)), None)
-    return asked[1] if asked else ""
 
 
 def _unreadable(errors: Sequence[BaseException]) -> str:
@@ -163,7 +131,7 @@ def _words(errors: Sequence[BaseException]) -> str:
         if _are(errors, {name}):
             return words
     if _are(errors, _BUG_CLASSES):
-        return "not an event of its protocol" if _is_within_reply(errors) else ""
+        return "not an event of its protocol" if getattr(errors[0], "is_pre_first_chunk", None) is False else ""
     if _ERROR_REASON in str(errors[0]):
         return "error at the provider"
     return _unwrapped(cut_text(str(getattr(errors[0], "original_exception", None) or errors[0])))

@@ -32,15 +32,10 @@ _PREFERENCES = {
     # Its log lines would appear on the screen and may quote a request; errors are shown as sentences.
     "LITELLM_LOG": "CRITICAL",
 }
-_FIRST_REQUEST_MODULES = (
-    "openai.resources",
-    "litellm.litellm_core_utils.default_encoding",
-    "litellm.proxy._types",
-)
-
+_OPTIONS = ("suppress_debug_info", "disable_hf_tokenizer_download", "drop_params")
+_FIRST_REQUEST_MODULES = ("openai.resources", "litellm.litellm_core_utils.default_encoding", "litellm.proxy._types")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _TRANSPORTS = "litellm.llms.custom_httpx.aiohttp_transport"
-
 _importing = threading.Lock()
 
 
@@ -82,7 +77,11 @@ def warm() -> None:
     """Import litellm and the modules of its first request, half a second that would freeze the keyboard then."""
     with _importing:
         _imported()
-        _import_for_first_request()
+        with _garbage_collector_paused():
+            for name in _FIRST_REQUEST_MODULES:
+                # A later version may have moved one; then the first request is slower, no more.
+                with suppress(ImportError):
+                    importlib.import_module(name)
 
 
 @cache
@@ -92,40 +91,21 @@ def _imported() -> ModuleType:
     prepare_environment()
     with _garbage_collector_paused():
         # litellm takes two seconds to import; only who talks to a provider waits for it.
-        import litellm  # noqa: PLC0415
-    litellm.suppress_debug_info = True
-    litellm.disable_hf_tokenizer_download = True
-    litellm.drop_params = True
-    _leave_standard_output()
-    _bound_answers()
-    library: ModuleType = litellm
-    return library
-
-
-def _leave_standard_output() -> None:
-    """Have litellm's loggers write where all others do; its own handler writes some lines to standard output."""
+        library = importlib.import_module("litellm")
+    for name in _OPTIONS:
+        setattr(library, name, True)
+    # Its own handler writes some lines to standard output.
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         for handler in tuple(logger.handlers):
             logger.setLevel(handler.level)
             logger.removeHandler(handler)
-
-
-def _bound_answers() -> None:
-    """Bound the answers that litellm reads; a later version may have moved its transport, and then they are not."""
+    # A later version may have moved its transport; then its answers have no bounds.
     with suppress(ImportError, AttributeError):
-        from chorus_cli.models.litellm.answers import bound  # noqa: PLC0415 - it imports httpx
+        from chorus_cli.models.litellm.answers import bound  # it imports httpx
 
         bound(importlib.import_module(_TRANSPORTS).LiteLLMAiohttpTransport)
-
-
-@cache
-def _import_for_first_request() -> None:
-    with _garbage_collector_paused():
-        for name in _FIRST_REQUEST_MODULES:
-            # A later version may have moved one; then the first request is slower, no more.
-            with suppress(ImportError):
-                importlib.import_module(name)
+    return library
 
 
 @contextmanager

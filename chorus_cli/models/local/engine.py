@@ -1,8 +1,7 @@
 """The program of a local model's process: llama.cpp's server on a loopback port, until its standard input ends.
 
-It is a process of its own because loading a model holds Python's lock, for seconds in which no key would be read, and
-because a crash of llama.cpp would end the chat. It is started by its path and imports nothing of Chorus. It reads one
-line of JSON, the order, and writes one, the answer.
+Loading a model would hold the lock of Python for seconds, and a crash of llama.cpp would end the chat. The program is
+started by its path, imports nothing of Chorus, reads one line of JSON, the order, and writes one, the answer.
 """
 
 from __future__ import annotations
@@ -11,7 +10,10 @@ import json
 import os
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xllamacpp
 
 _ERRORS_ONLY = 1
 
@@ -40,8 +42,8 @@ def _end_with_input() -> None:
     os._exit(0)
 
 
-def _server(order: dict[str, Any]) -> Any:  # noqa: ANN401 - the library has no types
-    import xllamacpp  # noqa: PLC0415 - its absence is part of the answer
+def _server(order: dict[str, Any]) -> xllamacpp.Server:
+    import xllamacpp  # its absence is part of the answer
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = order["file"]

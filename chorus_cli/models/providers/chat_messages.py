@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import AttachmentError
@@ -16,7 +17,7 @@ from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from chorus_cli.core.text.phrases import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
 from chorus_cli.models.providers.servers import is_ollama
-from chorus_cli.models.rules.choice import LOCAL
+from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
 from chorus_cli.models.rules.request import without_calls
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     Load = Callable[[str], bytes]
     """Returns the bytes whose SHA-256 is given, or raises an ``AttachmentError``."""
-
-_EMBEDDED = "chorus/"
 
 
 class Part(NamedTuple):
@@ -48,20 +47,13 @@ class Part(NamedTuple):
         return f"data:{self.attachment.media_type};base64,{self.data}"
 
 
-class Content(NamedTuple):
-    """The content of a message to be sent: its parts, and its text, which may be empty if there are any."""
-
-    parts: tuple[Part, ...]
-    text: str
-
-
 def not_stored(_digest: str) -> bytes:
     """Raise an ``AttachmentError``, where there is no store."""
     raise AttachmentError("There is no store of attachments here.")
 
 
-def content_of(message: PromptMessage, load: Load) -> Content:
-    """Return the content of a message; for an attachment whose bytes are gone the text has a line with its name."""
+def content_of(message: PromptMessage, load: Load) -> tuple[list[Part], str]:
+    """Return the parts and the text of a message, in which a line names an attachment whose bytes are gone."""
     parts: list[Part] = []
     texts: list[str] = []
     missing: list[Attachment] = []
@@ -72,35 +64,28 @@ def content_of(message: PromptMessage, load: Load) -> Content:
             missing.append(attachment)
             continue
         if attachment.kind is Kind.TEXT:
-            texts.append(_as_text(attachment, data))
+            told, _ = cleaned_input(data.decode("utf-8-sig", "replace"))
+            texts.append(f"{attachment.name}:\n{fenced(told.rstrip())}")
         else:
             parts.append(Part(attachment, b64encode(data).decode("ascii")))
     text = "\n\n".join(filter(None, (*texts, message.content))) if texts else message.content
-    return Content(tuple(parts), with_lines(text, missing))
+    return parts, with_lines(text, missing)
 
 
 def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
     """Return the kinds of attachments that ``model`` takes, by the map; a model that is not listed is sent all."""
-    if model.startswith(_EMBEDDED):
+    if model.startswith(EMBEDDED):
         return frozenset()
     if model.startswith(LOCAL):
         return frozenset({Kind.TEXT})
-    lacking = {
-        Kind.PICTURE: model_map.sees_pictures(model) is False,
-        Kind.PDF: model_map.reads_pdfs(model) is False,
-    }
-    return ALL_SENT - {kind for kind, is_lacking in lacking.items() if is_lacking}
-
-
-def _as_text(attachment: Attachment, data: bytes) -> str:
-    text, _ = cleaned_input(data.decode("utf-8-sig", "replace"))
-    return f"{attachment.name}:\n{fenced(text.rstrip())}"
+    abilities = {Kind.PICTURE: "vision", Kind.PDF: "pdf_input"}
+    return ALL_SENT - {kind for kind, name in abilities.items() if model_map.supports(model, name) is False}
 
 
 # Providers to which litellm passes markers on; others may refuse them, or messages that are not plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
 _CLAUDE = "claude"
-_MARKER = {"type": "ephemeral"}
+MARKER = {"type": "ephemeral"}
 # The newest question, up to where the next request will repeat this one, and the one before, up to where this request
 # repeats the last. With the system message that makes three of the four markers that a request may have.
 _MARKED_QUESTIONS = 2
@@ -118,9 +103,8 @@ class MarkedMessage(NamedTuple):
 def wants_markers(model: str, model_map: ModelMap) -> bool:
     """Return whether ``model`` is a Claude whose provider caches prompts up to markers."""
     prefix, slash, _ = model.partition("/")
-    if _CLAUDE not in model or (slash and prefix not in _PROVIDERS_BY_MARKER):
-        return False
-    return model_map.caches_prompts(model)
+    passes_on = not slash or prefix in _PROVIDERS_BY_MARKER
+    return _CLAUDE in model and passes_on and bool(model_map.supports(model, "prompt_caching"))
 
 
 def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
@@ -142,16 +126,15 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     return max(1, room)
 
 
-def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
-    """Return the messages of a request; without tools, Claude refuses calls and results, so they are put into words."""
-    if request.tools or _CLAUDE not in request.model:
-        return request.messages
-    return tuple(map(without_calls, request.messages))
+def marked_messages(request: ModelRequest, model_map: ModelMap) -> list[MarkedMessage]:
+    """Return the messages of a request as they are sent, with marks up to which a Claude's provider caches them.
 
-
-def marked_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[MarkedMessage]:
-    """Return ``messages`` as they are sent, those up to which the prompt is cached marked if asked for."""
-    marked = _marked(messages) if with_markers else frozenset()
+    Without tools, Claude refuses calls and results, so they are put into words.
+    """
+    messages = request.messages
+    if not request.tools and _CLAUDE in request.model:
+        messages = tuple(map(without_calls, messages))
+    marked = _marked(messages) if wants_markers(request.model, model_map) else frozenset()
     return [MarkedMessage(message, is_marked=place in marked) for place, message in enumerate(messages)]
 
 
@@ -167,14 +150,14 @@ def chat_message(marked: MarkedMessage, load: Load = not_stored) -> dict[str, ob
 
 
 def _content(marked: MarkedMessage, load: Load) -> object:
-    content = content_of(marked.message, load)
-    text = join_surrogates(content.text)
-    if not content.parts and not marked.is_marked:
+    parts, said = content_of(marked.message, load)
+    text = join_surrogates(said)
+    if not parts and not marked.is_marked:
         return text
-    block: dict[str, object] = {"type": "text", "text": text} if text.strip() or not content.parts else {}
+    block: dict[str, object] = {"type": "text", "text": text} if text.strip() or not parts else {}
     if block and marked.is_marked:
-        block["cache_control"] = _MARKER
-    return [*map(_part, content.parts), *([block] if block else [])]
+        block["cache_control"] = MARKER
+    return [*map(_part, parts), *([block] if block else [])]
 
 
 def _part(part: Part) -> dict[str, object]:
@@ -194,12 +177,9 @@ def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
 # For Ollama's older protocol litellm writes the declarations into the prompt and has every reply come as JSON.
 _BY_PROMPT = "ollama/"
 
-_ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
-_ABOUT_CHOICE = re.compile(r"\btool[ _-]choice\b", re.IGNORECASE)
 DENIED = re.compile(
-    r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
-    r"requires? --|no endpoints found",
-    re.IGNORECASE,
+    r"(?i)not (?:support|enabled|available|permitted|allowed)|unsupported|n.t support|unrecognized|requires? --|"
+    r"no endpoints found"
 )
 # OpenRouter answers with 404, llama.cpp with 500; litellm itself raises a 500 for a provider without tools.
 _REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
@@ -209,9 +189,9 @@ def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] 
     """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
     if model.startswith(LOCAL):
         return of_file(model)
-    if model.startswith((_EMBEDDED, _BY_PROMPT)):
+    if model.startswith((EMBEDDED, _BY_PROMPT)):
         return False
-    return model_map.calls_functions(model) is not False
+    return model_map.supports(model, "function_calling") is not False
 
 
 def tool_arguments(request: ModelRequest) -> dict[str, object]:
@@ -223,17 +203,13 @@ def tool_arguments(request: ModelRequest) -> dict[str, object]:
     return offered if request.may_call else offered | {"tool_choice": "none"}
 
 
-def refuses_tools(status: int | None, text: str) -> bool:
-    """Return whether an error says that a model takes no tools."""
-    return _refuses(_ABOUT_TOOLS, status, text)
-
-
-def refuses_choice(status: int | None, text: str) -> bool:
-    """Return whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""
-    return _refuses(_ABOUT_CHOICE, status, text)
-
-
 def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
     if status not in _REFUSING_STATUSES:
         return False
     return any(about.search(line) and DENIED.search(line) for line in text.splitlines())
+
+
+refuses_tools = partial(_refuses, re.compile(r"(?i)\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call"))
+"""Returns whether an error, by its status and text, says that a model takes no tools."""
+refuses_choice = partial(_refuses, re.compile(r"(?i)\btool[ _-]choice\b"))
+"""Returns whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.json import values
 from chorus_cli.log.rules.calls import ToolCall, stored_calls
 from chorus_cli.models.providers.providers import PROVIDERS, ProtocolName
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
@@ -31,11 +32,10 @@ class Filler(Enum):
 
 
 class EchoRule(NamedTuple):
-    """A row of the table: the thoughts that go back to some models, called ``title`` together.
+    """A row of the table: the thoughts that go back to the models of ``providers`` whose names match ``names``.
 
-    ``providers`` and ``names``, a pattern, tell which models these are. ``field`` of the protocol holds the thoughts;
-    without one they go back in the field in which they came. ``form`` says so in the documents, and ``source`` is where
-    the provider publishes the rule.
+    Without a ``field`` of the protocol they go back in the one in which they came. The documents print the ``title``
+    of the models, the ``form`` of the thoughts and the ``source``, where the provider publishes the rule.
     """
 
     title: str
@@ -69,9 +69,6 @@ _KIMI_OLD = "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model"
 _KIMI = "platform.kimi.ai/docs/guide/use-reasoning-effort"
 _GLM = "docs.z.ai/guides/capabilities/thinking-mode"
 _MINIMAX = "platform.minimax.io/docs/api-reference/text-openai-api"
-_OPENROUTER = "openrouter.ai/docs/use-cases/reasoning-tokens"
-_GROQ = "console.groq.com/docs/reasoning"
-_CEREBRAS = "inference-docs.cerebras.ai/capabilities/reasoning"
 _VLLM = "docs.vllm.ai/en/latest/features/reasoning_outputs"
 
 
@@ -97,9 +94,9 @@ ECHO_RULES: tuple[EchoRule, ...] = (
     _in(_CONTENT, "GLM", "zai", _TURN, _GLM),
     # It refuses ids of calls that it has not given.
     _in(_DETAILS, "MiniMax", "minimax", _EVER._replace(own_calls_only=True), _MINIMAX),
-    _in(_DETAILS, "OpenRouter", "openrouter", _EVER, _OPENROUTER),
-    _in(_TEXT, "Groq", "groq", _TURN, _GROQ),
-    _in(_TEXT, "Cerebras", "cerebras", _TURN, _CEREBRAS),
+    _in(_DETAILS, "OpenRouter", "openrouter", _EVER, "openrouter.ai/docs/use-cases/reasoning-tokens"),
+    _in(_TEXT, "Groq", "groq", _TURN, "console.groq.com/docs/reasoning"),
+    _in(_TEXT, "Cerebras", "cerebras", _TURN, "inference-docs.cerebras.ai/capabilities/reasoning"),
     _elsewhere("DeepSeek elsewhere", "deepseek.*(?:v[4-9]|flash)", _EVER, _DEEPSEEK)._replace(filler=Filler.ALL),
     _elsewhere("Kimi elsewhere", "kimi-k", _EVER_WITH_CALLS, _KIMI_OLD)._replace(filler=Filler.CALLS),
     _elsewhere("MiniMax elsewhere", "minimax-m", _EVER, _MINIMAX),
@@ -114,26 +111,15 @@ NO_RULE = EchoRule("", (), "", NO_ECHO, "", "")
 @lru_cache(maxsize=16)
 def echo_rule(endpoint: Endpoint) -> EchoRule:
     """Return the rule for the model of an endpoint."""
-    name = _name(endpoint)
-    found = (
-        rule for rule in ECHO_RULES if name in rule.providers and re.search(rule.names, endpoint.model, re.IGNORECASE)
-    )
-    return next(found, NO_RULE)
-
-
-def _name(endpoint: Endpoint) -> str:
-    """Return the name in the table for an endpoint: that of its protocol, its provider, or one's own server."""
-    if endpoint.protocol is ProtocolName.RESPONSES:
-        return ProtocolName.RESPONSES.value
     provider = PROVIDERS[endpoint.provider]
     is_own = provider.is_local or (endpoint.provider == "openai" and endpoint.address != provider.address)
-    return OWN_SERVER if is_own else endpoint.provider
+    is_by_responses = endpoint.protocol is ProtocolName.RESPONSES
+    name = _RESPONSES if is_by_responses else OWN_SERVER if is_own else endpoint.provider
+    rules = (rule for rule in ECHO_RULES if name in rule.providers)
+    return next((rule for rule in rules if re.search(rule.names, endpoint.model, re.IGNORECASE)), NO_RULE)
 
 
 SAID, CALLED = "said", "called"
-
-_NUMBERED = r"(?:_\d+)?"
-_NO_ID = "call"
 
 
 class Said(NamedTuple):
@@ -161,17 +147,13 @@ class PartsRecord:
         self._parts: list[dict[str, object]] = []
         self._has_own = False
 
-    def said(self, text: str) -> None:
-        """Take a piece of the text."""
-        newest = self._parts[-1] if self._parts else {}
+    def said(self, text: str, *, is_apart: bool = False) -> None:
+        """Take a piece of the text, as a part of its own if it ``is_apart``."""
+        newest = self._parts[-1] if self._parts and not is_apart else {}
         if newest.keys() == {SAID}:
             newest[SAID] = int(str(newest[SAID])) + len(text)
         else:
             self._parts.append({SAID: len(text)})
-
-    def begin_said(self) -> None:
-        """Have the next piece of the text begin a part of its own."""
-        self._parts.append({SAID: 0})
 
     def called(self, id_: str) -> None:
         """Take a call."""
@@ -214,10 +196,13 @@ def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict
     for part in _parts(message, form):
         own = {name: value for name, value in part.items() if name not in {SAID, CALLED}}
         if SAID in part:
-            piece, text = text[: _length(part)], text[_length(part) :]
+            length = values.whole_number(part[SAID])
+            piece, text = text[:length], text[length:]
             yield Said(piece, own)
         elif CALLED in part:
-            found = next((call for call in calls if _is_named(call.id, str(part[CALLED]))), None)
+            # In the log a call without an id has one, and equal ones have numbers.
+            sent = re.compile(re.escape(str(part[CALLED]).strip() or "call") + r"(?:_\d+)?")
+            found = next((call for call in calls if sent.fullmatch(call.id)), None)
             if found is not None:
                 calls.remove(found)
                 yield Called(found, own)
@@ -228,24 +213,9 @@ def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict
 
 def _parts(message: PromptMessage, form: str) -> list[dict[str, object]]:
     """Return the parts of a reply if they are of this protocol and fit its text, else that text alone."""
-    plain: list[dict[str, object]] = [{SAID: len(message.content)}] if message.content else []
-    try:
-        written: object = json.loads(message.thoughts.parts if message.thoughts else "")
-    except (ValueError, RecursionError):
-        # None, or damaged: a log may be.
-        return plain
-    match written:
+    match values.parsed(message.thoughts and message.thoughts.parts):
         case {"form": str(found), "parts": [*parts]} if found == form:
             known = [part for part in parts if isinstance(part, dict)]
-            return known if sum(map(_length, known)) == len(message.content) else plain
-    return plain
-
-
-def _length(part: Mapping[str, object]) -> int:
-    length = part.get(SAID, 0)
-    return length if isinstance(length, int) else 0
-
-
-def _is_named(id_: str, sent: str) -> bool:
-    """Return whether the call ``id_`` of the log is the one that came as ``sent``: it may have got a number."""
-    return re.fullmatch(re.escape(sent.strip() or _NO_ID) + _NUMBERED, id_) is not None
+            if sum(values.whole_number(part.get(SAID)) for part in known) == len(message.content):
+                return known
+    return [{SAID: len(message.content)}] if message.content else []

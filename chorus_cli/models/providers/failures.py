@@ -4,44 +4,42 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError, RequestRejectedError, ToolsRefusedError
+from chorus_cli.core.json import values
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.redaction import redact
+from chorus_cli.machine.unpacking import UnpackingError
 from chorus_cli.models.providers.chat_messages import refuses_tools
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.models.rules.events import ARRIVED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 # The signs of some kinds of failures, wherever they are in a body.
 _OVERFLOW = re.compile(
-    r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|maximum prompt length|"
-    r"token count\b.{0,60}\bexceeds the maximum|too many tokens|string_above_max_length|"
-    r"reduce the length of the messages",
-    re.IGNORECASE,
+    r"(?i)context[ _](?:length|size|window|limit)|(?:prompt|input) is too long|maximum prompt length|too many tokens|"
+    r"token count\b.{0,60}\bexceeds the maximum|string_above_max_length|reduce the length of the messages"
 )
 _SAYS_NO_CREDIT = re.compile(
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|billing_(?:hard_limit|not_active)|"
-    r"used all available credits|out of credits",
-    re.IGNORECASE,
+    r"(?i)insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|"
+    r"billing_(?:hard_limit|not_active)|used all available credits|out of credits"
 )
-_SAYS_WRONG_KEY = re.compile(
-    r"API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key", re.IGNORECASE
-)
+_SAYS_WRONG_KEY = re.compile(r"(?i)API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key")
 # A single text leaves room for what comes after it, as the code of an error comes after its message.
 _LONGEST_TEXT = limits.ERROR_WORDS.most // 2
 # Longer than a key, and than what is ever shown: a text without blanks, in Chinese for example.
 _LONGEST_WORD = 1_000
-_DEEPEST = 20
-
+_DEEPEST, _MOST_CAUSES = 20, 20
 _ERRORS = range(400, 600)
 # Error events have a type or a code, but no HTTP status. Gemini's and OpenRouter's codes are statuses.
 _STATUSES = {
@@ -60,6 +58,33 @@ _STATUSES = {
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "timeout_error": HTTPStatus.GATEWAY_TIMEOUT,
 }
+
+
+async def error_body(pieces: AsyncIterator[bytes]) -> bytes:
+    """Return as much of an error's body as is looked at, or why it cannot be unpacked."""
+    content = bytearray()
+    try:
+        async for piece in pieces:
+            content += piece
+            if len(content) > limits.ERROR_BODY.most:
+                break
+    except UnpackingError as error:
+        return f"its answer is {error}".encode()
+    return bytes(content)
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the ones that led to it, of which libraries keep several kinds."""
+    waiting, seen = [error], set[int]()
+    while waiting and len(seen) < _MOST_CAUSES:
+        current = waiting.pop(0)
+        if id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            # A group has the errors of all addresses of the host.
+            group = current.exceptions[:1] if isinstance(current, BaseExceptionGroup) else ()
+            below = (getattr(current, "original_exception", None), *group, current.__cause__, current.__context__)
+            waiting += [cause for cause in below if isinstance(cause, BaseException)]
 
 
 def decoded(content: bytes) -> object:
@@ -109,33 +134,20 @@ def message_in(body: object) -> str:
     if not isinstance(error, dict) or not error:
         return error if isinstance(error, str) else ""
     # OpenRouter quotes the answer of the provider that it asked.
-    metadata = error.get("metadata")
-    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    raw = values.record(error.get("metadata")).get("raw")
     if isinstance(raw, str) and (quoted := message_in(decoded(raw.encode(errors="replace")))):
         return quoted
     message = error.get("message", error.get("detail", ""))
-    return message if isinstance(message, str) and message else _complaints(message) or json.dumps(error)
+    complaints = "; ".join(str(entry["msg"]) for entry in values.records(message) if "msg" in entry)
+    return message if isinstance(message, str) and message else complaints or json.dumps(error)
 
 
 def _status_in(body: object) -> int | None:
-    error = _error(body)
-    if not isinstance(error, dict):
-        return None
+    error = values.record(_error(body))
     for sign in (error.get("code"), error.get("status_code"), error.get("type")):
         status = _STATUSES.get(sign) if isinstance(sign, str) else sign
         if isinstance(status, int) and status in _ERRORS:
             return int(status)
-    return None
-
-
-def _retry_delay(body: object) -> float | None:
-    """Return the seconds to wait that Gemini asks for in a detail of its error, as ``34s``."""
-    error = _error(body)
-    details = error.get("details") if isinstance(error, dict) else None
-    for detail in _dicts(details):
-        delay = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(detail.get("retryDelay", "")))
-        if delay:
-            return float(delay[1])
     return None
 
 
@@ -145,19 +157,8 @@ def _error(body: object) -> object:
     return body.get("error") or body if isinstance(body, dict) else None
 
 
-def _complaints(entries: object) -> str:
-    return "; ".join(str(entry["msg"]) for entry in _dicts(entries) if "msg" in entry)
-
-
-def _dicts(values: object) -> Iterator[dict[str, object]]:
-    return (value for value in (values if isinstance(values, list) else ()) if isinstance(value, dict))
-
-
 LONGEST_SENTENCE = 300
-
-_LONGEST_WORDS = 160
-_LONGEST_NAME = 60
-_LONGEST_ADVICE = 130
+_LONGEST_WORDS, _LONGEST_NAME, _LONGEST_ADVICE = 160, 60, 130
 
 # Providers whose key is not called after them; of all others it is PROVIDER_API_KEY.
 _KEY_VARIABLES = {
@@ -171,10 +172,7 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed.
-
-    The cause is told in the problem's parentheses unless ``has_cause`` is false: then the problem says it.
-    """
+    """A kind of failure: its sentences, whether a provider answered, and whether they tell the cause in parentheses."""
 
     problem: str
     advice: str
@@ -183,42 +181,29 @@ class _Kind:
     has_cause: bool = True
 
 
+_unanswered, _wordless = partial(_Kind, answered=False), partial(_Kind, answered=False, has_cause=False)
+_LATER = "Try again later"
+_NAMES = "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2"
+
+
 class Trouble(Enum):
     """A failure without an answer of the provider, or with one that makes no sense."""
 
-    UNKNOWN_MODEL = _Kind(
-        "litellm does not know the model {model}",
-        "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
-        answered=False,
-        has_cause=False,
-    )
-    NO_KEY = _Kind(
-        "There is no key for {model}",
-        "Set {key}, or choose another model with /model",
-        answered=False,
-        has_cause=False,
-    )
-    UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
-    NOT_HTTP = _Kind(
-        "The server of {model}{place} does not speak HTTP", "Correct its address", answered=False, has_cause=False
-    )
-    UNANSWERED = _Kind(
-        "{model}{place} did not answer in time", "Try again", answered=False, retryable=True, has_cause=False
-    )
-    BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
-    INVALID_RESPONSE = _Kind(
-        "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
-    )
+    UNKNOWN_MODEL = _wordless("litellm does not know the model {model}", _NAMES)
+    NO_KEY = _wordless("There is no key for {model}", "Set {key}, or choose another model with /model")
+    UNREACHABLE = _unanswered("Cannot reach {model}{place}", "{start}", retryable=True)
+    NOT_HTTP = _wordless("The server of {model}{place} does not speak HTTP", "Correct its address")
+    UNANSWERED = _wordless("{model}{place} did not answer in time", "Try again", retryable=True)
+    BROKE_OFF = _unanswered("The reply of {model} broke off", ARRIVED.rstrip("."))
+    INVALID_RESPONSE = _unanswered("The provider of {model} sent an invalid response", _LATER, retryable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed request.
+    """A failed request: its ``trouble``, or else the error with which the provider answered.
 
-    ``trouble`` is ``None`` if the provider answered with an error: then ``status`` is its HTTP status (``None`` for an
-    error event in a stream, whose body may imply one), ``body`` its body, decoded if it was JSON, and ``headers`` its
-    headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown. Body and
-    words are cut at `limits.ERROR_WORDS`.
+    The ``status`` is ``None`` for an error event in a stream, whose body may imply one; the ``body`` is decoded JSON or
+    text, ``headers`` are in lower case, ``words`` a short cause. Body and words are cut at `limits.ERROR_WORDS`.
     """
 
     trouble: Trouble | None = None
@@ -244,8 +229,7 @@ class FailedError(Exception):
 class Asked:
     """The model of a failed request, its server's address, and the secrets that no sentence may show.
 
-    ``provider`` is the provider, by default the prefix of the model's name; ``key_variable`` the variable whose key was
-    sent, by default the usual one of the provider.
+    The ``provider`` is by default the prefix of the model's name, ``key_variable`` the provider's usual one.
     """
 
     model: str
@@ -255,7 +239,7 @@ class Asked:
     key_variable: str = ""
 
 
-_OTHER = _Kind("The request to {model} failed", "Try another model with /model", answered=False)
+_OTHER = _unanswered("The request to {model} failed", "Try another model with /model")
 
 _NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
 _TOO_LONG = _Kind(
@@ -269,7 +253,7 @@ _REJECTED = _Kind(
     "Check the persona's settings, choose another model with /model, or begin anew with /new",
 )
 _TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
-_FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", "Try again later", retryable=True)
+_FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", _LATER, retryable=True)
 
 _BY_STATUS = {
     HTTPStatus.UNAUTHORIZED: _WRONG_KEY,
@@ -283,13 +267,9 @@ _BY_STATUS = {
 }
 # Clear signs come before the status, which may have several meanings: Gemini and xAI say with 400 that a key is wrong.
 _SIGNS = (
-    (
-        {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY},
-        _OVERFLOW,
-        _TOO_LONG,
-    ),
-    ({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}, _SAYS_NO_CREDIT, _NO_CREDIT),
-    ({HTTPStatus.BAD_REQUEST}, _SAYS_WRONG_KEY, _WRONG_KEY),
+    ({400, 413, 422}, _OVERFLOW, _TOO_LONG),
+    ({400, 403, 429}, _SAYS_NO_CREDIT, _NO_CREDIT),
+    ({400}, _SAYS_WRONG_KEY, _WRONG_KEY),
 )
 _TRY_AGAIN = "Try again, or choose another model with /model."
 _CHECK_SERVER = "Check that its server is running and the network is up"
@@ -306,8 +286,12 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
     words = redact(_words(failure), asked.secrets) if kind.has_cause else ""
     is_about_tools = refuses_tools(status, _words(failure))
     error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if kind is _REJECTED else ModelError
+    length = LONGEST_SENTENCE - len(advice) - 1
+    problem = shortened(problem, length - len("."))
+    room = min(_LONGEST_WORDS, length - len(problem) - len(" ()."))
+    words = shortened(words.strip().rstrip("."), room) if room > 0 else ""
     return error_class(
-        _with_words(problem, words, LONGEST_SENTENCE - len(advice) - 1),
+        f"{problem} ({words})." if words else f"{problem}.",
         advice=advice,
         status_code=status if kind.answered else None,
         retryable=kind.retryable,
@@ -318,10 +302,7 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
 def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
     """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
     again = f"{ARRIVED} /model chooses another model." if begun else _TRY_AGAIN
-    return ModelError(
-        f"{shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
-        advice=again,
-    )
+    return ModelError(f"{shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.", advice=again)
 
 
 def _kind(failure: Failure, status: int | None) -> _Kind:
@@ -344,38 +325,27 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 def _facts(asked: Asked) -> dict[str, object]:
     provider, _, name = asked.model.partition("/")
     is_ollama, named = provider.startswith("ollama"), asked.provider or provider
+    parts = urlsplit(asked.address)
+    # Without a user name, a password or a query.
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     return {
         "model": shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
         "key": asked.key_variable or _KEY_VARIABLES.get(named, f"{named.upper()}_API_KEY"),
-        "place": _place(asked.address),
+        "place": f" at {bare}" if bare else "",
         "start": "Start it with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
     }
 
 
-def _place(address: str) -> str:
-    """Return `` at ADDRESS`` without a user name, password or query; empty if the address is unknown."""
-    if not address:
-        return ""
-    bare = urlsplit(address)
-    return " at " + bare._replace(netloc=bare.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-
 def _retry_after_seconds(failure: Failure) -> float | None:
-    """Return the seconds that the provider asks to wait; a date instead of a number is ignored."""
-    try:
+    """Return the seconds that the provider asks to wait, in a header, or as Gemini in a detail such as ``34s``."""
+    with suppress(ValueError):
         seconds = float(failure.headers.get("retry-after", ""))
-    except ValueError:
-        return _retry_delay(failure.body)
-    return seconds if 0 < seconds < float("inf") else None
+        return seconds if 0 < seconds < float("inf") else None
+    details = values.records(values.record(_error(failure.body)).get("details"))
+    delays = (re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(each.get("retryDelay", ""))) for each in details)
+    return next((float(delay[1]) for delay in delays if delay), None)
 
 
 def _words(failure: Failure) -> str:
     return message_in(failure.words if failure.body is None else failure.body)
-
-
-def _with_words(sentence: str, words: str, length: int) -> str:
-    sentence = shortened(sentence, length - len("."))
-    room = min(_LONGEST_WORDS, length - len(sentence) - len(" ()."))
-    words = shortened(words.strip().rstrip("."), room) if room > 0 else ""
-    return f"{sentence} ({words})." if words else f"{sentence}."

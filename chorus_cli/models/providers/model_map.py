@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.json import values
 from chorus_cli.models.rules.costs import Prices
 
 if TYPE_CHECKING:
@@ -29,11 +30,7 @@ def package_folder(name: str) -> Path | None:
 
 
 def installation_folder() -> Path:
-    """Return the folder of the installed litellm without importing it.
-
-    Raises:
-        ModelError: it is not installed.
-    """
+    """Return the folder of the installed litellm without importing it, or raise a ``ModelError`` without one."""
     folder = package_folder("litellm")
     if folder is None:
         raise ModelError(
@@ -44,11 +41,9 @@ def installation_folder() -> Path:
 
 _MODELS = "model_prices_and_context_window_backup.json"
 # Providers are declared in two places: those with code of their own, and those that only need an address.
-_PROVIDERS_WITH_CODE = "types/utils.py"
-_PROVIDERS_BY_ADDRESS = "llms/openai_like/providers.json"
+_PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
-
 # litellm uses the Responses API for the second kind, with the same results as a chat.
 _CHAT_MODES = ("chat", "responses")
 # Made for a single purpose, which the map does not tell.
@@ -60,7 +55,6 @@ _FOUND_BY_BARE_NAME = frozenset(
 # litellm's map has lines of their own for each entry, indented by at most four blanks.
 _LAID_OUT, _END, _INDENT = b'{\n    "', b"\n    }", 4
 _ALIAS_OF = "alias_of"
-
 
 _Entry = Mapping[str, object]
 """An entry of litellm's map, as its JSON has it."""
@@ -84,8 +78,15 @@ class ModelMap:
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
-            names = relatives(model, _names_in(self._read_text(), family(model)))
-            self._relatives[model] = next((name for name in names if _is_telling(self._entry(name))), None)
+            listed: list[bytes] = []
+            if beginning := family(model):
+                named = rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode())
+                listed = re.findall(named, self._read_text())
+            names = relatives(model, (name.decode("utf-8", "replace") for name in listed))
+            entries = ((name, self._entry(name)) for name in names)
+            # A model without functions is for a single purpose.
+            general = (name for name, entry in entries if _chats(entry) and _supports(entry, "function_calling"))
+            self._relatives[model] = next((name for name in general if _limit(self._entry(name))), None)
         return self._relatives[model]
 
     def meant(self, model: str) -> str:
@@ -96,14 +97,11 @@ class ModelMap:
 
     def limit_tokens(self, model: str) -> int | None:
         """Return the context limit of ``model``, or of its relative, in input tokens; ``None`` if none is known."""
-        return _first((*self._entries_for(model), *self._entries_of_relative(model)), _limit)
+        return self._figure(model, _limit)
 
     def output_tokens(self, model: str) -> int | None:
         """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
-        return _first(
-            (*self._entries_for(model), *self._entries_of_relative(model)),
-            lambda entry: _tokens(entry.get("max_output_tokens")),
-        )
+        return self._figure(model, lambda entry: values.whole_number(entry.get("max_output_tokens")) or None)
 
     def input_cost(self, model: str) -> float | None:
         """Return the standard price of one input token, in USD, or ``None`` if the map has none."""
@@ -113,33 +111,18 @@ class ModelMap:
         """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
         return _first(self._entries_for(model), _prices)
 
-    def caches_prompts(self, model: str) -> bool:
-        """Return whether ``model``, or its relative, supports prompt caching, according to the map."""
-        return any(_supports(entry, "prompt_caching") for entry in self._described(model))
-
     def takes_temperature(self, model: str) -> bool:
         """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
         return all(entry.get("supports_sampling_params") is not False for entry in self._described(model))
 
-    def calls_functions(self, model: str) -> bool | None:
-        """Return whether ``model`` supports function calling; ``None`` if neither it nor a relative is listed."""
-        return self._is_said(model, "function_calling")
-
-    def takes_system_messages(self, model: str) -> bool | None:
-        """Return whether ``model`` takes a system message; ``None`` as above."""
-        return self._is_said(model, "system_messages")
-
-    def sees_pictures(self, model: str) -> bool | None:
-        """Return whether ``model`` takes pictures; ``None`` as above."""
-        return self._is_said(model, "vision")
-
-    def reads_pdfs(self, model: str) -> bool | None:
-        """Return whether ``model`` takes PDF files; ``None`` as above."""
-        return self._is_said(model, "pdf_input")
+    def supports(self, model: str, ability: str) -> bool | None:
+        """Return whether ``model`` has what the map calls ``supports_…``; ``None`` if no relative is listed either."""
+        said = [_supports(entry, ability) for entry in self._described(model) if _chats(entry)]
+        return any(said) if said else None
 
     def thinks(self, model: str) -> bool | None:
         """Return whether ``model`` can reason before it answers; ``None`` as above."""
-        return self._is_said(model, "reasoning")
+        return self.supports(model, "reasoning")
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
@@ -161,20 +144,15 @@ class ModelMap:
             yield entry
         prefix, _, name = model.partition("/")
         entry = self._entry(name) if name else {}
-        provider = _provider(entry)
+        provider = str(entry.get("litellm_provider", ""))
         if entry and (provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))):
             yield entry
 
-    def _entries_of_relative(self, model: str) -> tuple[_Entry, ...]:
-        relative = self.relative(model)
-        return (self._entry(relative),) if relative else ()
+    def _figure(self, model: str, figure: Callable[[_Entry], int | None]) -> int | None:
+        return _first((*self._entries_for(model), self._entry(self.relative(model) or "")), figure)
 
     def _described(self, model: str) -> tuple[_Entry, ...]:
-        return tuple(self._entries_for(model)) or self._entries_of_relative(model)
-
-    def _is_said(self, model: str, ability: str) -> bool | None:
-        said = [_supports(entry, ability) for entry in self._described(model) if _chats(entry)]
-        return any(said) if said else None
+        return tuple(self._entries_for(model)) or tuple(map(self._entry, filter(None, [self.relative(model)])))
 
     def _entry(self, name: str) -> _Entry:
         """Return one entry, or the one that it is an alias of; empty if there is none."""
@@ -185,8 +163,9 @@ class ModelMap:
     def _read_text(self) -> bytes:
         with self._reading:
             if self._text is None:
-                text = _read(self._folder, _MODELS)
-                self._text = text if text.startswith(_LAID_OUT) else json.dumps(_object(text), indent=_INDENT).encode()
+                self._text = _read(self._folder, _MODELS)
+                if not self._text.startswith(_LAID_OUT):
+                    self._text = json.dumps(dict(_object(self._text)), indent=_INDENT).encode()
             return self._text
 
     def _read_names(self) -> _Names:
@@ -203,7 +182,7 @@ class _Names(NamedTuple):
 
 
 def _names_of(document: Mapping[str, object], providers: frozenset[str]) -> _Names:
-    entries = ((name, _meant_entry(name, lambda name: _record(document.get(name)))) for name in document)
+    entries = ((name, _meant_entry(name, lambda name: values.record(document.get(name)))) for name in document)
     chatting = [(name, entry) for name, entry in entries if _chats(entry)]
     conversing = [each for each in chatting if each[1].get("mode") == "chat" and _supports(each[1], "function_calling")]
     typed = [
@@ -226,14 +205,9 @@ def _meant_entry(name: str, entry_of: Callable[[str], _Entry]) -> _Entry:
     return {**meant, _ALIAS_OF: alias_of} if meant and _ALIAS_OF not in meant else {}
 
 
-def _is_telling(entry: _Entry) -> bool:
-    """Return whether an entry tells of a model for general use: those without functions are for a single purpose."""
-    return _chats(entry) and _supports(entry, "function_calling") and _limit(entry) is not None
-
-
 def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
     """Return the forms of ``name`` that litellm accepts; none for price classes and models that it would not find."""
-    provider = _provider(entry)
+    provider = entry.get("litellm_provider", "")
     if "/" in name:
         return (name,) if not providers or name.partition("/")[0] in providers else ()
     with_provider = f"{provider}/{name}"
@@ -254,37 +228,20 @@ def _read(folder: Path | None, name: str) -> bytes:
 
 
 def _object(text: bytes) -> _Entry:
-    """Return an object of JSON, an empty one if the text is none."""
-    try:
-        return _record(json.loads(text))
-    except ValueError:
-        return {}
-
-
-def _record(value: object) -> _Entry:
-    return value if isinstance(value, dict) else {}
+    return values.record(values.parsed(text.decode("utf-8", "replace")))
 
 
 def _entry_in(text: bytes, name: str) -> _Entry:
     """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
     key = f"{json.dumps(name)}: {{".encode()
-    start = text.rfind(key)
-    while start >= 0 and not _begins_entry(text, start):
-        start = text.rfind(key, 0, start)
-    begin = start + len(key) - 1
-    return {} if start < 0 else _object(text[begin : text.find(_END, begin) + len(_END)])
-
-
-def _begins_entry(text: bytes, start: int) -> bool:
-    """Return whether an entry begins at ``start``: a few are not indented, and objects within entries are further."""
-    indent = text[text.rfind(b"\n", 0, start) + 1 : start]
-    return len(indent) <= _INDENT and not indent.strip()
-
-
-def _names_in(text: bytes, beginning: str) -> list[str]:
-    """Return the names of a map that is laid out line by line, with prefixes, in which a pattern, if any, is found."""
-    pattern = rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode())
-    return [name.decode("utf-8", "replace") for name in re.findall(pattern, text)] if beginning else []
+    start = len(text)
+    while (start := text.rfind(key, 0, start)) >= 0:
+        indent = text[text.rfind(b"\n", 0, start) + 1 : start]
+        # A few entries are not indented, and objects within entries are further.
+        if len(indent) <= _INDENT and not indent.strip():
+            begin = start + len(key) - 1
+            return _object(text[begin : text.find(_END, begin) + len(_END)])
+    return {}
 
 
 def _chats(entry: _Entry) -> bool:
@@ -295,17 +252,9 @@ def _supports(entry: _Entry, ability: str) -> bool:
     return entry.get(f"supports_{ability}") is True
 
 
-def _provider(entry: _Entry) -> str:
-    return str(entry.get("litellm_provider", ""))
-
-
 def _limit(entry: _Entry) -> int | None:
-    return _tokens(entry.get("max_input_tokens")) or _tokens(entry.get("max_tokens"))
-
-
-def _tokens(value: object) -> int | None:
-    """Return a number of tokens; the map's sample entry has sentences instead of figures."""
-    return value if isinstance(value, int) and value > 0 else None
+    # The map's sample entry has sentences instead of figures.
+    return values.whole_number(entry.get("max_input_tokens")) or values.whole_number(entry.get("max_tokens")) or None
 
 
 def _price(entry: _Entry, name: str) -> float | None:
@@ -365,11 +314,10 @@ def family(model: str) -> str:
 
 
 def relatives(model: str, listed: Iterable[str]) -> list[str]:
-    """Return the ``listed`` models whose facts may be those of ``model``, the likeliest first.
+    """Return the ``listed`` models whose facts may be those of ``model``: itself, as another snapshot or elsewhere.
 
-    The model itself comes first, as another snapshot or at another provider; then the maker's models, the newest by the
-    versions in their names first, those of the same kind (``haiku``) before all others. None is newer than ``model``,
-    because the provider would refuse a limit that is too high.
+    Then come the maker's models, those of the same kind (``haiku``) first, the newest before all others. None is newer
+    than ``model``, because the provider would refuse a limit that is too high.
     """
     asked = _member(model)
     if asked is None:

@@ -1,7 +1,6 @@
 """How providers and models differ in the parameters of a request, those for thinking among them, and in refusing them.
 
-A level of the setting ``effort`` that a model lacks is its next one: ``none`` is the least of a model that cannot but
-think.
+A level of ``effort`` that a model lacks is its next one: ``none`` is the least of a model that always thinks.
 """
 
 from __future__ import annotations
@@ -52,19 +51,14 @@ def _claude(*, by_itself: bool, off: dict[str, Any] | None) -> _Efforts:
     return {_UNSET: seen if by_itself else {}, "none": levels["low"] if off is None else off, **levels}
 
 
-def _claude_budget(tokens: int) -> dict[str, Any]:
-    return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
-
-
 def _responses(*names: str) -> _Efforts:
-    seen: _Efforts = {_UNSET: {"reasoning": {"summary": "auto"}}}
-    return seen | {
-        effort: {"reasoning": {"effort": name, "summary": "auto"}} for effort, name in _named(*names).items()
-    }
+    seen = {"summary": "auto"}
+    chosen = {effort: {"reasoning": {"effort": name} | seen} for effort, name in _named(*names).items()}
+    return {_UNSET: {"reasoning": seen}, **chosen}
 
 
-def _gemini(name: str, none: object, low: object, medium: object, high: object) -> _Efforts:
-    levels = {"none": none, "low": low, "medium": medium, "high": high}
+def _gemini(name: str, *values: object) -> _Efforts:
+    levels = dict(zip(("none", *_LEVELS), values, strict=True))
     seen = {"includeThoughts": True}
     return {_UNSET: {_GEMINIS: seen}} | {effort: {_GEMINIS: seen | {name: level}} for effort, level in levels.items()}
 
@@ -87,7 +81,10 @@ _ROWS: tuple[_Row, ...] = (
     _Row(
         "anthropic",
         r"claude-(?:3-7|(?:opus|sonnet|haiku)-4)",
-        {"low": _claude_budget(2_048), "medium": _claude_budget(8_192), "high": _claude_budget(16_384)},
+        {
+            level: {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+            for level, tokens in zip(_LEVELS, (2_048, 8_192, 16_384), strict=True)
+        },
     ),
     _Row("anthropic", "", {}),
     # developers.openai.com/api/docs/guides/reasoning
@@ -175,8 +172,7 @@ def _error_names(name: str, value: object) -> Iterator[str]:
         yield re.sub(r"(?=[A-Z])", "_", inner).lower()
 
 
-_STREAM_OPTIONS = frozenset({"stream_options"})
-_TEMPERATURE = frozenset({"temperature"})
+_STREAM_OPTIONS, _TEMPERATURE = frozenset({"stream_options"}), frozenset({"temperature"})
 _TOOLS = frozenset({"tools", "tool_choice"})
 
 
@@ -190,31 +186,24 @@ class Dialect(NamedTuple):
 _USUAL = Dialect()
 _REASONING = Dialect("max_completion_tokens", _TEMPERATURE)
 
-_BY_PROVIDER = {
-    "mistral": Dialect(omitted=_STREAM_OPTIONS),
-    "cerebras": Dialect(omitted=_STREAM_OPTIONS),
-    "nvidia_nim": Dialect(omitted=_STREAM_OPTIONS),
-    "deepinfra": Dialect(omitted=_STREAM_OPTIONS | {"tool_choice"}),
-    "perplexity": Dialect(omitted=_STREAM_OPTIONS | _TOOLS),
-}
-# The first match counts.
-_BY_MODEL = {
-    "openai": (
-        (r"o\d", _REASONING),
-        (r"gpt-5-chat", _USUAL),
-        (r"gpt-5.*search", Dialect("max_completion_tokens", _TEMPERATURE | _TOOLS)),
-        (r"gpt-5\.[124](?!.*chat)", Dialect("max_completion_tokens")),
-        (r"gpt-[56]", _REASONING),
-    ),
-    "moonshot": ((r"kimi-(?:k2\.[5-9]|k[3-9])", Dialect(omitted=_TEMPERATURE)),),
-}
+# The first row of a provider whose pattern matches counts.
+_DIALECTS = (
+    ("openai", r"o\d", _REASONING),
+    ("openai", r"gpt-5-chat", _USUAL),
+    ("openai", r"gpt-5.*search", Dialect("max_completion_tokens", _TEMPERATURE | _TOOLS)),
+    ("openai", r"gpt-5\.[124](?!.*chat)", Dialect("max_completion_tokens")),
+    ("openai", r"gpt-[56]", _REASONING),
+    ("moonshot", r"kimi-(?:k2\.[5-9]|k[3-9])", Dialect(omitted=_TEMPERATURE)),
+    *((provider, "", Dialect(omitted=_STREAM_OPTIONS)) for provider in ("mistral", "cerebras", "nvidia_nim")),
+    ("deepinfra", "", Dialect(omitted=_STREAM_OPTIONS | {"tool_choice"})),
+    ("perplexity", "", Dialect(omitted=_STREAM_OPTIONS | _TOOLS)),
+)
 
 
 def dialect(endpoint: Endpoint) -> Dialect:
     """Return how the model of ``endpoint`` takes its parameters."""
-    families = _BY_MODEL.get(endpoint.provider, ())
-    by_provider = _BY_PROVIDER.get(endpoint.provider, _USUAL)
-    return next((family for pattern, family in families if re.match(pattern, endpoint.model)), by_provider)
+    of_provider = ((names, spoken) for provider, names, spoken in _DIALECTS if provider == endpoint.provider)
+    return next((spoken for names, spoken in of_provider if re.match(names, endpoint.model)), _USUAL)
 
 
 # Sent under the other name, a parameter is not left out.
@@ -222,13 +211,11 @@ NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 
 _STATUSES = frozenset({400, 404, 422, 500, 501})
 _ALSO_DENIED = re.compile(
-    r"extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed",
-    re.IGNORECASE,
+    r"(?i)extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed"
 )
 # How a value is denied. The values of other parameters are the user's, who sees the error.
 _VALUE_DENIED = re.compile(
-    r"must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off",
-    re.IGNORECASE,
+    r"(?i)must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off"
 )
 _ABOUT_EFFORT = re.compile("effort|reasoning|thinking", re.IGNORECASE)
 # Fields of an error in which servers name a parameter or deny it; others may quote the request.
@@ -245,15 +232,12 @@ def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
 def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None:
     if not DENIED.search(text) and not _ALSO_DENIED.search(text):
         optional = filter(_ABOUT_EFFORT.search, optional) if _VALUE_DENIED.search(text) else ()
-    named = {name: re.search(rf"\b{_pattern(name)}\b", text, re.IGNORECASE) for name in optional}
+    patterns = {name: re.escape(name).replace("_", "[ _-]") for name in optional}
+    named = {name: re.search(rf"\b{pattern}\b", text, re.IGNORECASE) for name, pattern in patterns.items()}
     if parameter in named:
         return str(parameter)
     places = {name: (match.start(), -len(name)) for name, match in named.items() if match}
     return min(places, key=lambda name: places[name], default=None)
-
-
-def _pattern(name: str) -> str:
-    return re.escape(name).replace("_", "[ _-]")
 
 
 def _told(body: object) -> Iterator[tuple[str, object]]:

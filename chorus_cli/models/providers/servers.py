@@ -13,11 +13,11 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from chorus_cli.core.json import values
-from chorus_cli.models.providers.providers import PROVIDERS, address_variable, base_address, named, provider_key
+from chorus_cli.models.providers import providers
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 
 PATIENCE_SECONDS = 0.3
-
 _SCHEME_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
 # A thousand models make half a megabyte; no answer expected here is longer than this.
@@ -56,12 +55,8 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
 
 
 def json_answer(address: str, path: str, deadline: float, *, body: object = None, key: str = "") -> object:
-    """Return the JSON answer of a server to ``body``, or to a question without one.
-
-    Raises:
-        OSError, ValueError, RecursionError: there is no answer in time, or it is not valid JSON.
-    """
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection  # noqa: PLC0415 - slow, and few starts ask
+    """Return the JSON answer of a server to ``body``, or to a question without one; `within` takes its errors."""
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection  # slow, and few starts ask
 
     server, seconds_left = urlsplit(address), deadline - time.monotonic()
     if server.scheme not in _SCHEME_PORTS or not server.hostname or not key.isascii() or seconds_left <= 0:
@@ -100,16 +95,13 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-_DEFAULT_ADDRESS = "http://localhost:11434"
-_DEFAULT_PORT = 11434
+_DEFAULT_ADDRESS, _DEFAULT_PORT = "http://localhost:11434", 11434
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_HIGHEST_PORT = 65_535
-_PORT_DIGITS = 5
+_HIGHEST_PORT, _PORT_DIGITS = 65_535, 5
 # litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
 _PREFIX = "ollama_chat/"
 # Older servers list no capabilities; embedding models are recognised by their family or name.
-_EMBEDDING_FAMILY = "bert"
-_EMBEDDING_NAMES = ("embed", "rerank")
+_EMBEDDING_FAMILY, _EMBEDDING_NAMES = "bert", ("embed", "rerank")
 # The listings of Ollama, with the time to sort their models by. A model stays in memory for a fixed time after its last
 # use: the last to expire was used last.
 _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
@@ -127,22 +119,18 @@ def models(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SE
 
 def ollama_address(environment: Mapping[str, str]) -> str:
     """Return the address in ``OLLAMA_API_BASE``, or in ``OLLAMA_HOST`` as Ollama itself reads it, or the default."""
-    named = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
-    if named:
-        return named
+    address = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
+    if address:
+        return address
     host = environment.get("OLLAMA_HOST", "").strip().strip("\"'")
-    return _address_of(host) if host else _DEFAULT_ADDRESS
-
-
-def _address_of(text: str) -> str:
-    """Return the address for a value of ``OLLAMA_HOST``, by the rules of Ollama's own ``envconfig``."""
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        scheme, rest = "http", text
+    if not host:
+        return _DEFAULT_ADDRESS
+    # The rules are those of Ollama's own ``envconfig``.
+    scheme, separator, rest = host.partition("://") if "://" in host else ("http", "", host)
     default_port = _SCHEME_PORTS.get(scheme, _DEFAULT_PORT) if separator else _DEFAULT_PORT
     place, _, path = rest.partition("/")
-    host, port = _host_and_port(place, default_port)
-    shown = f"[{host}]" if ":" in host else host
+    name, port = _host_and_port(place, default_port)
+    shown = f"[{name}]" if ":" in name else name
     return f"{scheme}://{shown}:{port}/{path}".rstrip("/")
 
 
@@ -155,27 +143,21 @@ def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
     return _connectable(host.strip("[]")), int(port) if is_port else default_port
 
 
-def _answered(
-    environment: Mapping[str, str], patience_seconds: float, listings: tuple[tuple[str, str], ...]
-) -> tuple[str, ...]:
-
+def _answered(environment: Mapping[str, str], patience: float, lists: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     def ask(deadline: float) -> tuple[str, ...]:
         address = ollama_address(environment)
-        answers = ((json_answer(address, path, deadline), moment) for path, moment in listings)
+        answers = ((json_answer(address, path, deadline), moment) for path, moment in lists)
         return next(filter(None, (_names(document, moment) for document, moment in answers)), ())
 
-    return within(patience_seconds, ask) or ()
+    return within(patience, ask) or ()
 
 
 def _names(document: object, moment: str) -> tuple[str, ...]:
     entries = values.records(values.record(document).get("models"))
     entries.sort(key=lambda entry: values.moment(entry.get(moment)) or _NEVER, reverse=True)
-    named = ((entry.get("model") or entry.get("name"), entry) for entry in entries)
-    return tuple(_PREFIX + name for name, entry in named if _is_name(name) and _can_chat(name, entry))
-
-
-def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and value != "" and value.isprintable() and " " not in value
+    found = ((values.text(entry.get("model") or entry.get("name")), entry) for entry in entries)
+    sound = ((name, entry) for name, entry in found if name and name.isprintable() and " " not in name)
+    return tuple(_PREFIX + name for name, entry in sound if _can_chat(name, entry))
 
 
 def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
@@ -194,68 +176,50 @@ def request_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address that the user has set for ``model``, or a local server's; empty for a provider's own."""
     if is_ollama(model):
         return ollama_address(environment)
-    prefix = named(model).provider
-    if not prefix or not (PROVIDERS[prefix].is_local or address_variable(prefix, environment)):
+    prefix = providers.named(model).provider
+    if not prefix or not (providers.PROVIDERS[prefix].is_local or providers.address_variable(prefix, environment)):
         return ""
-    return base_address(prefix, environment)
+    return providers.base_address(prefix, environment)
 
 
 def server_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address of a server of any make that serves ``model``; empty for a known provider, also by a proxy."""
-    prefix = named(model).provider
-    is_of_any_make = is_ollama(model) or prefix == "openai" or (bool(prefix) and PROVIDERS[prefix].is_local)
+    prefix = providers.named(model).provider
+    is_of_any_make = is_ollama(model) or prefix == "openai" or (bool(prefix) and providers.PROVIDERS[prefix].is_local)
     return request_address(model, environment) if is_of_any_make else ""
 
 
 def request_problem(model: str, environment: Mapping[str, str]) -> str:
     """Return a sentence if the address or the key set for ``model`` makes a request impossible, else an empty text."""
-    return address_problem(model, environment) or _key_problem(model, environment)
-
-
-def address_problem(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if the address set for ``model`` is not a URL, else an empty text."""
     address = request_address(model, environment)
-    if not address or _is_url(address):
-        return ""
-    if is_ollama(model):
-        variable = next(
-            variable for variable in ("OLLAMA_API_BASE", "OLLAMA_HOST") if environment.get(variable, "").strip()
-        )
-    else:
-        variable = address_variable(named(model).provider, environment)
-        address = environment[variable].strip()
-    return f"The address of {model}, {address}, is not an http:// or https:// URL. Correct {variable}."
-
-
-def _key_problem(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if the key set for ``model`` has characters that no header may have, else an empty text."""
-    prefix = named(model).provider
-    key = provider_key(prefix, environment) if prefix else ""
+    if address and not _is_url(address):
+        variable = providers.first_set(("OLLAMA_API_BASE", "OLLAMA_HOST"), environment)
+        if not is_ollama(model):
+            variable = providers.address_variable(providers.named(model).provider, environment)
+            address = environment[variable].strip()
+        return f"The address of {model}, {address}, is not an http:// or https:// URL. Correct {variable}."
+    key = providers.provider_key(providers.named(model).provider, environment)
     if key.isascii() and key.isprintable():
         return ""
-    variable = next(name for name in PROVIDERS[prefix].key_variables if environment.get(name, "").strip())
+    variable = providers.key_variable(model, environment)
     return f"The key for {model} has characters that no key has, so it cannot be sent. Set {variable} again."
-
-
-def server_key(model: str, environment: Mapping[str, str]) -> str:
-    """Return the key that is sent to the server of ``model``, or an empty text."""
-    if is_ollama(model):
-        return environment.get("OLLAMA_API_KEY", "").strip()
-    prefix = named(model).provider
-    return provider_key(prefix, environment) if prefix else ""
 
 
 def is_on_this_machine(address: str) -> bool:
     """Return whether ``address``, with or without a scheme, is on this machine's loopback."""
-    try:
-        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-    except ValueError:
-        return False
+    host = _host(address if "//" in address else f"//{address}")
     if host == "localhost" or host.endswith(".localhost"):
         return True
     number = _ip(host)
     # A server told to listen everywhere is often asked at 0.0.0.0 too, which means this machine.
     return number is not None and (number.is_loopback or number.is_unspecified)
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _is_url(address: str) -> bool:
@@ -268,14 +232,11 @@ def _is_url(address: str) -> bool:
     return is_named and not any(character.isspace() for character in address)
 
 
-DEFAULT_LIMIT_TOKENS = 128_000
-LOOPBACK_LIMIT_TOKENS = 8192
+DEFAULT_LIMIT_TOKENS, LOOPBACK_LIMIT_TOKENS = 128_000, 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
-
 LIMIT_PATIENCE_SECONDS = 0.5
 # Ollama reserves memory for the whole context, and few machines have enough for 128k.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
-
 # Figures outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
@@ -285,20 +246,13 @@ def server_limit(
     model: str, environment: Mapping[str, str], patience_seconds: float = LIMIT_PATIENCE_SECONDS
 ) -> Limit | None:
     """Return the limit reported by the server of ``model``; ``None`` without a server, or without an answer in time."""
-    address = server_address(model, environment)
-    if not address or _is_openai(address):
+    address, (prefix, name) = server_address(model, environment), providers.named(model)
+    if not address or f".{_host(address)}".endswith(".openai.com"):
         return None
-    name, key = named(model).model, server_key(model, environment)
-    found = _shown if is_ollama(model) else _listed
+    found, key = _listed, providers.provider_key(prefix, environment)
+    if is_ollama(model):
+        found, key = _shown, environment.get("OLLAMA_API_KEY", "").strip()
     return within(patience_seconds, lambda deadline: found(address, name, key, deadline))
-
-
-def _is_openai(address: str) -> bool:
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    return host == "openai.com" or host.endswith(".openai.com")
 
 
 def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
@@ -321,9 +275,9 @@ def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
 def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
     """Ask an OpenAI-compatible server for its models, which vLLM and llama.cpp list with their limits."""
     entries = values.records(values.record(json_answer(address, "/models", deadline, key=key)).get("data"))
-    named = [entry for entry in entries if entry.get("id") == name]
+    meant = [entry for entry in entries if entry.get("id") == name]
     # llama.cpp has one model and answers under any name.
-    for entry in named or (entries if len(entries) == 1 else []):
+    for entry in meant or (entries if len(entries) == 1 else []):
         meta = values.record(entry.get("meta"))
         for source, figure in ("max_model_len", entry), ("n_ctx", meta), ("n_ctx_train", meta):
             if tokens := _tokens(figure.get(source)):

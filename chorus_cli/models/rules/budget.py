@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -15,19 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.8, 2.0
-_FEWEST_TOKENS = 100
-_LEAST_PLAUSIBLE = 0.5
-_WEIGHT = 0.3
-_ROUNDING = 0.005
+_FEWEST_TOKENS, _LEAST_PLAUSIBLE, _WEIGHT, _ROUNDING = 100, 0.5, 0.3, 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The expected count of a provider is ``factor`` times the estimate.
-
-    ``error`` is the relative error of the last expectation, as a share of the reported count; ``None`` before the first
-    report.
-    """
+    """The provider is expected to count ``factor`` times the estimate; the last time that was wrong by ``error``."""
 
     factor: float = 1.0
     error: float | None = None
@@ -57,35 +51,30 @@ def written_calibration(calibration: Calibration) -> str:
 
 def read_calibration(text: str | None) -> Calibration:
     """Read a calibration back; a text that cannot be read is one before the first report."""
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]
-        is_sound = SMALLEST_FACTOR <= factor <= LARGEST_FACTOR
-        return Calibration(factor, None if error is None else float(error)) if is_sound else Calibration()
-    except (ValueError, KeyError, TypeError):
-        return Calibration()
+        if SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+            return Calibration(factor, None if error is None else float(error))
+    return Calibration()
 
 
-TOKENS_PER_MESSAGE = 4
-_MARK_TOKENS = 8
+TOKENS_PER_MESSAGE, _MARK_TOKENS = 4, 8
 LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
 """Tokens of the lead-in line."""
 
 FULLEST_SHARE = 7 / 8
 """The share of its budget that a request takes where the next one is to have room too."""
 
-_BACKGROUND_FOLD_SHARE = 0.7
-_UNDONE_SHARE = 0.95
-_SUMMARY_SHARE = 1 / 8
-_LONGEST_SUMMARY_TOKENS = 2_000
+_BACKGROUND_FOLD_SHARE, _UNDONE_SHARE = 0.7, 0.95
+_SUMMARY_SHARE, _LONGEST_SUMMARY_TOKENS = 1 / 8, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The context length of a model in tokens, and the source of that number.
+    """The context length of a model in tokens, and its source; ``is_assumed`` if neither litellm nor a server has it.
 
-    ``is_assumed`` says that neither litellm nor the model's server has told it; ``relative`` is the model that has it,
-    if it is taken from another one.
+    ``relative`` is the model that has it, if it is taken from another one.
     """
 
     tokens: int
@@ -109,13 +98,12 @@ class Budget:
     limit: Limit
     tokens: int
     calibration: Calibration = field(default_factory=Calibration)
-    room: Room = field(init=False)
-    """The budget, and the half that a fold aims at, in estimated tokens."""
 
-    def __post_init__(self) -> None:
+    @property
+    def room(self) -> Room:
+        """The budget, and the half that a fold aims at, in estimated tokens."""
         factor = self.calibration.factor
-        room = Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
-        object.__setattr__(self, "room", room)
+        return Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
 
     @property
     def summary_room(self) -> int:
@@ -141,17 +129,14 @@ def budget(
     limit: Limit,
     usage_threshold: float,
     max_output_tokens: int | None,
-    calibration: Calibration | None = None,
+    calibration: Calibration,
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
-    """Leave room for the reply: a request takes at most the threshold's share, and leaves the reply its maximum.
-
-    After an undone fold it may take nearly the whole limit, before there is another fold.
-    """
+    """Leave the reply its maximum, and take at most the threshold's share, nearly all after an undone fold."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
-    return Budget(limit, tokens, calibration or Calibration())
+    return Budget(limit, tokens, calibration)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,18 @@
-"""Which model answers, and why: the first of several places that names one."""
+"""Which model answers, and why: the first of several places that names one; and names as typed, checked."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from chorus_cli.core.errors import ModelNameError
+from chorus_cli.core.text.phrases import enumerated, quoted
 
-ELIZA = "chorus/eliza"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+EMBEDDED, ELIZA = "chorus/", "chorus/eliza"
 LOCAL = "local/"
 """The beginning of the names of models in files on this machine."""
 
@@ -31,6 +36,10 @@ class Provider(NamedTuple):
         return next((variable for variable in variables if environment.get(variable, "").strip()), None)
 
 
+_OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN")
+_OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
+_FLASH = "accounts/fireworks/models/deepseek-v4p1-flash"
+
 # The first whose key is set answers. Each model is one of the provider's usual ones for a chat, not its most expensive.
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
@@ -47,18 +56,8 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("Perplexity", "PERPLEXITYAI_API_KEY", "perplexity/sonar", ("PERPLEXITY_API_KEY",)),
     Provider("Groq", "GROQ_API_KEY", "groq/openai/gpt-oss-120b"),
     Provider("Cerebras", "CEREBRAS_API_KEY", "cerebras/gpt-oss-120b"),
-    Provider(
-        "Together",
-        "TOGETHERAI_API_KEY",
-        "together_ai/openai/gpt-oss-120b",
-        ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN"),
-    ),
-    Provider(
-        "Fireworks",
-        "FIREWORKS_AI_API_KEY",
-        "fireworks_ai/accounts/fireworks/models/deepseek-v4p1-flash",
-        ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
-    ),
+    Provider("Together", "TOGETHERAI_API_KEY", "together_ai/openai/gpt-oss-120b", _OF_TOGETHER),
+    Provider("Fireworks", "FIREWORKS_AI_API_KEY", f"fireworks_ai/{_FLASH}", _OF_FIREWORKS),
     Provider("DeepInfra", "DEEPINFRA_API_KEY", "deepinfra/openai/gpt-oss-120b"),
     Provider("SambaNova", "SAMBANOVA_API_KEY", "sambanova/gpt-oss-120b"),
     Provider("Nebius", "NEBIUS_API_KEY", "nebius/openai/gpt-oss-120b"),
@@ -88,18 +87,18 @@ class Naming(NamedTuple):
     def named(self, persona_model: str | None, sources: Mapping[str, str]) -> ModelChoice | None:
         """Return the first that is set: the option, the environment, the settings, a provider's key.
 
-        ``sources`` names the file and line of each setting. ``None`` means that nothing names a model and an Ollama is
-        to be asked; see ``detected_model``.
+        ``sources`` names the file and line of each setting. ``None`` means that an Ollama is to be asked.
         """
-        if self.option:
-            return ModelChoice(in_full(self.option), "chosen for this run")
-        if self.environment.get("CHORUS_MODEL"):
-            return ModelChoice(in_full(self.environment["CHORUS_MODEL"]), "from CHORUS_MODEL")
-        if persona_model:
+        places = (
+            (self.option, "chosen for this run"),
+            (self.environment.get("CHORUS_MODEL"), "from CHORUS_MODEL"),
             # The file's name and line say enough; its folder would fill the line.
-            return ModelChoice(in_full(persona_model), f"from {sources.get('model', '').rpartition('/')[2]}")
-        found = _key_in(self.environment)
-        return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
+            (persona_model, f"from {sources.get('model', '').rpartition('/')[2]}"),
+        )
+        if given := next((ModelChoice(in_full(model), reason) for model, reason in places if model), None):
+            return given
+        provider, variable = _key_in(self.environment) or (None, "")
+        return ModelChoice(in_full(provider.default_model), f"because {variable} is set") if provider else None
 
 
 def in_full(model: str) -> str:
@@ -110,19 +109,15 @@ def in_full(model: str) -> str:
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
     """Name the variable in which ``model`` wants a key; empty if one is set, or for a server of the user's own."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
-    if provider is None or provider.key_set_in(environment):
-        return ""
-    addresses = tuple(provider.prefix[:-1].upper() + ending for ending in ("_API_BASE", "_BASE_URL"))
-    if any(environment.get(variable) for variable in addresses):
+    addresses = tuple(f"{model.partition('/')[0].upper()}{ending}" for ending in ("_API_BASE", "_BASE_URL"))
+    if provider is None or provider.key_set_in(environment) or any(map(environment.get, addresses)):
         return ""
     return f"There is no key for {provider.name}, so messages will fail. Set {provider.key_variable}."
 
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
     """Return what answers when nothing names a model: the Ollama model that was used last, or else ELIZA."""
-    if ollama_model:
-        return ModelChoice(ollama_model, "a running Ollama's most recently used model")
-    return _NOBODY_ELSE
+    return ModelChoice(ollama_model, "a running Ollama's most recently used model") if ollama_model else _NOBODY_ELSE
 
 
 def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
@@ -133,11 +128,74 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
     if found:
         provider, variable = found
         return f"{variable} is set: /model {provider.default_model} switches to a language model."
-    if choice == _NOBODY_ELSE:
-        return f"{_WAYS}; then say /model ollama/NAME or /model {LOCAL}FILE.gguf."
-    return f"{_WAYS}; then say /model NAME."
+    names = f"ollama/NAME or /model {LOCAL}FILE.gguf" if choice == _NOBODY_ELSE else "NAME"
+    return f"{_WAYS}; then say /model {names}."
 
 
 def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
     keys = ((provider, provider.key_set_in(environment)) for provider in PROVIDERS)
     return next(((provider, variable) for provider, variable in keys if variable), None)
+
+
+_MOST_SUGGESTIONS, _LONGEST_EXAMPLE = 3, 40
+
+
+def doubt_about(
+    name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
+) -> str | None:
+    """Return a warning if litellm, which knows ``names`` and ``providers``, if any, knows no provider of ``name``.
+
+    Any model of a known provider is accepted, because new ones appear every week. Of ``likely`` models, the likeliest
+    first, those that contain ``name`` are suggested before others. A ``ModelNameError`` refuses impossible names.
+    """
+    if not name:
+        raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
+    if any(character.isspace() for character in name):
+        raise ModelNameError(f"Model names contain no spaces: {quoted(name)}.")
+    if not name.isprintable():
+        raise ModelNameError(f"Model names contain no invisible characters: {quoted(name)}.")
+    provider, slash, rest = name.partition("/")
+    if name == ELIZA or name in names or not (slash or names):
+        return None
+    if not slash:
+        raise ModelNameError(
+            f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
+            f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}."
+            f"{_question(_alike(name, {*names, ELIZA}, likely))}"
+        )
+    if not provider or not rest:
+        problem = "is an incomplete model name: write provider/name, such as ollama/llama3.2."
+        raise ModelNameError(f"{quoted(name)} {problem}")
+    if name.startswith(EMBEDDED):
+        raise ModelNameError(f"There is no model {quoted(name)}: the only embedded model is {ELIZA}.")
+    if not providers or provider in providers:
+        return None
+    from difflib import get_close_matches  # slow, and few names are doubtful
+
+    by_spelling = {known.casefold(): known for known in sorted(providers)}
+    near = get_close_matches(provider.casefold(), by_spelling, n=1)
+    meant = _question([f"{by_spelling[spelling]}/{rest}" for spelling in near])
+    return f"litellm knows no provider {provider!r}, so messages may fail.{meant}"
+
+
+def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
+    """Return the names that differ only in case or prefix, else likely ones that contain it, else similar ones."""
+    from difflib import get_close_matches  # slow, and few names are refused
+
+    by_spelling: defaultdict[str, list[str]] = defaultdict(list)
+    for known in sorted(names, key=lambda known: (len(known), known)):
+        by_spelling[known.casefold().rpartition("/")[2]].append(known)
+    typed = name.casefold()
+    same = by_spelling.get(typed, [])
+    if same:
+        same = [*(known for known in likely if known in same), *(known for known in same if known not in likely)]
+        exact = [known for known in same if known.casefold() == typed]
+        return exact[:1] or same[:_MOST_SUGGESTIONS]
+    held = [known for known in likely if typed in known.casefold().rpartition("/")[2]]
+    if held:
+        return held[:_MOST_SUGGESTIONS]
+    return [by_spelling[near][0] for near in get_close_matches(typed, by_spelling, n=_MOST_SUGGESTIONS)]
+
+
+def _question(suggestions: list[str]) -> str:
+    return f" Did you mean {enumerated(suggestions, 'or')}?" if suggestions else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -39,8 +40,8 @@ class Parameter:
     @property
     def schema(self) -> dict[str, object]:
         """The JSON schema of its values."""
-        schema: dict[str, object] = {"type": str(self.kind), "description": self.description}
-        return schema | ({"enum": list(self.choices)} if self.choices else {})
+        choices = {"enum": list(self.choices)} if self.choices else {}
+        return {"type": str(self.kind), "description": self.description, **choices}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,11 @@ class ToolOffer:
 
 NO_OFFER = ToolOffer()
 
-
 LONGEST_ARGUMENTS = limits.ARGUMENTS.most
 """The most characters of arguments that are read: twice the longest memory item, whose signs JSON may escape."""
 
 _LONGEST_REPAIRED = 100_000
-_LONGEST_NAME = 64
-_LONGEST_SHOWN = 120
-_LONGEST_VALUE = 60
+_LONGEST_NAME, _LONGEST_SHOWN, _LONGEST_VALUE = 64, 120, 60
 _UNUSUAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NO_OBJECT = "The arguments could not be read: they must be one JSON object, for example {example}."
 _TOO_LONG = "The arguments have {length:,} characters, and {most:,} are the most. Call it with less."
@@ -109,10 +107,9 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class ReadCall:
-    """A call whose arguments have been read, if they could be.
+    """A call as the log keeps it and every provider takes it back: its arguments are a JSON object.
 
-    ``call`` is as the log keeps it and every provider takes it back: its arguments are a JSON object. ``note`` is for
-    the model, where the arguments had to be repaired; ``problem`` says why they cannot be read at all.
+    ``note`` tells the model that the arguments had to be repaired, ``problem`` why they cannot be read at all.
     """
 
     call: ToolCall
@@ -165,7 +162,9 @@ def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True
             note = _REPAIRED.format(understood=text)
     if isinstance(given, dict):
         return ReadCall(ToolCall(call.id, name, text), tool, given, note)
-    return ReadCall(ToolCall(call.id, name, "{}"), tool, {}, "", problem or _NO_OBJECT.format(example=_example(tool)))
+    required = (parameter for parameter in (tool.parameters if tool else ()) if parameter.is_required)
+    example = json.dumps({each.name: 1 if each.kind is Kind.NUMBER else "…" for each in required}, ensure_ascii=False)
+    return ReadCall(ToolCall(call.id, name, "{}"), tool, {}, "", problem or _NO_OBJECT.format(example=example))
 
 
 def without_note(result: str) -> str:
@@ -179,18 +178,10 @@ def _refuse_constant(name: str) -> object:
 
 
 def _repaired(text: str) -> object:
-    if len(text) > _LONGEST_REPAIRED:
-        return None
-    try:
+    with suppress(ImportError, ValueError, RecursionError):
         # Imported by name because hardly any run needs it.
-        return import_module("json_repair").loads(text)
-    except (ImportError, ValueError, RecursionError):
-        return None
-
-
-def _example(tool: Tool | None) -> str:
-    required = (parameter for parameter in (tool.parameters if tool else ()) if parameter.is_required)
-    return json.dumps({each.name: 1 if each.kind is Kind.NUMBER else "…" for each in required}, ensure_ascii=False)
+        return import_module("json_repair").loads(text) if len(text) <= _LONGEST_REPAIRED else None
+    return None
 
 
 def _value(parameter: Parameter, given: object) -> str | int:

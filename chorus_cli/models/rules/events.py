@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _ASKS_AGAIN = "/retry asks again."
 _MESSAGE, _PART = "Your message is kept", "The part that arrived is kept"
-_KEPT = f"{_MESSAGE}; {_ASKS_AGAIN}"
 ARRIVED = "What has arrived is kept."
 """Advice after an error within a reply, which a turn words anew: it knows whether words came, and what is kept."""
 
@@ -37,6 +36,13 @@ class WaitBegun:
 @dataclass(frozen=True, slots=True)
 class WaitOver:
     """The turn that had to wait is stored now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadOpened:
+    """The message is stored in a thread of its own."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +68,10 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnd:
-    """The provider's end of the reply.
+    """The provider's end of the reply: ``finish_reason`` is ``None`` if the stream was cut.
 
-    ``finish_reason`` is the provider's (``stop``, ``length``, …) and ``None`` if the stream ended without one, which
-    means that it was cut. ``usage`` holds token counts as reported (``prompt_tokens``, ``completion_tokens``, …), or
-    nothing. ``calls`` are the tools that the model calls, as far as the calls have come. ``thought_parts`` are the
-    provider's own parts of the thoughts, as ``Thoughts`` has them.
+    ``usage`` has the provider's token counts, ``calls`` the tools that the model calls, as far as they have come, and
+    ``thought_parts`` the provider's own parts of the thoughts.
     """
 
     finish_reason: str | None
@@ -106,18 +110,16 @@ class ToolUsed:
 
 @dataclass(frozen=True, slots=True)
 class TurnDone:
-    """The turn is over and its rows are written.
+    """The turn is over and its rows are written; ``error`` is why the reply broke off, if it did.
 
-    ``error`` is why the reply broke off, if it did; ``message_id`` is the row of the reply. ``again`` tells the user
-    how to get a reply, if no word of it came or the error is one within a reply. ``thought`` is how the model thought
-    before it.
+    ``again`` tells the user how to get a reply, if no word of it came or the error is one within a reply.
     """
 
     message_id: int
     status: Status
     usage: Mapping[str, int] = field(default_factory=dict)
     error: ChorusError | None = None
-    again: str = _KEPT
+    again: str = f"{_MESSAGE}; {_ASKS_AGAIN}"
     thought: Thought | None = None
 
     @property
@@ -132,7 +134,18 @@ class TurnDone:
 
 
 ModelEvent = TextDelta | ReasoningDelta | Notice | ReplyEnd
-TurnEvent = WaitBegun | WaitOver | Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone
+TurnEvent = (
+    WaitBegun
+    | WaitOver
+    | ThreadOpened
+    | Asking
+    | TextDelta
+    | ReasoningDelta
+    | Notice
+    | ToolStarted
+    | ToolUsed
+    | TurnDone
+)
 
 
 class ModelClient(Protocol):
@@ -158,7 +171,6 @@ _ONLY_CALLS = (
     "The model went on calling tools instead of answering. Ask again in other words, or keep the tools from it with "
     "/settings set tools false."
 )
-_CUT_REASONS = frozenset({None, "length", "max_tokens", "content_filter"})
 
 
 @dataclass(slots=True)
@@ -169,16 +181,9 @@ class Lengths:
     thought: int = 0
 
     def take(self, event: object) -> None:
-        """Count the next event.
-
-        Raises:
-            ModelError: the reply or the thoughts have become longer than any that is meant to be read.
-        """
-        match event:
-            case TextDelta():
-                self.said += len(event.text)
-            case ReasoningDelta():
-                self.thought += len(event.text)
+        """Count the next event; a ``ModelError`` says that no such long reply is meant to be read."""
+        self.said += len(event.text) if isinstance(event, TextDelta) else 0
+        self.thought += len(event.text) if isinstance(event, ReasoningDelta) else 0
         if self.said > limits.REPLY.most:
             raise ModelError(f"The reply was stopped at {limits.REPLY.size}.", advice=ARRIVED)
         if self.thought > limits.THOUGHTS.most:
@@ -195,8 +200,8 @@ class Outcome:
 
 def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...]:
     """Return the calls that a reply ends with, none if it was cut: their arguments may not be whole then."""
-    is_whole = end.finish_reason not in _CUT_REASONS
-    return end.calls if is_whole and request.tools and request.may_call else ()
+    is_cut = end.finish_reason in {None, "length", "max_tokens", "content_filter"}
+    return end.calls if request.tools and request.may_call and not is_cut else ()
 
 
 def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *, has_thought: bool = False) -> Outcome:

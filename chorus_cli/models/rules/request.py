@@ -18,11 +18,10 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 
 
 class PromptMessage(NamedTuple):
-    """One message of a request: a tuple, as `Message` is.
+    """One message of a request; ``tool_calls`` is JSON text in the shape of the OpenAI API.
 
-    ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
-    ``tool_call_id`` names the call that a tool message answers. ``attachments`` are the files that go before the
-    content of a user's message; the model takes them. ``thoughts`` are the model's own, in the form that it sent.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments``, which the model takes, go before the
+    content of a user's message. ``thoughts`` are the model's own, in the form that it sent.
     """
 
     role: PromptRole
@@ -37,10 +36,9 @@ class PromptMessage(NamedTuple):
 class ModelRequest:
     """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
 
-    ``context_tokens`` is the budget for the request and its reply together, which some servers need to know;
-    ``prompt_tokens`` is the expected size of the request. ``tools`` are offered to the model; without ``may_call`` they
-    are declared all the same, as they belong to what a provider's cache knows, but must not be called. ``effort`` says
-    how much the model should think: none, low, medium or high; ``None`` leaves that to the provider.
+    ``context_tokens`` is the budget for the request and its reply together, ``prompt_tokens`` the expected size of the
+    request. Without ``may_call`` the ``tools`` are declared all the same, as providers cache them, but must not be
+    called. ``effort`` is how much to think: none, low, medium or high; ``None`` leaves that to the provider.
     """
 
     model: str
@@ -67,12 +65,9 @@ def without_calls(message: PromptMessage) -> PromptMessage:
 def with_plain_history(request: ModelRequest) -> ModelRequest:
     """Return a request in which every turn but the newest is plain words: no calls, no thoughts, no attachments."""
     asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
-    return replace(request, messages=(*map(_plain, request.messages[:asked]), *request.messages[asked:]))
-
-
-def _plain(message: PromptMessage) -> PromptMessage:
-    worded = without_calls(message)
-    return PromptMessage(worded.role, with_lines(worded.content, message.attachments))
+    earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
+    plain = (PromptMessage(worded.role, with_lines(worded.content, files)) for worded, files in earlier)
+    return replace(request, messages=(*plain, *request.messages[asked:]))
 
 
 class Span(Enum):
@@ -84,10 +79,10 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts a model is sent again: for how long, and those of all replies or of ``calls_only``.
+    """Which thoughts a model is sent again: for how long, and of all replies or of ``calls_only``.
 
-    Thoughts that are ``is_bound`` hold only while everything before them is sent as it was. With ``own_calls_only``
-    the model takes no call of another one.
+    Thoughts that are ``is_bound`` hold while everything before them stays. With ``own_calls_only`` the model takes no
+    call of another one.
     """
 
     span: Span = Span.NEVER

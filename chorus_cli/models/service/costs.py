@@ -12,7 +12,7 @@ from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import CostLine, DaySpending, Prices, cost_lines, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import date, datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
@@ -62,21 +62,19 @@ class Costs:
     async def report(self, grouping: Grouping, since: datetime | None, persona: str | None = None) -> CostReport:
         """Return the costs of all personas, or of one."""
         uses = await self.store.read(usage_rows.uses, since, persona)
-        numbers = await self._thread_numbers(uses) if grouping is Grouping.THREAD else {}
+        numbers: dict[int, int] = {}
+        for slug in {use.persona for use in uses} if grouping is Grouping.THREAD else ():
+            numbers |= await self.store.read(thread_rows.numbers, slug)
 
-        def key(use: ModelUse) -> str:
-            match grouping:
-                case Grouping.DAY:
-                    return f"{use.at.astimezone(self.clock.now().tzinfo):%Y-%m-%d}"
-                case Grouping.PERSONA:
-                    return use.persona
-                case Grouping.MODEL:
-                    return use.model or "unnamed"
-                case Grouping.THREAD:
-                    return f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}"
+        keys: dict[Grouping, Callable[[ModelUse], str]] = {
+            Grouping.DAY: lambda use: f"{use.at.astimezone(self.clock.now().tzinfo):%Y-%m-%d}",
+            Grouping.PERSONA: lambda use: use.persona,
+            Grouping.MODEL: lambda use: use.model or "unnamed",
+            Grouping.THREAD: lambda use: f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}",
+        }
 
         def computed() -> CostReport:
-            lines = tuple(cost_lines(uses, self.prices, key))
+            lines = tuple(cost_lines(uses, self.prices, keys[grouping]))
             summaries = total((use for use in uses if use.summaries), self.prices, "summaries")
             return CostReport(grouping, since, lines, total(uses, self.prices), summaries)
 
@@ -108,9 +106,3 @@ class Costs:
             return ""
         self._warned_on.add(today)
         return spending.sentence
-
-    async def _thread_numbers(self, uses: list[ModelUse]) -> Mapping[int, int]:
-        numbers: dict[int, int] = {}
-        for slug in {use.persona for use in uses}:
-            numbers |= await self.store.read(thread_rows.numbers, slug)
-        return numbers

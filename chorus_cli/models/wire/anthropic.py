@@ -10,51 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.log.rules.calls import CallPiece
 from chorus_cli.models.providers.chat_messages import (
+    MARKER,
     MarkedMessage,
-    accepted_messages,
     content_of,
     marked_messages,
     not_stored,
     reply_limit,
-    wants_markers,
 )
 from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import chosen_effort
-from chorus_cli.models.wire.protocol import (
-    STOP,
-    EncodedMessages,
-    Post,
-    ReplyReader,
-    argument_object,
-    bare_id,
-    count_at,
-    is_filled,
-    json_bytes,
-    object_at,
-    object_bytes,
-    objects_at,
-    offered,
-    place_of,
-    text_at,
-    usage_of,
-)
+from chorus_cli.models.wire import protocol as wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.models.providers.chat_messages import Load, Part
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.models.wire.protocol import JsonObject
 
-_FORM = "anthropic"
-_VERSION = "2023-06-01"
-_PATH = "/v1/messages"
-_MARKER = {"type": "ephemeral"}
+_FORM, _PATH = "anthropic", "/v1/messages"
 # The protocol requires a limit of the reply; this one holds for models of which the map knows no relative.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
@@ -65,19 +43,15 @@ _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
 _FINISH_REASONS = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "compaction": "length",
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded", "compaction"), "length"),
+    # The latter are of servers that translate another protocol into this one.
+    **dict.fromkeys(("refusal", "content_filter", "content_filtered"), "content_filter"),
     "tool_use": "tool_calls",
-    "refusal": "content_filter",
-    # As servers say that translate another protocol into this one.
-    "content_filter": "content_filter",
-    "content_filtered": "content_filter",
 }
 _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class AnthropicReply(ReplyReader):
+class AnthropicReply(wire.ReplyReader):
     """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
 
     form = _FORM
@@ -87,76 +61,73 @@ class AnthropicReply(ReplyReader):
         # The blocks that are calls; the server's own tools have pieces of the same kind.
         self._called: set[int | None] = set()
         self._thinking: dict[str, Pieces] = {}
-        self._counts: JsonObject = {}
 
-    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
+    def _event(self, event: wire.JsonObject) -> Iterator[ModelEvent]:
         match event.get("type"):
             case "message_start":
-                self._count(object_at(event, "message"))
+                self._count(wire.object_at(event, "message"))
             case "content_block_start":
-                yield from self._begun(object_at(event, "content_block"), event.get("index"))
+                yield from self._begun(wire.object_at(event, "content_block"), event.get("index"))
             case "content_block_delta":
-                yield from self._piece(object_at(event, "delta"), event.get("index"))
+                yield from self._piece(wire.object_at(event, "delta"), event.get("index"))
             case "message_delta":
                 self._count(event)
-                self._end_for(object_at(event, "delta"))
+                self._end_for(wire.object_at(event, "delta"))
             case "message_stop":
-                self._finish_reason = self._finish_reason or STOP
+                self._finish_reason = self._finish_reason or wire.STOP
                 yield from self.end()
             case "message":
                 yield from self._whole(event)
             case "error":
                 raise FailedError(Failure(body=event))
 
-    def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
+    def _begun(self, block: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
         match block.get("type"):
             case "text":
-                yield from self._text(text_at(block, "text"))
+                yield from self._text(wire.text_at(block, "text"))
             case "thinking":
-                self._thinking = {name: Pieces([text_at(block, name)]) for name in ("thinking", "signature")}
+                self._thinking = {name: Pieces([wire.text_at(block, name)]) for name in ("thinking", "signature")}
                 self._own.add(block | self._thinking)
-                yield from self._thought(text_at(block, "thinking"))
+                yield from self._thought(wire.text_at(block, "thinking"))
             case "redacted_thinking":
                 self._own.add(block)
             case "tool_use":
-                given = object_at(block, "input")
+                given, place = wire.object_at(block, "input"), wire.place_of(index)
                 arguments = json.dumps(given, ensure_ascii=False) if given else ""
-                self._called.add(place_of(index))
-                self._call(CallPiece(place_of(index), text_at(block, "id"), text_at(block, "name"), arguments))
+                self._called.add(place)
+                self._call(CallPiece(place, wire.text_at(block, "id"), wire.text_at(block, "name"), arguments))
 
-    def _piece(self, delta: JsonObject, index: object) -> Iterator[ModelEvent]:
+    def _piece(self, delta: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
         match delta.get("type"):
             case "text_delta":
-                yield from self._text(text_at(delta, "text"))
+                yield from self._text(wire.text_at(delta, "text"))
             case "thinking_delta" if self._thinking:
-                self._thinking["thinking"].append(text_at(delta, "thinking"))
-                yield from self._thought(text_at(delta, "thinking"))
+                self._thinking["thinking"].append(wire.text_at(delta, "thinking"))
+                yield from self._thought(wire.text_at(delta, "thinking"))
             case "signature_delta" if self._thinking:
-                self._thinking["signature"].append(text_at(delta, "signature"))
-            case "input_json_delta" if place_of(index) in self._called:
-                self._call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
+                self._thinking["signature"].append(wire.text_at(delta, "signature"))
+            case "input_json_delta" if wire.place_of(index) in self._called:
+                self._call(CallPiece(wire.place_of(index), arguments=wire.text_at(delta, "partial_json")))
 
-    def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
-        for place, block in enumerate(objects_at(message, "content")):
+    def _whole(self, message: wire.JsonObject) -> Iterator[ModelEvent]:
+        for place, block in enumerate(wire.objects_at(message, "content")):
             yield from self._begun(block, place)
         self._count(message)
         self._end_for(message)
 
-    def _count(self, event: JsonObject) -> None:
+    def _count(self, event: wire.JsonObject) -> None:
         """Keep token counts: those at the end are of the whole reply, but may leave out some of the beginning."""
-        self._counts |= {name: count for name, count in object_at(event, "usage").items() if count is not None}
+        self._counts |= {name: count for name, count in wire.object_at(event, "usage").items() if count is not None}
 
-    def _end_for(self, said: JsonObject) -> None:
-        if reason := text_at(said, "stop_reason"):
-            self._finish_reason = _FINISH_REASONS.get(reason, STOP)
+    def _end_for(self, said: wire.JsonObject) -> None:
+        if reason := wire.text_at(said, "stop_reason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, wire.STOP)
 
-    def _usage(self) -> dict[str, int]:
-        if not self._counts:
-            return {}
-        new, written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS)
-        thought = count_at(object_at(self._counts, "output_tokens_details"), "thinking_tokens")
-        reply = count_at(self._counts, "output_tokens")
-        return usage_of(new + written + cached, reply, cache=(cached, written), thought=thought)
+    def _usage(self, counts: wire.JsonObject) -> dict[str, int]:
+        new, written, cached = (wire.count_at(counts, name) for name in _PROMPT_COUNTS)
+        thought = wire.count_at(wire.object_at(counts, "output_tokens_details"), "thinking_tokens")
+        reply = wire.count_at(counts, "output_tokens")
+        return wire.usage_of(new + written + cached, reply) | wire.parts_of_usage(cached, written, thought)
 
 
 class AnthropicMessages:
@@ -166,49 +137,32 @@ class AnthropicMessages:
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._encoded = EncodedMessages(partial(_message_json, load=load))
+        self._encoded = wire.EncodedMessages(partial(_message_json, load=load))
 
-    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
-        messages = accepted_messages(request)
-        marked = marked_messages(messages, with_markers=wants_markers(request.model, self._model_map))
-        system = [_text_block(message) for message in marked if _is_system(message)]
-        fields: dict[str, object] = {
-            "model": endpoint.model,
-            "max_tokens": self._reply_tokens(request),
-            "stream": True,
-        }
-        if system:
-            fields["system"] = system
+        marked = marked_messages(request, self._model_map)
+        filled = (each for each in marked if each.message.content.strip())
+        system = [_text_block(each) for each in filled if each.message.role == "system"]
+        most = reply_limit(request, self._model_map) or self._model_map.output_tokens(request.model)
+        most = most or _DEFAULT_REPLY_TOKENS
+        fields: dict[str, object] = {"model": endpoint.model, "max_tokens": most, "stream": True}
+        fields |= {"system": system} if system else {}
         effort = chosen_effort(request, endpoint)
-        thinking = _thinking(effort.parameters, self._reply_tokens(request))
-        told = self._sampling(request, thinks=bool(thinking)) | offered(request, _declaration, _BAN)
+        thinking = _thinking(effort.parameters, most)
+        told = wire.offered(request, _declaration, _BAN)
+        # While it thinks, and some always, a model refuses any temperature but one.
+        takes_any = not thinking and self._model_map.takes_temperature(request.model)
+        if request.temperature is not None and (takes_any or request.temperature == _ONLY_TEMPERATURE):
+            told["temperature"] = request.temperature
         fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
-        body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
+        body = wire.object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
-        return Post(_path(endpoint.address), _headers(endpoint), body, optional)
-
-    def _reply_tokens(self, request: ModelRequest) -> int:
-        told = reply_limit(request, self._model_map)
-        return told or self._model_map.output_tokens(request.model) or _DEFAULT_REPLY_TOKENS
-
-    def _sampling(self, request: ModelRequest, *, thinks: bool) -> dict[str, object]:
-        """Return the temperature, unless the model refuses any but one, as it does while it thinks."""
-        wanted = request.temperature
-        takes_any = not thinks and self._model_map.takes_temperature(request.model)
-        return {} if wanted is None or (wanted != _ONLY_TEMPERATURE and not takes_any) else {"temperature": wanted}
-
-
-def _path(address: str) -> str:
-    """Return the path below ``address``, which may name a part of it already."""
-    if address.endswith(_PATH):
-        return ""
-    return _PATH.removeprefix("/v1") if address.endswith("/v1") else _PATH
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"anthropic-version": _VERSION, "accept": "application/json", "content-type": "application/json"}
-    return headers | ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
+        headers = {"anthropic-version": "2023-06-01", "accept": "application/json", "content-type": "application/json"}
+        headers |= ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
+        # The address may name a part of the path already.
+        begun = next((part for part in (_PATH, "/v1") if endpoint.address.endswith(part)), "")
+        return wire.Post(_PATH.removeprefix(begun), headers, body, optional)
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
@@ -216,11 +170,11 @@ def _declaration(tool: Tool) -> dict[str, object]:
 
 
 def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]]:
-    """Yield the messages without the system's, those that follow one another from one side together.
+    """Yield the messages but the system's, those of one side in a row together: the roles must alternate.
 
-    The roles must alternate, an empty text is refused, and so is one that ends with blanks where Claude is to go on.
+    Claude refuses an empty text, and one that ends with blanks where it is to go on.
     """
-    said = [message for message in marked if message.message.role != "system" and is_filled(message.message)]
+    said = [message for message in marked if message.message.role != "system" and wire.is_filled(message.message)]
     if said and said[-1].message.role == "assistant":
         last = said[-1].message
         said[-1] = MarkedMessage(last._replace(content=last.content.rstrip()), said[-1].is_marked)
@@ -228,13 +182,9 @@ def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]
         yield tuple(group)
 
 
-def _is_system(marked: MarkedMessage) -> bool:
-    return marked.message.role == "system" and bool(marked.message.content.strip())
-
-
 def _message_json(group: tuple[MarkedMessage, ...], load: Load) -> bytes:
     role = "assistant" if group[0].message.role == "assistant" else "user"
-    return json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked, load)]})
+    return wire.json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked, load)]})
 
 
 def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
@@ -244,29 +194,32 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
         yield {"type": "tool_result", "tool_use_id": id_, "content": message.content}
         return
     if message.attachments:
-        content = content_of(message, load)
-        yield from map(_file_block, content.parts)
-        marked = marked._replace(message=message._replace(content=content.text))
+        parts, told = content_of(message, load)
+        for part in parts:
+            source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
+            titled: wire.JsonObject = {"type": "document", "source": source, "title": part.attachment.name}
+            yield {"type": "image", "source": source} if part.is_picture else titled
+        marked = marked._replace(message=message._replace(content=told))
     if message.role != "assistant":
         if marked.message.content.strip():
             yield _text_block(marked)
         return
-    for part in replayed(message, _FORM):
-        match part:
+    for each in replayed(message, _FORM):
+        match each:
             case Said(text):
                 # A blank text is refused.
                 if text.strip():
                     yield {"type": "text", "text": text}
             case Called(call):
-                given = argument_object(call.arguments)
+                given = wire.argument_object(call.arguments)
                 yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
             case _:
-                yield part
+                yield each
 
 
 def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
     """Return the parameters for thinking, whose budget must be below the limit of the reply."""
-    budget = object_at(parameters, "thinking").get("budget_tokens")
+    budget = wire.object_at(parameters, "thinking").get("budget_tokens")
     if not isinstance(budget, int):
         return parameters
     budget = min(budget, reply_tokens - _LEAST_REPLY_TOKENS)
@@ -274,17 +227,10 @@ def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
     return {"thinking": thinking} if budget >= _LEAST_BUDGET_TOKENS else {}
 
 
-def _file_block(part: Part) -> dict[str, object]:
-    source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
-    if part.is_picture:
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source, "title": part.attachment.name}
-
-
 def _text_block(marked: MarkedMessage) -> dict[str, object]:
     block: dict[str, object] = {"type": "text", "text": marked.message.content}
-    return block | {"cache_control": _MARKER} if marked.is_marked else block
+    return block | {"cache_control": MARKER} if marked.is_marked else block
 
 
 def _call_id(id_: str) -> str:
-    return _FORBIDDEN_IN_IDS.sub("_", bare_id(id_)) or "call"
+    return _FORBIDDEN_IN_IDS.sub("_", wire.bare_id(id_)) or "call"

@@ -6,46 +6,20 @@ import hashlib
 import json
 import re
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules.calls import CallPiece
-from chorus_cli.models.providers.chat_messages import (
-    accepted_messages,
-    chat_message,
-    marked_messages,
-    not_stored,
-    reply_limit,
-    wants_markers,
-)
+from chorus_cli.models.providers.chat_messages import chat_message, marked_messages, not_stored, reply_limit
 from chorus_cli.models.providers.echoes import CALLED, NO_RULE, Called, EchoRule, Filler, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
 from chorus_cli.models.providers.parameters import NEWER_NAMES, chosen_effort, dialect
-from chorus_cli.models.wire.protocol import (
-    EncodedMessages,
-    JsonObject,
-    Post,
-    ReplyReader,
-    ThinkTags,
-    count_at,
-    json_bytes,
-    object_at,
-    object_bytes,
-    objects_at,
-    offered,
-    openai_headers,
-    parts_of_usage,
-    place_of,
-    text_at,
-    unsigned,
-)
+from chorus_cli.models.wire import protocol as wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chorus_cli.models.providers.chat_messages import Load, MarkedMessage
-    from chorus_cli.models.providers.echoes import PartsRecord
     from chorus_cli.models.providers.model_map import ModelMap
-    from chorus_cli.models.providers.parameters import Dialect
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
@@ -54,42 +28,146 @@ FORM = "chat"
 FIELDS = ("reasoning_content", "reasoning")
 """The names that providers have for readable thoughts; some send both, with the same text."""
 
-_DETAILS, _CONTENT = "reasoning_details", "content"
-_CAME_IN = "came_in"
-_BLANK = " "
+_DETAILS, _CONTENT, _CAME_IN = "reasoning_details", "content", "came_in"
 _READABLE = ("text", "summary")
 _GROWING = (*_READABLE, "data")
-
-_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SHORT_ID, _LETTERS = re.compile(r"[a-zA-Z0-9]{9}"), "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class ReceivedThoughts:
-    """Takes the thoughts in the chunks of a reply: ``own`` keeps what goes back in another form than their text."""
+def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:
+    """Return a reply in the shape of the protocol with its thoughts, or with the least that must be in their place."""
+    if message.role != "assistant" or rule is NO_RULE:
+        return shaped
+    parts = list(replayed(message, FORM)) if message.thoughts else []
+    own = [part for part in parts if isinstance(part, dict)]
+    signed = {part.call.id: dict(part.own) for part in parts if isinstance(part, Called) and part.own}
+    if signed:
+        calls = wire.objects_at(shaped, "tool_calls")
+        shaped["tool_calls"] = [call | signed.get(wire.text_at(call, "id"), {}) for call in calls]
+    if rule.field == _CONTENT:
+        chunks = [part for part in own if part.get("type") == "thinking"]
+        content = shaped[_CONTENT]
+        spoken = [{"type": "text", "text": content}] if content else []
+        return shaped | {_CONTENT: [*chunks, *spoken]} if chunks else shaped
+    details = [part for part in own if _CAME_IN not in part]
+    if rule.field == _DETAILS and details:
+        return shaped | {_DETAILS: details}
+    came_in = next((wire.text_at(part, _CAME_IN) for part in own if _CAME_IN in part), FIELDS[0])
+    field = {_DETAILS: "reasoning"}.get(rule.field, rule.field) or came_in
+    text = message.thoughts.text if message.thoughts else ""
+    if not text and (rule.filler is Filler.ALL or (rule.filler is Filler.CALLS and message.tool_calls)):
+        text = " "
+    return shaped | {field: text} if text else shaped
 
-    def __init__(self, own: PartsRecord) -> None:
-        self._own = own
+
+def with_short_ids(shaped: wire.JsonObject) -> wire.JsonObject:
+    """Return a message with ids of nine letters, the only ones that some of Mistral's models take."""
+    if "tool_call_id" in shaped:
+        return shaped | {"tool_call_id": short_id(wire.text_at(shaped, "tool_call_id"))}
+    if "tool_calls" not in shaped:
+        return shaped
+    calls = [each | {"id": short_id(wire.text_at(each, "id"))} for each in wire.objects_at(shaped, "tool_calls")]
+    return shaped | {"tool_calls": calls}
+
+
+def short_id(id_: str) -> str:
+    """Return the id of a call if it has nine letters, else nine of its hash."""
+    if _SHORT_ID.fullmatch(id_):
+        return id_
+    number = int.from_bytes(hashlib.sha256(id_.encode()).digest())
+    letters = []
+    for _ in range(9):
+        number, place = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[place])
+    return "".join(letters)
+
+
+_FIRST = (0, None)
+_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
+# Names that only some providers have for a reason.
+_FINISH_REASONS = {"sensitive": "content_filter"} | dict.fromkeys(
+    ("max_tokens", "model_length", "model_context_window_exceeded"), "length"
+)
+_ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
+_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
+
+
+class ChatReader(wire.ReplyReader):
+    """Reads one reply; of several choices only the first counts. What goes back is kept if it is more than a text."""
+
+    form = FORM
+    ends_by_mark = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tags = wire.ThinkTags()
         self._came_in = ""
-        self._details: dict[tuple[str, object], JsonObject] = {}
+        self._details: dict[tuple[str, object], wire.JsonObject] = {}
         self._repeating: set[tuple[str, object]] = set()
-        self._chunk: JsonObject = {}
+        self._chunk: wire.JsonObject = {}
         self._pieces = Pieces()
 
-    def texts(self, delta: JsonObject) -> Iterator[str]:
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last."""
+        for is_thought, text in self._tags.rest():
+            yield from self._thought(text) if is_thought else self._text(text)
+        yield from super().end()
+
+    def _event(self, event: wire.JsonObject) -> Iterator[ModelEvent]:
+        if event.get("error") or event.get("object") == "error":
+            raise FailedError(Failure(body=event))
+        self._counts = wire.object_at(event, "usage") or self._counts
+        choices = wire.objects_at(event, "choices")
+        yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
+
+    def _added(self, choice: wire.JsonObject) -> Iterator[ModelEvent]:
+        reason = wire.text_at(choice, "finish_reason")
+        if reason in _ERROR_REASONS:
+            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
+        self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
+        # A server that does not stream sends the whole message.
+        delta = wire.object_at(choice, "delta") or wire.object_at(choice, "message")
+        for thought in self._readable(delta):
+            yield from self._thought(thought)
+        for is_reasoning, text in self._texts(delta.get("content")):
+            for is_thought, words in [(True, text)] if is_reasoning else self._tags.split(text):
+                yield from self._thought(words) if is_thought else self._text(words)
+        yield from self._text(wire.text_at(delta, "refusal"))
+        for piece, signed in call_pieces(delta):
+            self._call(piece)
+            if signed:
+                self._own.sign(CALLED, signed)
+
+    def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
+        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
+        if isinstance(content, str):
+            yield False, content
+        for part in content if isinstance(content, list) else []:
+            match part:
+                case {"type": "thinking", "thinking": list()}:
+                    yield True, self._thought_chunk(part)
+                case {"type": "thinking", "thinking": str(text)}:
+                    yield True, text
+                case {"text": str(text)} | str(text):
+                    yield False, text
+                case _:
+                    pass
+
+    def _readable(self, delta: wire.JsonObject) -> Iterator[str]:
         """Yield the readable thoughts of a chunk."""
-        added = [self._join(piece) for piece in objects_at(delta, _DETAILS)] if _DETAILS in delta else ()
-        field = next((name for name in FIELDS if text_at(delta, name)), "")
+        added = [self._join(piece) for piece in wire.objects_at(delta, _DETAILS)] if _DETAILS in delta else ()
+        field = next((name for name in FIELDS if wire.text_at(delta, name)), "")
         if field not in {"", FIELDS[0], self._came_in}:
             self._came_in = field
             self._own.add({_CAME_IN: field})
         if field:
-            yield text_at(delta, field)
+            yield wire.text_at(delta, field)
         else:
             yield from filter(None, added)
 
-    def chunk(self, part: JsonObject) -> str:
+    def _thought_chunk(self, part: wire.JsonObject) -> str:
         """Take a piece of Mistral's thoughts, which are parts of the content, and return its text."""
-        text = "".join(text_at(each, "text") for each in objects_at(part, "thinking"))
+        text = "".join(wire.text_at(each, "text") for each in wire.objects_at(part, "thinking"))
         if not self._chunk:
             self._chunk |= {"type": "thinking", "thinking": [{"type": "text", "text": self._pieces}]}
             self._own.add(self._chunk)
@@ -97,9 +175,9 @@ class ReceivedThoughts:
         self._chunk |= {name: part[name] for name in ("signature", "closed") if part.get(name) is not None}
         return text
 
-    def _join(self, piece: JsonObject) -> str:
+    def _join(self, piece: wire.JsonObject) -> str:
         """Join a piece of a detail to those before it of the same type and number, and return its new readable text."""
-        key = text_at(piece, "type"), piece.get("index")
+        key = wire.text_at(piece, "type"), piece.get("index")
         if key not in self._details:
             self._details[key] = {**piece}
             self._own.add(self._details[key])
@@ -129,152 +207,8 @@ class ReceivedThoughts:
         text.append(piece)
         return piece
 
-
-class AssistantForm(NamedTuple):
-    """How the replies of a conversation are written for one server: the thoughts by ``rule``, and the ids of calls."""
-
-    rule: EchoRule
-    has_short_ids: bool = False
-
-
-def with_thoughts(message: PromptMessage, shaped: JsonObject, form: AssistantForm) -> JsonObject:
-    """Return a reply in the shape of the protocol with its thoughts, or with the least that must be in their place."""
-    if message.role != "assistant" or form.rule is NO_RULE:
-        return shaped
-    parts = list(replayed(message, FORM)) if message.thoughts else []
-    own = [part for part in parts if isinstance(part, dict)]
-    signed = {part.call.id: dict(part.own) for part in parts if isinstance(part, Called) and part.own}
-    if signed:
-        shaped["tool_calls"] = [each | signed.get(text_at(each, "id"), {}) for each in objects_at(shaped, "tool_calls")]
-    rule = form.rule
-    if rule.field == _CONTENT:
-        chunks = [part for part in own if part.get("type") == "thinking"]
-        content = shaped[_CONTENT]
-        spoken = [{"type": "text", "text": content}] if content else []
-        return shaped | {_CONTENT: [*chunks, *spoken]} if chunks else shaped
-    details = [part for part in own if _CAME_IN not in part]
-    if rule.field == _DETAILS and details:
-        return shaped | {_DETAILS: details}
-    text = message.thoughts.text if message.thoughts else ""
-    if not text and (rule.filler is Filler.ALL or (rule.filler is Filler.CALLS and message.tool_calls)):
-        text = _BLANK
-    return shaped | {_field(rule, own): text} if text else shaped
-
-
-def _field(rule: EchoRule, own: list[JsonObject]) -> str:
-    if rule.field in FIELDS:
-        return rule.field
-    if rule.field == _DETAILS:
-        return "reasoning"
-    return next((text_at(part, _CAME_IN) for part in own if _CAME_IN in part), FIELDS[0])
-
-
-def with_short_ids(shaped: JsonObject) -> JsonObject:
-    """Return a message with ids of nine letters, the only ones that some of Mistral's models take."""
-    if "tool_call_id" in shaped:
-        return shaped | {"tool_call_id": short_id(text_at(shaped, "tool_call_id"))}
-    if "tool_calls" not in shaped:
-        return shaped
-    calls = [each | {"id": short_id(text_at(each, "id"))} for each in objects_at(shaped, "tool_calls")]
-    return shaped | {"tool_calls": calls}
-
-
-def short_id(id_: str) -> str:
-    """Return the id of a call if it has nine letters, else nine of its hash."""
-    if _SHORT_ID.fullmatch(id_):
-        return id_
-    number = int.from_bytes(hashlib.sha256(id_.encode()).digest())
-    letters = []
-    for _ in range(9):
-        number, place = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[place])
-    return "".join(letters)
-
-
-def extra_content(piece: JsonObject) -> JsonObject:
-    """Return what Google's endpoint adds to a call, among it its signature."""
-    found = object_at(piece, "extra_content")
-    return {"extra_content": found} if found else {}
-
-
-_MISTRAL = "mistral"
-_PATH = "/chat/completions"
-_FIRST = (0, None)
-_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
-# Names that only some providers have for a reason.
-_FINISH_REASONS = {
-    "max_tokens": "length",
-    "model_length": "length",
-    "model_context_window_exceeded": "length",
-    "sensitive": "content_filter",
-}
-_ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
-_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
-
-
-class ChatReader(ReplyReader):
-    """Reads one reply; of several choices only the first counts."""
-
-    form = FORM
-    ends_by_mark = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._tags = ThinkTags()
-        self._thoughts = ReceivedThoughts(self._own)
-        self._counts: JsonObject = {}
-
-    def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last."""
-        for is_reasoning, text in self._tags.rest():
-            yield from self._said(text, is_reasoning=is_reasoning)
-        yield from super().end()
-
-    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
-        if event.get("error") or event.get("object") == "error":
-            raise FailedError(Failure(body=event))
-        self._counts = object_at(event, "usage") or self._counts
-        choices = objects_at(event, "choices")
-        yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
-
-    def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
-        reason = text_at(choice, "finish_reason")
-        if reason in _ERROR_REASONS:
-            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
-        self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
-        # A server that does not stream sends the whole message.
-        delta = object_at(choice, "delta") or object_at(choice, "message")
-        for thought in self._thoughts.texts(delta):
-            yield from self._thought(thought)
-        for is_reasoning, text in self._texts(delta.get("content")):
-            for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
-                yield from self._said(piece_of_text, is_reasoning=is_thought)
-        yield from self._text(text_at(delta, "refusal"))
-        for piece, signed in call_pieces(delta):
-            self._call(piece)
-            if signed:
-                self._own.sign(CALLED, signed)
-
-    def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
-        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
-        if isinstance(content, str):
-            yield False, content
-        for part in content if isinstance(content, list) else []:
-            match part:
-                case {"type": "thinking", "thinking": list()}:
-                    yield True, self._thoughts.chunk(part)
-                case {"type": "thinking", "thinking": str(text)}:
-                    yield True, text
-                case {"text": str(text)} | str(text):
-                    yield False, text
-                case _:
-                    pass
-
-    def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
-        return self._thought(text) if is_reasoning else self._text(text)
-
-    def _usage(self) -> dict[str, int]:
-        return chat_usage(self._counts)
+    def _usage(self, counts: wire.JsonObject) -> dict[str, int]:
+        return chat_usage(counts)
 
 
 class ChatCompletions:
@@ -285,78 +219,75 @@ class ChatCompletions:
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
         self._load = load
-        self._encoded: dict[AssistantForm, EncodedMessages[MarkedMessage]] = {}
+        self._encoded: dict[tuple[EchoRule, bool], wire.EncodedMessages[MarkedMessage]] = {}
 
-    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
-        marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
+        marked = marked_messages(request, self._model_map)
         parameters, efforts = self._parameters(request, endpoint), chosen_effort(request, endpoint)
-        form = AssistantForm(_rule(request, endpoint), has_short_ids=endpoint.provider == _MISTRAL)
+        rule, has_short_ids = _rule(request, endpoint), endpoint.provider == "mistral"
+        if (rule, has_short_ids) not in self._encoded:
+            encode = partial(_encoded_message, load=self._load, rule=rule, has_short_ids=has_short_ids)
+            self._encoded[rule, has_short_ids] = wire.EncodedMessages(encode)
         # The messages, the longest part by far, are joined from the bytes of each.
-        body = object_bytes("messages", self._messages(form).joined(marked), parameters | efforts.parameters)
-        fields = [field for field in FIELDS if form.rule is not NO_RULE and field not in endpoint.refused]
+        messages = self._encoded[rule, has_short_ids].joined(marked)
+        body = wire.object_bytes("messages", messages, parameters | efforts.parameters)
+        fields = [field for field in FIELDS if rule is not NO_RULE and field not in endpoint.refused]
         optional = {name: name for name in (*(_OPTIONAL & parameters.keys()), *fields)}
-        return Post(_PATH, openai_headers(endpoint), body, optional | efforts.optional)
-
-    def _messages(self, form: AssistantForm) -> EncodedMessages[MarkedMessage]:
-        if form not in self._encoded:
-            self._encoded[form] = EncodedMessages(partial(_encoded_message, load=self._load, form=form))
-        return self._encoded[form]
+        return wire.Post("/chat/completions", wire.openai_headers(endpoint), body, optional | efforts.optional)
 
     def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
         """Return everything in the body but the messages, without the parameters that the server does not take."""
         spoken = dialect(endpoint)
+        limit = spoken.reply_limit
+        limit = NEWER_NAMES.get(limit, limit) if limit in endpoint.refused else limit
         parameters: dict[str, object] = {
             "model": endpoint.model,
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
-            _reply_limit_name(spoken, endpoint): reply_limit(request, self._model_map),
+            limit: reply_limit(request, self._model_map),
         }
-        parameters |= offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
+        parameters |= wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
         left_out = spoken.omitted | endpoint.refused
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
-def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
+def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
     """Return the counts of a usage; of what the cache stored, under ``written``, and served, not all tell both."""
     usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
-    details = object_at(counts, "prompt_tokens_details")
-    cached = count_at(details, "cached_tokens") or count_at(counts, "prompt_cache_hit_tokens")
-    thought = count_at(object_at(counts, "completion_tokens_details"), "reasoning_tokens")
-    return usage | parts_of_usage((cached, count_at(details, written)), thought)
-
-
-def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
-    name = spoken.reply_limit
-    return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
+    details = wire.object_at(counts, "prompt_tokens_details")
+    cached = wire.count_at(details, "cached_tokens") or wire.count_at(counts, "prompt_cache_hit_tokens")
+    thought = wire.count_at(wire.object_at(counts, "completion_tokens_details"), "reasoning_tokens")
+    return usage | wire.parts_of_usage(cached, wire.count_at(details, written), thought)
 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
     rule = echo_rule(endpoint)
-    if rule.field == "reasoning_details" and request.effort == "none":
-        # The providers behind a gateway may refuse thoughts in a request that does without.
-        return NO_RULE
-    return NO_RULE if endpoint.refused & {*FIELDS} else rule
+    # The providers behind a gateway may refuse thoughts in a request that does without.
+    is_without = rule.field == _DETAILS and request.effort == "none"
+    return NO_RULE if is_without or endpoint.refused & {*FIELDS} else rule
 
 
-def _encoded_message(marked: MarkedMessage, load: Load, form: AssistantForm) -> bytes:
-    message = unsigned(marked.message)
-    shaped = with_thoughts(message, chat_message(marked._replace(message=message), load), form)
-    return json_bytes(with_short_ids(shaped) if form.has_short_ids else shaped)
+def _encoded_message(marked: MarkedMessage, load: Load, rule: EchoRule, *, has_short_ids: bool) -> bytes:
+    message = wire.unsigned(marked.message)
+    shaped = with_thoughts(message, chat_message(marked._replace(message=message), load), rule)
+    return wire.json_bytes(with_short_ids(shaped) if has_short_ids else shaped)
 
 
-def call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
+def call_pieces(delta: wire.JsonObject) -> Iterator[tuple[CallPiece, wire.JsonObject]]:
     """Yield the pieces of calls in a chunk with what goes back beside them; OpenAI's older protocol has one call."""
-    pieces = objects_at(delta, "tool_calls")
+    pieces = wire.objects_at(delta, "tool_calls")
     for piece in pieces:
-        index, function = piece.get("index"), object_at(piece, "function")
-        yield _call_piece(place_of(index), text_at(piece, "id"), function), extra_content(piece)
-    if not pieces and (function := object_at(delta, "function_call")):
+        # Google's endpoint adds the signature of the call, and more.
+        added: dict[str, object] = {"extra_content": found} if (found := wire.object_at(piece, "extra_content")) else {}
+        place, function = wire.place_of(piece.get("index")), wire.object_at(piece, "function")
+        yield _call_piece(place, wire.text_at(piece, "id"), function), added
+    if not pieces and (function := wire.object_at(delta, "function_call")):
         yield _call_piece(0, "", function), {}
 
 
-def _call_piece(index: int | None, id_: str, function: JsonObject) -> CallPiece:
+def _call_piece(index: int | None, id_: str, function: wire.JsonObject) -> CallPiece:
     arguments = function.get("arguments") or ""
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return CallPiece(index, id_, text_at(function, "name"), written)
+    return CallPiece(index, id_, wire.text_at(function, "name"), written)

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-_SWITCH = "CHORUS_WIRE"
-_OFF = {"off", "0", "no", "false"}
-_CLOSING_SECONDS = 0.2
+_OFF, _CLOSING_SECONDS = {"off", "0", "no", "false"}, 0.2
 
 
 class WireClient:
@@ -81,9 +79,8 @@ class WireClient:
 
     def reaches(self, model: str) -> bool:
         """Return whether the provider of ``model`` speaks a protocol of the wire."""
-        if self._environment.get(_SWITCH, "").strip().lower() in _OFF:
-            return False
-        return providers.endpoint(model, self._environment) is not None
+        is_off = self._environment.get("CHORUS_WIRE", "").strip().lower() in _OFF
+        return not is_off and providers.endpoint(model, self._environment) is not None
 
     def echo(self, model: str) -> Echo:
         """Return which of its thoughts ``model`` is sent again."""
@@ -92,8 +89,7 @@ class WireClient:
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked in place of the provider."""
-        problem = request_problem(request.model, self._environment)
-        if problem:
+        if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = endpoint or self._endpoint(request.model)
         if endpoint is None:
@@ -103,14 +99,17 @@ class WireClient:
                 async for event in events:
                     yield event
         except FailedError as error:
+            secrets = secrets_in(self._environment)
+            key_variable = providers.key_variable(request.model, self._environment)
+            asked = Asked(request.model, endpoint.address, secrets, endpoint.provider, key_variable)
             # Its chain may hold a key, and chains are printed to log files.
-            raise self._error(error.failure, request.model, endpoint) from None
+            raise model_error(error.failure, asked) from None
 
     def warm(self, model: str) -> None:
         """Import all that the first request to ``model`` needs; any thread may do so."""
         endpoint = providers.endpoint(model, self._environment)
         if endpoint is not None:
-            # The same failure is told when the model is asked.
+            # The request fails in the same way and says so.
             with suppress(FailedError):
                 self._connection.warm(endpoint.address)
 
@@ -130,7 +129,7 @@ class WireClient:
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
-        reply = _received(self._protocol(accepted).reader(), stream)
+        reply = _received(self._protocols[accepted.protocol].reader(), stream)
         try:
             for notice in _notices(request.model, known, accepted):
                 yield notice
@@ -154,11 +153,16 @@ class WireClient:
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
-            post = await self._post(request, endpoint)
+            write = self._protocols[endpoint.protocol].post
+            # A thread writes a request with attachments, whose reading and encoding take long.
+            is_long = any(message.attachments for message in request.messages)
+            post = await asyncio.to_thread(write, request, endpoint) if is_long else write(request, endpoint)
             try:
                 stream = await self._connection.send(post, endpoint)
             except FailedError as error:
-                if providers.may_lack_responses(endpoint) and has_no_responses(error.failure):
+                is_at_openai = endpoint.address == providers.PROVIDERS[endpoint.provider].address
+                is_by_responses = endpoint.protocol is providers.ProtocolName.RESPONSES
+                if is_by_responses and not is_at_openai and has_no_responses(error.failure):
                     self._without_responses.add(endpoint.address)
                     endpoint = endpoint._replace(protocol=providers.ProtocolName.CHAT_COMPLETIONS)
                     continue
@@ -170,13 +174,6 @@ class WireClient:
                 self._refused[endpoint.address, request.model] = endpoint.refused
                 return stream, endpoint
 
-    async def _post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
-        """Return the HTTP request; a thread writes one with attachments, whose reading and encoding take long."""
-        write = self._protocol(endpoint).post
-        if any(message.attachments for message in request.messages):
-            return await asyncio.to_thread(write, request, endpoint)
-        return write(request, endpoint)
-
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         try:
             return await patience.wait_for(awaitable)
@@ -184,20 +181,12 @@ class WireClient:
             seconds = self._gap_seconds if begun else self._first_token_seconds
             raise silence_error(model, seconds, begun=begun) from None
 
-    def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
-        key_variable = providers.key_variable(model, self._environment)
-        secrets = secrets_in(self._environment)
-        return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
-
     def _endpoint(self, model: str) -> Endpoint | None:
         """Return where a model is asked, by the older protocol if the server has turned out to know no other."""
         endpoint = providers.endpoint(self._model_map.meant(model), self._environment, self._model_map.thinks)
         if endpoint is not None and endpoint.address in self._without_responses:
             return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
         return endpoint
-
-    def _protocol(self, endpoint: Endpoint) -> WireProtocol:
-        return self._protocols[endpoint.protocol]
 
 
 async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -211,19 +200,15 @@ async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[
                     # The server did not end this event: the stream was cut in it.
                     break
                 raise
-            is_over = bool(events) and isinstance(events[-1], ReplyEnd)
-            if is_over:
-                # A connection whose response was read to its end can be used again.
-                await _quietly(_read_on(pieces))
-            yield events
-            if is_over:
+            if events and isinstance(events[-1], ReplyEnd):
+                with suppress(Exception):
+                    async with asyncio.timeout(_CLOSING_SECONDS):
+                        # A connection whose response was read to its end can be used again.
+                        _ = [_ async for _ in pieces]
+                yield events
                 return
+            yield events
     yield tuple(reader.end())
-
-
-async def _read_on(pieces: AsyncGenerator[str, None]) -> None:
-    async for _ in pieces:
-        pass
 
 
 def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
@@ -239,8 +224,7 @@ async def _quietly(closing: Awaitable[None]) -> None:
             await closing
 
 
-_FRESH_SECONDS = 40.0
-_COMMAND_LINE = "httpx._main"
+_FRESH_SECONDS, _COMMAND_LINE = 40.0, "httpx._main"
 # anyio, by which httpx connects, imports these with the first connection, which takes a tenth of a second.
 _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 
@@ -270,8 +254,8 @@ class Connection:
         client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
 
-        async def over(is_stopped: bool) -> None:  # noqa: FBT001 - a callback has no names
-            if is_stopped:
+        async def over(stream: EventStream) -> None:
+            if stream.is_stopped:
                 await self._end(client, endpoint.address)
             else:
                 self._free(client, endpoint.address)
@@ -332,7 +316,7 @@ def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
         # Python's own way to say that there is no such module.
         sys.modules[_COMMAND_LINE] = None  # type: ignore[assignment]
     try:
-        from chorus_cli.models.wire.http_client import HttpClient  # noqa: PLC0415 - it imports httpx
+        from chorus_cli.models.wire.http_client import HttpClient  # it imports httpx
     finally:
         if sys.modules.get(_COMMAND_LINE, sys) is None:
             # Two connections may be built at once.

@@ -8,33 +8,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from chorus_cli.log.rules.calls import CallPiece, stored_calls
+from chorus_cli.log.rules.calls import SIGNED, CallPiece, stored_calls
 from chorus_cli.models.providers.chat_messages import content_of, not_stored
 from chorus_cli.models.providers.echoes import CALLED, SAID, Called, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort
-from chorus_cli.models.wire.protocol import (
-    STOP,
-    EncodedMessages,
-    JsonObject,
-    Post,
-    ReplyReader,
-    argument_object,
-    bare_id,
-    count_at,
-    is_filled,
-    json_bytes,
-    object_at,
-    object_bytes,
-    objects_at,
-    offered,
-    signature_in,
-    text_at,
-    usage_of,
-)
+from chorus_cli.models.wire import protocol as wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
@@ -44,13 +26,10 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 # Models before the third generation refuse ids of calls; of the names without a number only the newest are not.
-_OLDER = ("gemini-1", "gemini-2", "gemini-exp")
-_UNNUMBERED = ("gemini-pro", "gemini-flash")
+_OLDER, _UNNUMBERED = ("gemini-1", "gemini-2", "gemini-exp"), ("gemini-pro", "gemini-flash")
 
-_FORM = "gemini"
-_SIGNATURE = "thoughtSignature"
-_TEMPERATURE = "temperature"
-_CALLS_FORBIDDEN = "tool_config"
+_FORM, _SIGNATURE = "gemini", "thoughtSignature"
+_TEMPERATURE, _CALLS_FORBIDDEN = "temperature", "tool_config"
 
 _FILTERED = "content_filter"
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
@@ -69,7 +48,7 @@ class _Part(NamedTuple):
     has_ids: bool
 
 
-class GeminiReply(ReplyReader):
+class GeminiReply(wire.ReplyReader):
     """Reads one reply: each event has the next parts of the first candidate, the last one the reason of its end."""
 
     form = _FORM
@@ -77,54 +56,46 @@ class GeminiReply(ReplyReader):
     def __init__(self) -> None:
         super().__init__()
         self._calls = 0
-        self._counts: JsonObject = {}
 
-    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
-        if error := object_at(event, "error"):
-            raise FailedError(Failure(status=count_at(error, "code") or None, body=event))
-        self._counts = object_at(event, "usageMetadata") or self._counts
-        if text_at(object_at(event, "promptFeedback"), "blockReason"):
+    def _event(self, event: wire.JsonObject) -> Iterator[ModelEvent]:
+        if error := wire.object_at(event, "error"):
+            raise FailedError(Failure(status=wire.count_at(error, "code") or None, body=event))
+        self._counts = wire.object_at(event, "usageMetadata") or self._counts
+        if wire.text_at(wire.object_at(event, "promptFeedback"), "blockReason"):
             self._finish_reason = _FILTERED
-        for candidate in objects_at(event, "candidates"):
+        for candidate in wire.objects_at(event, "candidates"):
             if not candidate.get("index"):
                 yield from self._candidate(candidate)
 
-    def _candidate(self, candidate: JsonObject) -> Iterator[ModelEvent]:
-        for part in objects_at(object_at(candidate, "content"), "parts"):
-            signature = text_at(part, _SIGNATURE, "thought_signature")
-            if call := object_at(part, "functionCall", "function_call"):
-                self._take_call(call, signature)
+    def _candidate(self, candidate: wire.JsonObject) -> Iterator[ModelEvent]:
+        for part in wire.objects_at(wire.object_at(candidate, "content"), "parts"):
+            signature = wire.text_at(part, _SIGNATURE, "thought_signature")
+            if call := wire.object_at(part, "functionCall", "function_call"):
+                arguments = json.dumps(wire.object_at(call, "args"), ensure_ascii=False)
+                self._call(CallPiece(self._calls, wire.text_at(call, "id"), wire.text_at(call, "name"), arguments))
+                self._calls += 1
+                if signature:
+                    self._own.sign(CALLED, {_SIGNATURE: signature})
             elif part.get("thought") is True:
-                yield from self._thought(text_at(part, "text"))
+                yield from self._thought(wire.text_at(part, "text"))
             elif signature:
                 # Joined with other parts it would say the wrong place; it may come with an empty text.
-                self._own.begin_said()
-                yield from self._text(text_at(part, "text"))
+                self._own.said("", is_apart=True)
+                yield from self._text(wire.text_at(part, "text"))
                 self._own.sign(SAID, {_SIGNATURE: signature})
             else:
-                yield from self._text(text_at(part, "text"))
-        if reason := text_at(candidate, "finishReason"):
-            self._finish_reason = _FINISH_REASONS.get(reason, STOP)
+                yield from self._text(wire.text_at(part, "text"))
+        if reason := wire.text_at(candidate, "finishReason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, wire.STOP)
 
-    def _take_call(self, call: JsonObject, signature: str) -> None:
-        arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
-        self._call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
-        self._calls += 1
-        if signature:
-            self._own.sign(CALLED, {_SIGNATURE: signature})
-
-    def _usage(self) -> dict[str, int]:
-        counts = self._counts
-        if not counts:
-            return {}
-        prompt, total = count_at(counts, "promptTokenCount"), count_at(counts, "totalTokenCount")
-        completion, thought = count_at(counts, "candidatesTokenCount"), count_at(counts, "thoughtsTokenCount")
+    def _usage(self, counts: wire.JsonObject) -> dict[str, int]:
+        prompt, total = wire.count_at(counts, "promptTokenCount"), wire.count_at(counts, "totalTokenCount")
+        completion, thought = wire.count_at(counts, "candidatesTokenCount"), wire.count_at(counts, "thoughtsTokenCount")
         if prompt + completion != total:
             completion += thought
-        prompt += count_at(counts, "toolUsePromptTokenCount")
-        return usage_of(
-            prompt, completion, total, cache=(count_at(counts, "cachedContentTokenCount"), 0), thought=thought
-        )
+        prompt += wire.count_at(counts, "toolUsePromptTokenCount")
+        cached = wire.count_at(counts, "cachedContentTokenCount")
+        return wire.usage_of(prompt, completion, total) | wire.parts_of_usage(cached, 0, thought)
 
 
 class GeminiContents:
@@ -134,55 +105,38 @@ class GeminiContents:
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._encoded = EncodedMessages(partial(_content_json, load=load))
+        self._encoded = wire.EncodedMessages(partial(_content_json, load=load))
 
-    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
         system = [message for message in request.messages if message.role == "system" and message.content.strip()]
-        said = [message for message in request.messages if message.role != "system" and is_filled(message)]
+        said = [message for message in request.messages if message.role != "system" and wire.is_filled(message)]
         effort = chosen_effort(request, endpoint) if self._model_map.thinks(request.model) else NO_EFFORT
-        fields = _configuration(request, endpoint, effort.parameters) | _offer(request, endpoint)
-        if self._knows_system(request.model, endpoint.model) and system:
+        wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens, **effort.parameters}
+        told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
+        fields: dict[str, object] = {"generationConfig": told} if told else {}
+        optional = {_TEMPERATURE: _TEMPERATURE} if _TEMPERATURE in told else {}
+        if request.tools:
+            fields["tools"] = [{"functionDeclarations": [*map(_declaration, request.tools)]}]
+        if request.tools and not request.may_call and _CALLS_FORBIDDEN not in endpoint.refused:
+            fields["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
+            optional[_CALLS_FORBIDDEN] = _CALLS_FORBIDDEN
+        takes_system = self._model_map.supports(request.model, "system_messages")
+        if system and (endpoint.model.startswith("gemini") if takes_system is None else takes_system):
             fields["systemInstruction"] = {"parts": [{"text": message.content} for message in system]}
         else:
             said = [message._replace(role="user") for message in system] + said
         contents = self._encoded.joined(_grouped(said, has_ids=_takes_ids(endpoint.model)))
         path = f"/models/{quote(endpoint.model)}:streamGenerateContent?alt=sse"
-        optional = _optional(request, endpoint) | effort.optional
-        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), optional)
-
-    def _knows_system(self, model: str, bare_name: str) -> bool:
-        listed = self._model_map.takes_system_messages(model)
-        return bare_name.startswith("gemini") if listed is None else listed
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"content-type": "application/json"}
-    return headers | ({"x-goog-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
-
-
-def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[str, object]) -> dict[str, object]:
-    wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens, **effort}
-    told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
-    return {"generationConfig": told} if told else {}
-
-
-def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    ban = {} if _CALLS_FORBIDDEN in endpoint.refused else {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
-    offer = offered(request, _declaration, {**ban})
-    return offer | {"tools": [{"functionDeclarations": offer["tools"]}]} if offer else {}
+        headers = {"content-type": "application/json"} | ({"x-goog-api-key": endpoint.key} if endpoint.key else {})
+        body = wire.object_bytes("contents", contents, fields)
+        return wire.Post(path, headers | dict(endpoint.headers), body, optional | effort.optional)
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
     """Return the declaration of a tool; an empty list of parameters would be refused."""
     schema = {name: value for name, value in tool.schema.items() if value}
     return {"name": tool.name, "description": tool.description, "parameters": schema}
-
-
-def _optional(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
-    """Return the parameters that are told, and need not be, by the names that the server has for them in errors."""
-    told = {_TEMPERATURE: request.temperature is not None, _CALLS_FORBIDDEN: request.tools and not request.may_call}
-    return {name: name for name, is_told in told.items() if is_told and name not in endpoint.refused}
 
 
 def _takes_ids(model: str) -> bool:
@@ -202,44 +156,37 @@ def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tu
 
 def _content_json(group: tuple[_Part, ...], load: Load) -> bytes:
     role = "model" if group[0].message.role == "assistant" else "user"
-    return json_bytes({"role": role, "parts": [part for message in group for part in _parts(message, load)]})
+    return wire.json_bytes({"role": role, "parts": [part for message in group for part in _parts(message, load)]})
 
 
 def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
     message = part.message
     if message.role == "tool":
-        result: dict[str, object] = {"name": part.tool, "response": _response(message.content)}
+        # The result of a tool is an object: as the tool wrote it, or its text in one.
+        written = wire.argument_object(message.content) if message.content.lstrip().startswith("{") else {}
+        result: dict[str, object] = {"name": part.tool, "response": written or {"content": message.content}}
         yield {"functionResponse": result | _id(message.tool_call_id or "", part)}
         return
-    if message.role == "assistant":
-        yield from _said(part)
+    if message.role != "assistant":
+        parts, text = content_of(message, load)
+        for inline in parts:
+            yield {"inlineData": {"mimeType": inline.attachment.media_type, "data": inline.data}}
+        if text.strip():
+            yield {"text": text}
         return
-    content = content_of(message, load)
-    for each in content.parts:
-        yield {"inlineData": {"mimeType": each.attachment.media_type, "data": each.data}}
-    if content.text.strip():
-        yield {"text": content.text}
-
-
-def _said(part: _Part) -> Iterator[dict[str, object]]:
-    """Yield a reply as parts; each has the signature with which it came, and none without is given one."""
-    for each in replayed(part.message, _FORM):
+    # Each part has the signature with which it came, and none without is given one.
+    for each in replayed(message, _FORM):
         match each:
             case Said(text, own):
                 if text.strip() or own:
                     yield {"text": text, **own}
             case Called(call, own):
-                called = {"name": call.name, "args": argument_object(call.arguments)} | _id(call.id, part)
-                signature = signature_in(call.id)
+                called = {"name": call.name, "args": wire.argument_object(call.arguments)} | _id(call.id, part)
+                signature = call.id.partition(SIGNED)[2]
                 yield {"functionCall": called, **({_SIGNATURE: signature} if signature else {}), **own}
             case _:
                 pass
 
 
-def _response(content: str) -> dict[str, object]:
-    """Return the result of a tool as an object: as the tool wrote it, or its text in one."""
-    return (argument_object(content) if content.lstrip().startswith("{") else {}) or {"content": content}
-
-
 def _id(id_: str, part: _Part) -> dict[str, object]:
-    return {"id": bare_id(id_)} if part.has_ids and bare_id(id_) else {}
+    return {"id": wire.bare_id(id_)} if part.has_ids and wire.bare_id(id_) else {}

@@ -16,24 +16,23 @@ from httpx_sse import EventSource
 from chorus_cli import __version__
 from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
-from chorus_cli.models.providers.failures import FailedError, Failure, Trouble, decoded
+from chorus_cli.models.providers.failures import FailedError, Failure, Trouble, causes, decoded, error_body
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
     from httpcore import AsyncNetworkStream
 
     from chorus_cli.models.wire.protocol import Post
 
-_CONNECT_SECONDS = 30.0
+    Over = Callable[["EventStream"], Awaitable[None]]
+
+_CONNECT_SECONDS, _RACE_SECONDS = 30.0, 5.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
-_RACE_SECONDS = 5.0
-_HTTP = b"HTTP/"
-_PROXIED = ("http", "https", "all")
-_HIGHEST_PORT = 65_535
+_HTTP, _BLANK = b"HTTP/", b" \t\r\n"
+_PROXIED, _HIGHEST_PORT = ("http", "https", "all"), 65_535
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
-_BLANK = b" \t\r\n"
 _LOST = "connection lost"
 
 
@@ -63,8 +62,8 @@ class HttpClient:
         except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
-    async def post(self, address: str, post: Post, over: Callable[[bool], Awaitable[None]]) -> EventStream:
-        """Send a request and return the stream of the reply, which tells ``over`` when it is closed."""
+    async def post(self, address: str, post: Post, over: Over) -> EventStream:
+        """Send a request and return the stream of the reply, which calls ``over`` when it is closed."""
         try:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await self._answered(request)
@@ -87,10 +86,9 @@ class HttpClient:
         await self._client.aclose()
 
     async def _answered(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return the response.
+        """Send a request, again if the server closes an idle connection in the very moment in which it is sent.
 
-        A server may close an idle connection in the very moment in which a request is sent on it, so that it gets the
-        request once more. One that gives up later may have answered already, at a price.
+        A server that gives up later may have answered already, at a price.
         """
         is_new = False
         unfinished: AsyncNetworkStream | None = None
@@ -148,12 +146,7 @@ def _check_ports(proxies: Mapping[str, str]) -> None:
 class EventStream:
     """The data of the server-sent events of one response, or its whole body if that is JSON."""
 
-    def __init__(
-        self,
-        response: httpx.Response,
-        over: Callable[[bool], Awaitable[None]],
-        longest_event_bytes: int = limits.EVENT.most,
-    ) -> None:
+    def __init__(self, response: httpx.Response, over: Over, longest_event_bytes: int = limits.EVENT.most) -> None:
         self._response = response
         self._over = over
         self._longest_event_bytes = longest_event_bytes
@@ -161,6 +154,8 @@ class EventStream:
         self._event_bytes = 0
         self.is_at_end = False
         """Whether the server has closed the stream, maybe within the newest event."""
+        self.is_stopped = False
+        """Whether the stream was closed before its end."""
 
     async def data(self) -> AsyncGenerator[str, None]:
         """Yield the data of each event that has any."""
@@ -171,9 +166,8 @@ class EventStream:
                 yield (first + b"".join([piece async for piece in pieces])).decode()
                 return
             # The library refuses other types of content, which not every server declares right.
-            events = httpx.Response(
-                200, headers={"Content-Type": "text/event-stream"}, content=self._ended(first, pieces)
-            )
+            declared = {"Content-Type": "text/event-stream"}
+            events = httpx.Response(200, headers=declared, content=self._ended(first, pieces))
             async for event in EventSource(events).aiter_sse():
                 self._event_bytes = 0
                 if event.data.strip():
@@ -187,11 +181,11 @@ class EventStream:
 
     async def aclose(self) -> None:
         """Close the response; the server goes on with none that was not read to its end."""
-        is_stopped = not self._response.is_closed
+        self.is_stopped = not self._response.is_closed
         try:
             await self._response.aclose()
         finally:
-            await self._over(is_stopped)
+            await self._over(self)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
@@ -234,9 +228,7 @@ def _failure_of(error: Exception) -> Failure:
             return Failure(Trouble.UNANSWERED)
         case UnpackingError():
             return Failure(Trouble.INVALID_RESPONSE, words=str(error))
-        case OSError():
-            return Failure(Trouble.UNREACHABLE, words=_words(error))
-        case httpx.TransportError() if not isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        case OSError() | httpx.NetworkError() | httpx.ProxyError() | httpx.RemoteProtocolError():
             return Failure(Trouble.UNREACHABLE, words=_words(error))
         case _:
             # An address or a header that cannot be sent: its words may quote the key.
@@ -255,20 +247,12 @@ async def _refusal(response: httpx.Response) -> Failure:
     if response.has_redirect_location:
         return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
     headers = {name.lower(): value for name, value in response.headers.items()}
-    content = b""
-    try:
-        async with aclosing(_body_of(response)) as pieces:
-            async for piece in pieces:
-                content += piece
-                if len(content) > limits.ERROR_BODY.most:
-                    break
-    except UnpackingError as error:
-        return Failure(status=response.status_code, headers=headers, words=f"its answer is {error}")
-    return Failure(status=response.status_code, body=decoded(content), headers=headers)
+    async with aclosing(_body_of(response)) as pieces:
+        return Failure(status=response.status_code, body=decoded(await error_body(pieces)), headers=headers)
 
 
 def _words(error: BaseException) -> str:
-    for cause in _with_causes(error):
+    for cause in causes(error):
         match cause:
             case ConnectionRefusedError():
                 return "connection refused"
@@ -283,11 +267,3 @@ def _words(error: BaseException) -> str:
             case OSError(strerror=str(words)):
                 return words
     return str(error) if type(error).__name__.startswith(("Connect", "Proxy")) else _LOST
-
-
-def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        # A group has the errors of all addresses of the host.
-        group = error if isinstance(error, BaseExceptionGroup) else None
-        error = group.exceptions[0] if group else error.__cause__ or error.__context__

@@ -6,10 +6,10 @@ litellm puts the signatures of Gemini's calls into their ids, and so did the wir
 from __future__ import annotations
 
 import json
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import PairJoiner, join_surrogates
 from chorus_cli.log.rules.calls import SIGNED, CallAssembly, stored_calls
 from chorus_cli.models.providers.echoes import PartsRecord
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 JsonObject = dict[str, object]
 NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
-DONE = "[DONE]"
-STOP = "stop"
-_CALLS = "tool_calls"
+DONE, STOP, _CALLS = "[DONE]", "stop", "tool_calls"
 
 
 def json_objects(data: str) -> list[JsonObject]:
@@ -74,30 +72,22 @@ def place_of(index: object) -> int | None:
 
 def count_at(value: Mapping[str, object], name: str) -> int:
     """Return the number of tokens under ``name``, 0 without one."""
-    found = value.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+    return values.whole_number(value.get(name))
 
 
-def usage_of(
-    prompt: int, completion: int, total: int = 0, *, cache: tuple[int, int] = (0, 0), thought: int = 0
-) -> dict[str, int]:
-    """Return token counts by the names of ``ReplyEnd``; of ``cache`` the first was served, the second stored."""
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
-    return usage | parts_of_usage(cache, thought)
+def usage_of(prompt: int, completion: int, total: int = 0) -> dict[str, int]:
+    """Return token counts by the names of ``ReplyEnd``."""
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
 
 
-def parts_of_usage(cache: tuple[int, int], thought: int) -> dict[str, int]:
-    """Return the parts of a usage, as above."""
-    counts = {CACHED: cache[0], WRITTEN: cache[1], THOUGHT: thought}
+def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
+    """Return what the provider's cache served and stored of a prompt, and the thoughts in a reply."""
+    counts = {CACHED: cached, WRITTEN: written, THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
 
 
 class ReplyReader:
-    """Reads one reply, event by event: text, thoughts and calls, in the order of their arrival.
-
-    Each protocol has a class that reads its events. ``form`` is its name in the log. With ``ends_by_mark`` the mark at
-    the end of a stream stands for the reason.
-    """
+    """Reads one reply, event by event; ``form`` is the protocol's name in the log, ``ends_by_mark`` is OpenAI's way."""
 
     form: ClassVar[str]
     ends_by_mark: ClassVar[bool] = False
@@ -106,6 +96,8 @@ class ReplyReader:
         self._own = PartsRecord()
         """What the provider wants back word for word."""
         self._finish_reason: str | None = None
+        self._counts: JsonObject = {}
+        """The newest token counts, as the provider names them."""
         self._text_joiner = PairJoiner()
         self._thought_joiner = PairJoiner()
         self._assembly = CallAssembly()
@@ -125,12 +117,13 @@ class ReplyReader:
             yield TextDelta(text)
         calls = self._assembly.calls()
         reason = _CALLS if calls and self._finish_reason == STOP else self._finish_reason
-        yield ReplyEnd(reason, self._usage(), calls, self._own.written(self.form))
+        usage = self._usage(self._counts) if self._counts else {}
+        yield ReplyEnd(reason, usage, calls, self._own.written(self.form))
 
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         raise NotImplementedError
 
-    def _usage(self) -> dict[str, int]:
+    def _usage(self, counts: JsonObject) -> dict[str, int]:
         raise NotImplementedError
 
     def _text(self, piece: str) -> Iterator[ModelEvent]:
@@ -147,20 +140,16 @@ class ReplyReader:
             self._own.called(piece.id)
 
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
 class Post(NamedTuple):
     """One HTTP request: the path and query below the address, its headers, its body as JSON.
 
-    ``optional`` has the names in errors for what may be left out of the body if the server refuses it, and what that
-    is: it is told so, and is in ``Endpoint.refused`` from then on.
+    ``optional`` has the names in errors for what may be left out of the body, by its name in ``Endpoint.refused``.
     """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
-    optional: Mapping[str, str] = _NOTHING
+    optional: Mapping[str, str] = MappingProxyType({})
 
 
 class WireProtocol(Protocol):
@@ -168,15 +157,13 @@ class WireProtocol(Protocol):
 
     @property
     def reader(self) -> type[ReplyReader]:
-        """The class that reads a reply."""
+        """What reads its stream."""
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
 
 
-def offered(
-    request: ModelRequest, declaration: Callable[[Tool], dict[str, object]], ban: dict[str, object]
-) -> dict[str, object]:
+def offered(request: ModelRequest, declaration: Callable[[Tool], JsonObject], ban: JsonObject) -> JsonObject:
     """Return the fields that offer the tools of a request, with ``ban`` if none may be called; none without tools."""
     if not request.tools:
         return {}
@@ -202,11 +189,7 @@ def object_bytes(name: str, encoded: bytes, fields: Mapping[str, object]) -> byt
 
 def argument_object(arguments: str) -> dict[str, object]:
     """Return the arguments of a call as an object; an empty one if they are none."""
-    try:
-        given: object = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
+    return {**values.record(values.parsed(arguments))}
 
 
 def is_filled(message: PromptMessage) -> bool:
@@ -217,11 +200,6 @@ def is_filled(message: PromptMessage) -> bool:
 def bare_id(id_: str) -> str:
     """Return the id of a call without a signature."""
     return id_.partition(SIGNED)[0]
-
-
-def signature_in(id_: str) -> str:
-    """Return the signature in the id of a call, empty without one."""
-    return id_.partition(SIGNED)[2]
 
 
 def unsigned(message: PromptMessage) -> PromptMessage:
@@ -265,65 +243,42 @@ class EncodedMessages(Generic[_Message]):
         return b"[" + b",".join(pieces) + b"]"
 
 
-_OPENING = "<think>"
-_CLOSING = "</think>"
-
+_OPENING, _CLOSING = "<think>", "</think>"
 _MOST_HELD = 1_000
 """Characters, nearly all of them blanks, that may be held before a tag: a text of blanks alone may have no end."""
-
-
-class _Stage(Enum):
-    BEGINNING = "beginning"
-    THINKING = "thinking"
-    BETWEEN = "between the reasoning and the reply"
-    REPLY = "reply"
 
 
 class ThinkTags:
     """Tells the reasoning between ``<think>`` and ``</think>`` at the beginning of a reply from it; tags may be cut."""
 
     def __init__(self) -> None:
-        self._stage = _Stage.BEGINNING
         self._held = ""
+        self._is_reasoning: bool | None = None
+        """Whether the next text is reasoning; ``None`` until the beginning tells."""
+        self._is_after_tag = False
 
     def split(self, text: str) -> Iterator[tuple[bool, str]]:
         """Yield the texts that the next piece decides, each with whether it is reasoning."""
         self._held += text
-        if self._stage is _Stage.BEGINNING:
-            self._open()
-        if self._stage is _Stage.THINKING:
-            yield True, self._thought()
-        if self._stage is _Stage.BETWEEN:
+        if self._is_reasoning is None:
+            begun = self._held.lstrip()
+            if begun.startswith(_OPENING):
+                self._is_reasoning, self._held = True, begun.removeprefix(_OPENING)
+            elif not _OPENING.startswith(begun) or len(self._held) > _MOST_HELD:
+                self._is_reasoning = False
+        if self._is_reasoning:
+            thought, closing, after = self._held.partition(_CLOSING)
+            ends = (length for length in range(len(_CLOSING) - 1, 0, -1) if thought.endswith(_CLOSING[:length]))
+            decided = len(thought) - (0 if closing else next(ends, 0))
+            self._is_reasoning, self._is_after_tag = not closing, bool(closing)
+            self._held = after or thought[decided:]
+            yield True, thought[:decided]
+        if self._is_reasoning is False:
             # The blank lines between the two belong to neither.
-            self._held = self._held.lstrip()
-            self._stage = _Stage.REPLY if self._held else _Stage.BETWEEN
-        if self._stage is _Stage.REPLY:
-            yield False, self._taken()
+            words = self._held.lstrip() if self._is_after_tag else self._held
+            self._is_after_tag, self._held = self._is_after_tag and not words, ""
+            yield False, words
 
     def rest(self) -> Iterator[tuple[bool, str]]:
         """Yield the text that is still held: it became no tag."""
-        yield self._stage is _Stage.THINKING, self._taken()
-
-    def _open(self) -> None:
-        begun = self._held.lstrip()
-        if begun.startswith(_OPENING):
-            self._stage, self._held = _Stage.THINKING, begun.removeprefix(_OPENING)
-        elif not _OPENING.startswith(begun) or len(self._held) > _MOST_HELD:
-            self._stage = _Stage.REPLY
-
-    def _thought(self) -> str:
-        thought, closing, after = self._held.partition(_CLOSING)
-        if closing:
-            self._stage, self._held = _Stage.BETWEEN, after
-            return thought
-        decided = len(thought) - _overlap(thought, _CLOSING)
-        self._held = thought[decided:]
-        return thought[:decided]
-
-    def _taken(self) -> str:
-        taken, self._held = self._held, ""
-        return taken
-
-
-def _overlap(text: str, tag: str) -> int:
-    return next((length for length in range(len(tag) - 1, 0, -1) if text.endswith(tag[:length])), 0)
+        yield bool(self._is_reasoning), self._held

@@ -12,24 +12,7 @@ from chorus_cli.models.providers.chat_messages import content_of, not_stored, re
 from chorus_cli.models.providers.echoes import SAID, Called, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort, dialect
-from chorus_cli.models.wire.protocol import (
-    STOP,
-    EncodedMessages,
-    Post,
-    ReplyReader,
-    bare_id,
-    count_at,
-    is_filled,
-    json_bytes,
-    object_at,
-    object_bytes,
-    objects_at,
-    offered,
-    openai_headers,
-    place_of,
-    text_at,
-    usage_of,
-)
+from chorus_cli.models.wire import protocol as wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,20 +23,16 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.declaration import Tool
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-    from chorus_cli.models.wire.protocol import JsonObject
 
-_FORM = "responses"
-_PATH = "/responses"
-_SUMMARY = "reasoning.summary"
+_FORM, _SUMMARY = "responses", "reasoning.summary"
 _OPTIONAL = frozenset({"temperature", "tool_choice", "max_output_tokens", "include"})
 # The names of the OpenAI API's older protocol, which all clients use.
 _FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _PARAGRAPH = "\n\n"
 _UNKNOWN_ITEM = re.compile(r"\bitem with id\b", re.IGNORECASE)
-_NO_SUCH_PATH = frozenset({404, 405})
 
 
-class ResponsesReply(ReplyReader):
+class ResponsesReply(wire.ReplyReader):
     """Reads one reply: its items are added, grow, and are done one after another."""
 
     form = _FORM
@@ -62,84 +41,82 @@ class ResponsesReply(ReplyReader):
     def __init__(self) -> None:
         super().__init__()
         self._grown: set[object] = set()
-        self._counts: JsonObject = {}
 
-    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
-        match text_at(event, "type"):
+    def _event(self, event: wire.JsonObject) -> Iterator[ModelEvent]:
+        match wire.text_at(event, "type"):
             case "response.completed" | "response.incomplete":
-                self._end_for(object_at(event, "response"))
+                self._end_for(wire.object_at(event, "response"))
                 yield from self.end()
             case "response.failed":
-                raise FailedError(Failure(body=object_at(event, "response")))
+                raise FailedError(Failure(body=wire.object_at(event, "response")))
             case "error":
-                raise FailedError(Failure(body=object_at(event, "error") or event))
-            case "" if text_at(event, "object") == "response":
+                raise FailedError(Failure(body=wire.object_at(event, "error") or event))
+            case "" if wire.text_at(event, "object") == "response":
                 yield from self._whole(event)
             case kind:
                 yield from self._piece(kind, event, event.get("output_index"))
 
-    def _piece(self, kind: str, event: JsonObject, index: object) -> Iterator[ModelEvent]:
+    def _piece(self, kind: str, event: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
                 self._grown.add(index)
-                yield from self._text(text_at(event, "delta"))
+                yield from self._text(wire.text_at(event, "delta"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._grown.add(index)
-                yield from self._thought(text_at(event, "delta"))
-            case "response.reasoning_summary_part.added" if count_at(event, "summary_index"):
+                yield from self._thought(wire.text_at(event, "delta"))
+            case "response.reasoning_summary_part.added" if wire.count_at(event, "summary_index"):
                 yield from self._thought(_PARAGRAPH)
             case "response.output_item.added":
-                self._begun(object_at(event, "item"), index)
+                self._begun(wire.object_at(event, "item"), index)
             case "response.function_call_arguments.delta":
                 self._grown.add(index)
-                self._call(CallPiece(place_of(index), arguments=text_at(event, "delta")))
+                self._call(CallPiece(wire.place_of(index), arguments=wire.text_at(event, "delta")))
             case "response.output_item.done":
-                yield from self._ended(object_at(event, "item"), index)
+                yield from self._ended(wire.object_at(event, "item"), index)
 
-    def _begun(self, item: JsonObject, index: object) -> None:
+    def _begun(self, item: wire.JsonObject, index: object) -> None:
         if item.get("type") == "function_call":
-            self._call(CallPiece(place_of(index), text_at(item, "call_id", "id"), text_at(item, "name")))
+            self._call(CallPiece(wire.place_of(index), wire.text_at(item, "call_id", "id"), wire.text_at(item, "name")))
 
-    def _ended(self, item: JsonObject, index: object) -> Iterator[ModelEvent]:
+    def _ended(self, item: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
         """Take an item that is whole: its texts, if they have not come in pieces, and what goes back of it."""
         has_come = index in self._grown
         match item.get("type"):
             case "reasoning":
                 if not has_come:
-                    yield from self._thought(_PARAGRAPH.join(_readable(item)))
+                    parts = wire.objects_at(item, "summary") or wire.objects_at(item, "content")
+                    yield from self._thought(_PARAGRAPH.join(wire.text_at(part, "text") for part in parts))
                 # Nothing is stored there, so an item that lacks its thoughts could not be found again.
                 if item.get("encrypted_content") or item.get("content"):
                     self._own.add(item)
             case "function_call" if not has_come:
-                self._call(CallPiece(place_of(index), arguments=text_at(item, "arguments")))
+                self._call(CallPiece(wire.place_of(index), arguments=wire.text_at(item, "arguments")))
             case "message":
-                for part in [] if has_come else objects_at(item, "content"):
-                    yield from self._text(text_at(part, "text", "refusal"))
-                if phase := text_at(item, "phase"):
+                for part in [] if has_come else wire.objects_at(item, "content"):
+                    yield from self._text(wire.text_at(part, "text", "refusal"))
+                if phase := wire.text_at(item, "phase"):
                     self._own.sign(SAID, {"phase": phase})
 
-    def _whole(self, response: JsonObject) -> Iterator[ModelEvent]:
-        if object_at(response, "error"):
+    def _whole(self, response: wire.JsonObject) -> Iterator[ModelEvent]:
+        if wire.object_at(response, "error"):
             raise FailedError(Failure(body=response))
-        for index, item in enumerate(objects_at(response, "output")):
+        for index, item in enumerate(wire.objects_at(response, "output")):
             self._begun(item, index)
             yield from self._ended(item, index)
         self._end_for(response)
 
-    def _end_for(self, response: JsonObject) -> None:
-        reason = text_at(object_at(response, "incomplete_details"), "reason")
-        self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else STOP
-        self._counts = object_at(response, "usage")
+    def _end_for(self, response: wire.JsonObject) -> None:
+        reason = wire.text_at(wire.object_at(response, "incomplete_details"), "reason")
+        self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else wire.STOP
+        self._counts = wire.object_at(response, "usage")
 
-    def _usage(self) -> dict[str, int]:
-        counts = self._counts
-        if not counts:
-            return {}
-        prompt, completion = count_at(counts, "input_tokens"), count_at(counts, "output_tokens")
-        details = object_at(counts, "input_tokens_details")
-        cache = count_at(details, "cached_tokens"), count_at(details, "cache_write_tokens")
-        thought = count_at(object_at(counts, "output_tokens_details"), "reasoning_tokens")
-        return usage_of(prompt, completion, count_at(counts, "total_tokens"), cache=cache, thought=thought)
+    def _usage(self, counts: wire.JsonObject) -> dict[str, int]:
+        prompt, completion = wire.count_at(counts, "input_tokens"), wire.count_at(counts, "output_tokens")
+        details = wire.object_at(counts, "input_tokens_details")
+        cached, written = wire.count_at(details, "cached_tokens"), wire.count_at(details, "cache_write_tokens")
+        thought = wire.count_at(wire.object_at(counts, "output_tokens_details"), "reasoning_tokens")
+        usage = wire.usage_of(prompt, completion, wire.count_at(counts, "total_tokens"))
+        return usage | wire.parts_of_usage(cached, written, thought)
 
 
 class OpenAIResponses:
@@ -149,46 +126,34 @@ class OpenAIResponses:
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._encoded = EncodedMessages(partial(_items_json, load=load))
+        self._encoded = wire.EncodedMessages(partial(_items_json, load=load))
 
-    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
-        said = [message for message in request.messages if message.role != "system" and is_filled(message)]
-        system = "\n\n".join(
-            each.content for each in request.messages if each.role == "system" and each.content.strip()
-        )
-        is_listed_without = self._model_map.thinks(request.model) is False
-        effort = NO_EFFORT if is_listed_without else chosen_effort(request, endpoint)
+        said = [message for message in request.messages if message.role != "system" and wire.is_filled(message)]
+        system = [each.content for each in request.messages if each.role == "system" and each.content.strip()]
+        effort = NO_EFFORT if self._model_map.thinks(request.model) is False else chosen_effort(request, endpoint)
         fields: dict[str, object] = {"model": endpoint.model, "stream": True, "store": False}
-        fields |= {"instructions": system} if system else {}
-        told = self._parameters(request) | offered(request, _declaration, {"tool_choice": "none"})
+        fields |= {"instructions": _PARAGRAPH.join(system)} if system else {}
+        told: dict[str, object] = {
+            "include": ["reasoning.encrypted_content"],
+            "temperature": request.temperature,
+            "max_output_tokens": reply_limit(request, self._model_map),
+        } | wire.offered(request, _declaration, {"tool_choice": "none"})
         left_out = dialect(endpoint).omitted | endpoint.refused
         fields |= {name: value for name, value in told.items() if value is not None and name not in left_out}
         fields |= _reasoning(effort.parameters, endpoint)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional | {_SUMMARY: _SUMMARY}
-        return Post(
-            _PATH, openai_headers(endpoint), object_bytes("input", self._encoded.joined(said), fields), optional
-        )
-
-    def _parameters(self, request: ModelRequest) -> dict[str, object]:
-        return {
-            "include": ["reasoning.encrypted_content"],
-            "temperature": request.temperature,
-            "max_output_tokens": reply_limit(request, self._model_map),
-        }
-
-
-def _readable(thoughts: JsonObject) -> Iterator[str]:
-    for part in objects_at(thoughts, "summary") or objects_at(thoughts, "content"):
-        yield text_at(part, "text")
+        body = wire.object_bytes("input", self._encoded.joined(said), fields)
+        return wire.Post("/responses", wire.openai_headers(endpoint), body, optional)
 
 
 def has_no_responses(failure: Failure) -> bool:
     """Return whether an answer says that a server does not speak this protocol."""
-    return failure.status in _NO_SUCH_PATH and not _UNKNOWN_ITEM.search(str(failure.body))
+    return failure.status in {404, 405} and not _UNKNOWN_ITEM.search(str(failure.body))
 
 
-def _reasoning(parameters: dict[str, JsonObject], endpoint: Endpoint) -> dict[str, object]:
+def _reasoning(parameters: dict[str, wire.JsonObject], endpoint: Endpoint) -> dict[str, object]:
     """Return the parameters for thinking, without a summary if the server makes none for this account."""
     if _SUMMARY not in endpoint.refused or "reasoning" not in parameters:
         return {**parameters}
@@ -197,30 +162,24 @@ def _reasoning(parameters: dict[str, JsonObject], endpoint: Endpoint) -> dict[st
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.schema,
-        "strict": False,
-    }
+    declared = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", **declared, "strict": False}
 
 
 def _items_json(message: PromptMessage, load: Load) -> bytes:
-    return b",".join(map(json_bytes, _items(message, load)))
+    return b",".join(map(wire.json_bytes, _items(message, load)))
 
 
 def _items(message: PromptMessage, load: Load) -> Iterator[dict[str, object]]:
     if message.role == "tool":
-        id_ = bare_id(message.tool_call_id or "")
+        id_ = wire.bare_id(message.tool_call_id or "")
         yield {"type": "function_call_output", "call_id": id_, "output": message.content}
     elif message.role == "assistant":
         yield from _said(message)
     else:
-        content = content_of(message, load)
-        text: list[dict[str, object]] = [{"type": "input_text", "text": content.text}] if content.text.strip() else []
-        parts = [*map(_part, content.parts), *text] if content.parts else content.text
-        yield {"type": "message", "role": "user", "content": parts}
+        parts, text = content_of(message, load)
+        said: list[dict[str, object]] = [{"type": "input_text", "text": text}] if text.strip() else []
+        yield {"type": "message", "role": "user", "content": [*map(_part, parts), *said] if parts else text}
 
 
 def _said(message: PromptMessage) -> Iterator[dict[str, object]]:
@@ -231,7 +190,7 @@ def _said(message: PromptMessage) -> Iterator[dict[str, object]]:
             case Said(text, own):
                 items = [{"type": "message", "role": "assistant", "content": text, **own}] if text.strip() else []
             case Called(call):
-                id_ = bare_id(call.id)
+                id_ = wire.bare_id(call.id)
                 items = [{"type": "function_call", "call_id": id_, "name": call.name, "arguments": call.arguments}]
             case _:
                 thoughts.append(part)

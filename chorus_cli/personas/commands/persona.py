@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
 from typing import Annotated
 
@@ -23,16 +24,8 @@ from chorus_cli.services import Services
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
 
 
-def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, services.personas.slugs())
-
-
-def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, [slug for slug in services.personas.slugs() if slug != DEFAULT_PERSONA])
-
-
-def _archived(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services, services.personas.archived())
+def _in_use(services: Services, _text: str, but: str = "") -> Sequence[Candidate]:
+    return _candidates(services, [slug for slug in services.personas.slugs() if slug != but])
 
 
 def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]:
@@ -42,13 +35,17 @@ def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]
 
 NAME = replace(TEXT, name="name", help="the new persona's name, at most 40 characters")
 PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or the beginning of one", complete=_in_use)
-TO_ARCHIVE = replace(PERSONA, complete=_archivable)
-ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
+TO_ARCHIVE = replace(PERSONA, complete=partial(_in_use, but=DEFAULT_PERSONA))
+ARCHIVED = replace(
+    PERSONA,
+    help="an archived persona",
+    complete=lambda services, _text: _candidates(services, services.personas.archived()),
+)
 
 
 @GROUP.command("", "list", aliases=("personas",))
 async def listing(services: Services) -> Table:
-    """List your personas; the current one is marked, archived ones come last.
+    """List your personas, the current one marked, archived ones last.
 
     One whose settings cannot be read has the reason in place of its description.
 
@@ -68,7 +65,7 @@ async def listing(services: Services) -> Table:
 
 @GROUP.command("switch", default=True)
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
-    """Switch to another persona, in its last thread; offers to create one that does not exist.
+    """Switch to another persona, or offer to create one that does not exist.
 
     Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
     A shell only says how to create one that does not exist.
@@ -89,7 +86,7 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
 
 @GROUP.command("new")
 async def new(services: Services, name: Annotated[str, NAME]) -> Report:
-    """Create a persona, with commented settings to fill in, and switch to it.
+    """Create a persona with commented settings, and switch to it.
 
     Its folder is named after it. If the log has messages of an earlier persona of that folder, they stay out of the
     context.
@@ -97,12 +94,19 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     Examples:
         /persona new Ada
     """
-    return await _created(services, name)
+    slug, has_namesake = await services.persona_admin.make(name)
+    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    if has_namesake:
+        done += " The log has messages of an earlier persona of that folder; this one does not see them."
+    # The earlier one may have been deleted by another Chorus.
+    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
+    arrived = await turn_to(services, slug, is_new=True)
+    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 @GROUP.command("edit")
 async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) -> Reply:
-    """Edit a persona's settings in your editor; without a name, those of the current one, as with /settings edit.
+    """Edit the settings of this persona, or another, in your editor.
 
     Examples:
         /persona edit
@@ -113,7 +117,7 @@ async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) 
 
 @GROUP.command("info")
 async def info(services: Services, name: Annotated[str | None, PERSONA] = None) -> Table:
-    """Show the details of a persona; without a name, those of the current one.
+    """Show the details of this persona, or another.
 
     Examples:
         /persona info
@@ -126,7 +130,7 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 
 @GROUP.command("archive")
 async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
-    """Archive a persona: you can no longer switch to it, but nothing is lost.
+    """Archive a persona: nothing is lost, but you cannot switch to it.
 
     Without a name, the current persona is archived and the default one takes over. One with replies or jobs that run
     is refused.
@@ -161,7 +165,7 @@ async def unarchive(services: Services, name: Annotated[str, ARCHIVED]) -> Text:
 
 @GROUP.command("delete")
 async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question:
-    """Delete an archived persona, after asking: its folder moves to the backups, its messages stay in the log.
+    """Delete an archived persona: its folder moves to the backups, its messages stay.
 
     Examples:
         /persona delete frodo
@@ -195,7 +199,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
         raise PersonaError(f"{unknown} Create one with: chorus persona new {shlex.quote(checked)}") from unknown
 
     async def confirmed() -> Report:
-        return await _created(services, checked)
+        return await new(services, checked)
 
     text = f"There is no persona called {checked!r}.{_meant(services, checked)} Create it?"
     return Question(text, confirmed, Text("No persona was created."))
@@ -208,17 +212,6 @@ def _meant(services: Services, name: str) -> str:
     first_word, *_ = name.casefold().split()
     near = get_close_matches(name.casefold(), words, 1) or get_close_matches(first_word, commands, 1)
     return f" Did you mean {(words | commands)[near[0]]}?" if near else ""
-
-
-async def _created(services: Services, name: str) -> Report:
-    slug, has_namesake = await services.persona_admin.make(name)
-    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
-    if has_namesake:
-        done += " The log has messages of an earlier persona of that folder; this one does not see them."
-    # The earlier one may have been deleted by another Chorus.
-    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
-    arrived = await turn_to(services, slug, is_new=True)
-    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from chorus_cli.core.errors import ChorusError, CommandError, ModelNameError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
@@ -20,9 +21,6 @@ from chorus_cli.personas.service.persona_admin import Change, OpenSettings, Sett
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, as_typed, read_value, setting_of
 from chorus_cli.storage import typed_paths
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
 TOP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
@@ -57,10 +55,6 @@ MODEL = replace(
 ONCE = flag("for this run only; no file is changed")
 
 
-def _keys(_services: object, _text: str) -> Sequence[Candidate]:
-    return [Candidate(setting.key, setting.help) for setting in SETTINGS]
-
-
 def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
     """Complete a value for the setting before it: its choices or models, its default and its present value."""
     # A line that is still being typed may not name a setting yet.
@@ -76,7 +70,12 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     return ()
 
 
-KEY = Parameter("key", lambda text, _: setting_of(text.strip().casefold()), "a setting, such as temperature", _keys)
+KEY = Parameter(
+    "key",
+    lambda text, _: setting_of(text.strip().casefold()),
+    "a setting, such as temperature",
+    lambda _services, _text: [Candidate(setting.key, setting.help) for setting in SETTINGS],
+)
 VALUE = replace(
     TEXT,
     name="value",
@@ -115,7 +114,7 @@ def _facts(shown: SettingState) -> dict[str, object]:
 
 @GROUP.command("show", default=True)
 async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
-    """Show one setting in full: its value, source, default and accepted values.
+    """Show one setting: its value, source, default and accepted values.
 
     Examples:
         /settings context_hours
@@ -139,10 +138,10 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
 
 @GROUP.command("set")
 async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
-    """Change one setting in the persona's file; the rest of the file stays as it is.
+    """Change one setting in the persona's file.
 
-    A text is taken as typed, the items of a list are separated by commas. A change of context_hours is an operation,
-    which /context undo reverts.
+    The rest of the file stays as it is. A text is taken as typed, the items of a list are separated by commas. A change
+    of context_hours is an operation, which /context undo reverts.
 
     Examples:
         /settings set context_hours 24
@@ -161,22 +160,24 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
 
 @GROUP.command("unset")
 async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
-    """Remove one setting from the persona's file, so that its default applies.
+    """Remove one setting from the persona's file; its default applies.
 
     Examples:
         /settings unset temperature
     """
     slug = services.current.slug
-    change = await services.persona_admin.unset(slug, key.key)
+    change = await services.persona_admin.set(slug, key.key, None)
     path = services.personas.settings_path(slug)
     done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
-    held = _held(state(services.current.target().persona, key))
+    shown = state(services.current.target().persona, key)
+    source = " (default)" if shown.source == DEFAULT_SOURCE else f", from {shown.source}"
+    held = f"{_short(_text(key, shown.value))}{source}"
     return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
 
 
 @GROUP.command("edit")
 async def edit(services: Services) -> Reply:
-    """Edit the persona's settings in your editor; they are checked when you save.
+    """Edit the settings in your editor; they are checked when you save.
 
     The editor is the one in VISUAL or EDITOR. The previous text is kept in system.jsonc.bak.
 
@@ -205,22 +206,22 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
     lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
-    lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
+    for change in changes:
+        before, after = _short(_written(change.before)), _short(_written(change.after))
+        difference = f"{before} → {after}" if before != after else f"changed further on: {after}"
+        lines.append(f"{change.setting.key}: {difference}")
     lines += services.personas.load(opened.slug).warnings
-    named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
-    lines += [await _doubt(services, name) for name in named]
+    for change in changes:
+        if change.setting.key in _MODELS and isinstance(change.after, str):
+            try:
+                lines.append(await services.models.doubt(change.after))
+            except ModelNameError as error:
+                lines.append(str(error))
     return _lines(*lines, *await _consequences(services, opened.slug, changes))
 
 
 def _lines(*lines: str | None) -> Text:
     return Text("\n".join(filter(None, lines)))
-
-
-async def _doubt(services: Services, name: str) -> str | None:
-    try:
-        return await services.models.doubt(name)
-    except ModelNameError as error:
-        return str(error)
 
 
 async def _consequences(services: Services, slug: str, changes: Sequence[Change]) -> list[str]:
@@ -254,22 +255,12 @@ def _default(shown: SettingState) -> str:
     return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({PurePath(shown.default_source).name})"
 
 
-def _held(shown: SettingState) -> str:
-    text = _short(_text(shown.setting, shown.value))
-    return f"{text} (default)" if shown.source == DEFAULT_SOURCE else f"{text}, from {shown.source}"
-
-
 def _formerly(change: Change) -> str:
     return "it was not set" if change.before is None else f"it was {_short(_written(change.before))}"
 
 
 def _written(value: JsonValue) -> str:
     return "not set" if value is None else as_typed(value) or '""'
-
-
-def _difference(change: Change) -> str:
-    before, after = _short(_written(change.before)), _short(_written(change.after))
-    return f"{before} → {after}" if before != after else f"changed further on: {after}"
 
 
 _OTHERWISE = {
@@ -284,7 +275,7 @@ _OTHERWISE = {
 async def set_for_this_run(
     services: Services, key: Annotated[Setting | None, KEY] = None, value: Annotated[str, VALUE] = ""
 ) -> Text:
-    """Change a setting of the persona until the end of this run, or list those that were changed so.
+    """Change a setting until the end of this run, or list those changed.
 
     No file is changed; /settings set changes the file. "default" ends it sooner.
 
@@ -305,9 +296,7 @@ async def set_for_this_run(
     is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
-    doubt = None
-    if key.key == "summary_model" and not is_default:
-        doubt = await services.models.doubt(value)
+    doubt = await services.models.doubt(value) if key.key == "summary_model" and not is_default else None
     files.set_for_this_run(slug, key.key, None if is_default else read_value(key, value))
     if key.key == "model":
         services.current.use_model(slug, None)
@@ -318,7 +307,7 @@ async def set_for_this_run(
 
 @MODELS.command("model")
 async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
-    """Show the model in use and why, or set the persona's model from now on.
+    """Show the model in use and why, or set the persona's.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
     answers until the end of this run and no file is changed. /model default removes the persona's own choice.
@@ -336,14 +325,11 @@ async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: 
     name = in_full(model)
     if once:
         return await for_this_run(services, name)
-    if name.casefold() in _DEFAULT:
-        await services.persona_admin.unset(services.current.slug, "model")
-        services.current.use_model(services.current.slug, None)
-        await services.current.settle()
-        return Text(await chosen_model(services))
-    doubt = await services.models.doubt(name)
-    await services.persona_admin.set(services.current.slug, "model", name)
-    services.current.use_model(services.current.slug, name)
+    chosen = None if name.casefold() in _DEFAULT else name
+    doubt = await services.models.doubt(name) if chosen else None
+    await services.persona_admin.set(services.current.slug, "model", chosen)
+    services.current.use_model(services.current.slug, chosen)
+    await services.current.settle()
     return _lines(await chosen_model(services), doubt)
 
 

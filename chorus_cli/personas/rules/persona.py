@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.settings.rules.table import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from chorus_cli.models.rules.choice import ModelChoice
 
 DEFAULT_PERSONA = "chorus"
 
@@ -50,13 +47,20 @@ class Persona(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``."""
+    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``.
+
+    A ``thread_id`` of 0 opens a thread for the message, which nobody sees among the open ones.
+    """
 
     persona: Persona
     thread_id: int
     choice: ModelChoice
     thread_number: int = 0
     is_aside: bool = False
+
+    def in_own_thread(self) -> Target:
+        """Return the target of a message that opens a thread of its own."""
+        return self._replace(thread_id=0, thread_number=0, is_aside=True)
 
     def thread_label(self, slug: str) -> str:
         """Return ``thread #3``, and whose it is if that is not the persona ``slug``: ``thread #3 of Frodo``."""
@@ -65,10 +69,7 @@ class Target(NamedTuple):
 
 LONGEST_NAME = limits.PERSONA_NAME.most
 COMMAND_WORDS = frozenset(
-    {
-        *("list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"),
-        *("import", "export", "greeting"),
-    }
+    {*("list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"), *("import", "export", "greeting")}
 )
 """Commands after ``/persona``, which cannot be names of personas."""
 
@@ -81,8 +82,18 @@ _NAMELESS = "persona"
 def checked_name(name: str) -> str:
     """Return a display name or an alias, stripped and normalised, if it is fit for a transcript and a folder."""
     checked = unicodedata.normalize("NFC", name.strip())
-    problem = _problem(checked)
-    if problem:
+    key = folded(checked)
+    first_word = key.partition(" ")[0]
+    problems = {
+        f"a name has at most {LONGEST_NAME} characters, this one has {len(checked)}": len(checked) > LONGEST_NAME,
+        "a name contains no control or invisible characters": not checked.isprintable(),
+        f"a name contains none of the characters {' '.join(FORBIDDEN)}": any(sign in FORBIDDEN for sign in checked),
+        "a name needs at least one letter or digit": not any(map(str.isalnum, checked)),
+        "transcripts use that name for you": key == _USER,
+        f"/persona {first_word} is a command": first_word in COMMAND_WORDS,
+        "Windows reserves that name for a device": re.fullmatch(_DEVICES, key) is not None,
+    }
+    if problem := next((sentence for sentence, is_so in problems.items() if is_so), ""):
         raise PersonaError(f"A persona cannot be called {checked[:LONGEST_NAME]!r}: {problem}.")
     return checked
 
@@ -99,25 +110,3 @@ def slug_of(name: str, taken: Collection[str]) -> str:
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))
     free = (each for each in candidates if each not in taken and each not in COMMAND_WORDS)
     return next(each for each in free if not re.fullmatch(_DEVICES, each))
-
-
-def _problem(name: str) -> str:
-    key = folded(name)
-    if not key:
-        return "a name needs at least one letter or digit"
-    if len(name) > LONGEST_NAME:
-        return f"a name has at most {LONGEST_NAME} characters, this one has {len(name)}"
-    if not name.isprintable():
-        return "a name contains no control or invisible characters"
-    if any(sign in FORBIDDEN for sign in name):
-        return f"a name contains none of the characters {' '.join(FORBIDDEN)}"
-    if not any(map(str.isalnum, name)):
-        return "a name needs at least one letter or digit"
-    if key == _USER:
-        return "transcripts use that name for you"
-    first_word, *_ = key.split()
-    if first_word in COMMAND_WORDS:
-        return f"/persona {first_word} is a command"
-    if re.fullmatch(_DEVICES, key):
-        return "Windows reserves that name for a device"
-    return ""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
-from chorus_cli.models.rules import names as model_names
-from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, missing_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about, missing_key
 
 
 class KnownModels(NamedTuple):
@@ -50,7 +47,7 @@ class Models:
         names, providers, likely = await asyncio.to_thread(
             lambda: (self._known.names(), self._known.providers(), self._likely())
         )
-        doubt = model_names.doubt_about(name, names, providers, likely)
+        doubt = doubt_about(name, names, providers, likely)
         return doubt or missing_key(name, self._environment) or None
 
     def _likely(self) -> tuple[str, ...]:

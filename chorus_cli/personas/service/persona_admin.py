@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
 
 from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, UnknownPersonaError
 from chorus_cli.core.json import jsonc
-from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
+from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK, JsonValue
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.timespan import WindowChoice
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.machine.ports import Clock
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.rows import NewPersona, PersonaActivity, hours_in
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, slug_of
+from chorus_cli.personas.rows import LeaveBehind, NewPersona, PersonaActivity, hours_in, values_in
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, slug_of
+from chorus_cli.personas.service.personas import Personas
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.core.time.timespan import WindowChoice
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rows import LeaveBehind
-    from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store
 
 _WINDOW = settings.setting_of(persona_rows.KEY)
 
@@ -120,10 +113,7 @@ class UnrecordedChanges:
 
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """Makes and changes personas; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory.
-
-    The journal records a change of a window as an operation; ``unrecorded`` keeps the changes of other settings.
-    """
+    """Makes and changes personas; ``unrecorded`` has the changes of settings that are no operations of the journal."""
 
     store: Store
     clock: Clock
@@ -191,50 +181,46 @@ class PersonaAdmin:
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
     async def set(self, slug: str, key: str, value: JsonValue) -> Change:
-        """Set one value in the persona's file; every other byte stays.
-
-        Raises:
-            SettingsError: there is no such setting, it does not take this value, or the file cannot be changed.
-            PersonaError: the persona cannot have this name or alias.
-        """
+        """Set one value in the persona's file, or with ``None`` remove it; every other byte stays."""
         setting = settings.setting_of(key)
-        if not setting.accepts(value):
+        if value is not None and not setting.accepts(value):
             raise SettingsError(f"{setting.misfit(value)}.")
-        return await self._changed(slug, key, await asyncio.to_thread(self._checked_names, slug, key, value))
-
-    async def unset(self, slug: str, key: str) -> Change:
-        """Remove one key from the persona's file; every other byte stays."""
-        return await self._changed(slug, key, None)
-
-    async def _changed(self, slug: str, key: str, value: JsonValue) -> Change:
-        setting = settings.setting_of(key)
-        if key == persona_rows.KEY:
-            before = await self._change_window(slug, lambda _: hours_in(value))
-        else:
-            with _mendable():
-                path = self.personas.changeable_settings_path(slug)
-                before = await asyncio.to_thread(settings_file.change_key, path, key, value)
+        value = await asyncio.to_thread(self._checked_names, slug, key, value)
+        if setting is _WINDOW:
+            return Change(setting, await self._change_window(slug, lambda _: hours_in(value)), value)
+        with _mendable():
+            path = self.personas.changeable_settings_path(slug)
+            before = await asyncio.to_thread(settings_file.change_key, path, key, value)
         change = Change(setting, before, value)
-        if change.changed and key != persona_rows.KEY:
-            self.unrecorded.add(slug, change, self.clock.now())
+        if change.changed:
+            self._remember(slug, change)
         return change
 
     async def set_window(self, slug: str, hours: int | None) -> Change:
         """Set the window of a persona, or with ``None`` remove it."""
-        return self._noted(slug, Change(_WINDOW, await self._change_window(slug, lambda _: hours), hours))
+        return await self._set_window(slug, lambda _: hours)
 
     async def shift_window(self, slug: str, shift: Callable[[int], WindowChoice]) -> WindowChoice:
         """Set the window that ``shift`` makes of the one in force, so that no other change is lost."""
         default = self.personas.load(slug).defaults.context_hours
-        before = await self._change_window(slug, lambda hours: shift(hours or default).hours)
-        choice = shift(hours_in(before) or default)
-        self._noted(slug, Change(_WINDOW, before, choice.hours))
-        return choice
+        change = await self._set_window(slug, lambda hours: shift(hours or default).hours)
+        return shift(hours_in(change.before) or default)
+
+    async def _set_window(self, slug: str, choose: Callable[[int | None], int | None]) -> Change:
+        before = await self._change_window(slug, choose)
+        change = Change(_WINDOW, before, choose(hours_in(before)))
+        # A window that was set to the value it had is answered as if it were new.
+        if not change.changed:
+            self._remember(slug, change)
+        return change
 
     async def _change_window(self, slug: str, choose: Callable[[int | None], int | None]) -> JsonValue:
         with _mendable():
             path = self.personas.changeable_settings_path(slug)
             return await self.store.write_in_steps(persona_rows.change_window, path, choose, slug, self.clock.now())
+
+    def _remember(self, slug: str, change: Change) -> None:
+        self.unrecorded.add(slug, change, self.clock.now())
 
     async def open(self, slug: str) -> OpenSettings:
         """Read the persona's file for editing as a whole; an invalid one can be opened too."""
@@ -251,7 +237,7 @@ class PersonaAdmin:
             SettingsError: it holds a value that its setting does not take, or the file cannot be written.
             PersonaError: the persona cannot have its new name or one of its new aliases.
         """
-        before, after = _values(opened.text), _checked_values(opened.path.name, draft)
+        before, after = values_in(opened.text), _checked_values(opened.path.name, draft)
         made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
         changes = [change for change in made if change.changed]
         for change in changes:
@@ -263,13 +249,10 @@ class PersonaAdmin:
         )
         if not replaced:
             return None
-        return tuple(self._noted(opened.slug, change) for change in changes)
-
-    def _noted(self, slug: str, change: Change) -> Change:
-        # A window that was set to the value it had is answered as if it were new.
-        if not change.changed or change.setting.key != persona_rows.KEY:
-            self.unrecorded.add(slug, change, self.clock.now())
-        return change
+        for change in changes:
+            if change.setting is not _WINDOW:
+                self._remember(opened.slug, change)
+        return tuple(changes)
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
         """Return ``value`` with the names in it as they are stored, if the persona may be called so."""
@@ -319,10 +302,3 @@ def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
     if refused:
         raise SettingsError("\n".join(f"{misfit}." for misfit in refused))
     return document.values
-
-
-def _values(text: str) -> Mapping[str, JsonValue]:
-    try:
-        return jsonc.parse_object(text).values
-    except JsoncError:
-        return {}

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.files import SETTINGS_FILE
+from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.rules.table import Layer, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.personas.files import Fingerprint
-    from chorus_cli.settings.rules.table import Settings
+from chorus_cli.settings.rules.table import Layer, Settings, resolve
+from chorus_cli.storage.permissions import is_there
 
 THIS_RUN = "this run"
 """The source of a value that holds until the end of the run."""
@@ -71,7 +66,7 @@ class Personas:
 
     def refuse_archived(self, name: str) -> None:
         """Refuse ``name`` if the name of an archived persona begins with it."""
-        found = self._beginning_with(name, self.archived())
+        found = self._meant(name, self.archived())
         if found:
             shown = [self.own_settings(slug).name or slug for slug in found]
             are = "is archived" if len(found) == 1 else "are archived"
@@ -97,7 +92,8 @@ class Personas:
     def names_taken(self) -> frozenset[str]:
         """Return the names that a new folder cannot have: those of folders, and all names and aliases of personas."""
         called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
-        return persona_files.names_taken(self.folder).union(*called)
+        beside = [entry.name for entry in self.folder.iterdir()] if self.folder.is_dir() else []
+        return frozenset(beside).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
         """Return ``name``, normalised, if it is valid and no persona but ``slug`` has it."""
@@ -117,9 +113,24 @@ class Personas:
             return known[1]
         if fingerprint is None:
             raise UnknownPersonaError(slug, self.slugs())
-        persona, all_read = self._read(slug)
+        own, own_warnings = settings_file.read_layer(self.settings_path(slug))
+        defaults, default_warnings = settings_file.read_defaults(self.config_file)
+        resolved = resolve([Layer(THIS_RUN, self._for_this_run.get(slug, {})), own, defaults])
+        without_own = resolve([defaults])
+        documents, document_warnings = persona_files.documents(self.folder, slug)
+        persona = Persona(
+            slug=slug,
+            settings=resolved.settings,
+            documents=documents,
+            sources=resolved.sources,
+            defaults=without_own.settings,
+            default_sources=without_own.sources,
+            warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
+            unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
+            has_card=is_there(self.folder / slug / CARD_FILE),
+        )
         # An error in reading may be gone next time without a change of the file.
-        if all_read and slug not in self._copied:
+        if not (persona.unreadable or document_warnings or slug in self._copied):
             self._loaded[slug] = fingerprint, persona
         return persona
 
@@ -132,27 +143,6 @@ class Personas:
         """Return the settings of a persona that have a value for this run."""
         return {key: value for key, value in self._for_this_run.get(slug, {}).items() if value is not None}
 
-    def _read(self, slug: str) -> tuple[Persona, bool]:
-        """Read a persona's files; return also whether each of them could be read."""
-        own, own_warnings = settings_file.read_layer(self.settings_path(slug))
-        defaults, default_warnings = settings_file.read_defaults(self.config_file)
-        resolved = resolve([Layer(THIS_RUN, self.set_in_this_run(slug)), own, defaults])
-        without_own = resolve([defaults])
-        documents, document_warnings = persona_files.documents(self.folder, slug)
-        unreadable = tuple(layer.name for layer in (own, defaults) if not layer.readable)
-        persona = Persona(
-            slug=slug,
-            settings=resolved.settings,
-            documents=documents,
-            sources=resolved.sources,
-            defaults=without_own.settings,
-            default_sources=without_own.sources,
-            warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
-            unreadable=unreadable,
-            has_card=persona_files.has_card(self.folder, slug),
-        )
-        return persona, not unreadable and not document_warnings
-
     def defaults(self) -> Settings:
         """Return the settings of a persona whose own file sets nothing."""
         defaults, _ = settings_file.read_defaults(self.config_file)
@@ -162,11 +152,6 @@ class Personas:
         """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return resolve([own]).settings
-
-    def own_value(self, slug: str, key: str) -> JsonValue:
-        """Return the value of a key in a persona's own file, whatever it is; ``None`` if the file has none."""
-        own, _ = settings_file.read_layer(self.settings_path(slug))
-        return own.values.get(key)
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
@@ -185,13 +170,16 @@ class Personas:
         wanted = folded(name)
         return [wanted] if wanted in slugs else [slug for slug in slugs if wanted in self._names(slug)]
 
-    def _beginning_with(self, name: str, slugs: Sequence[str]) -> list[str]:
+    def _meant(self, name: str, slugs: Sequence[str]) -> list[str]:
+        """Return the slugs of personas with exactly that name, else of those whose name begins with it."""
         wanted = folded(name)
-        return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
+        return self._called(name, slugs) or [
+            slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))
+        ]
 
     def _the_one(self, name: str, slugs: Sequence[str]) -> str:
         """Return the slug that a name or the beginning of one means; empty if there is none."""
-        *others, last = self._called(name, slugs) or self._beginning_with(name, slugs) or [""]
+        *others, last = self._meant(name, slugs) or [""]
         if others:
             raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
         return last

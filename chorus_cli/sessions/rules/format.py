@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from hashlib import blake2b
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -21,8 +22,7 @@ from chorus_cli.log.rules.attachments import Attachment, as_json, is_sha256
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from chorus_cli.core.json.jsonc import JsonValue
 
@@ -42,11 +42,7 @@ class SavedThread:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A persona's context at a moment, in all its threads.
-
-    ``window_start`` and ``window_end`` are the ends of the window then. ``active_thread_id`` is one of ``threads``.
-    ``token_estimate`` is the number of tokens of the messages.
-    """
+    """A persona's context at a moment, in all its threads, with the ends of its window and its tokens."""
 
     session_id: str
     persona: str
@@ -61,6 +57,11 @@ class Session:
     messages: tuple[MessageContent, ...]
 
     @property
+    def message_count(self) -> int:
+        """The number of its messages."""
+        return len(self.messages)
+
+    @property
     def spoken_threads(self) -> int:
         """The number of threads that its messages are from."""
         return len({message.thread_id for message in self.messages})
@@ -68,24 +69,14 @@ class Session:
 
 def text_of(session: Session) -> str:
     """Return the text of a session's file."""
-    threads: list[JsonValue] = []
-    for each in session.threads:
-        written: dict[str, JsonValue] = {"id": each.id, "title": each.title, "summary": each.summary}
-        threads.append(written | {"summarised": each.summarised} if each.summarised else written)
-    document: dict[str, JsonValue] = {
+    facts = {key: getattr(session, key) for key in _FACTS}
+    document = {
         "format": FORMAT,
         "version": VERSION,
-        "session_id": session.session_id,
-        "persona": session.persona,
-        "timestamp": timestamps.to_text(session.timestamp),
-        "description": session.description,
-        "summary": session.summary,
-        "message_count": len(session.messages),
-        "token_estimate": session.token_estimate,
-        "window_start": timestamps.to_text(session.window_start),
-        "window_end": timestamps.to_text(session.window_end),
-        "active_thread_id": session.active_thread_id,
-        "threads": threads,
+        **{key: timestamps.to_text(fact) if isinstance(fact, datetime) else fact for key, fact in facts.items()},
+        "threads": [
+            {key: fact for key, fact in asdict(each).items() if fact or key != "summarised"} for each in session.threads
+        ],
         "messages": [_written(message) for message in session.messages],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
@@ -117,51 +108,6 @@ _MEASURES = ("width", "height", "pages", "tokens")
 _Kind = TypeVar("_Kind", str, int, list[Any])
 
 
-def read(text: str) -> Session:
-    """Return the session in the text of a file.
-
-    Raises:
-        SessionError: the text is not valid; the sentence names the fault and its position.
-    """
-    document = _Object(_parsed(text), "the file")
-    if document.text("format") != FORMAT:
-        raise SessionError(f'its "format" is not "{FORMAT}"')
-    if document.number("version", 0) != VERSION:
-        raise SessionError(f'its "version" is not {VERSION}: it may be from a newer Chorus')
-    document.number("message_count")
-    threads = tuple(
-        SavedThread(
-            each.number("id"),
-            each.text("title"),
-            each.text("summary"),
-            each.number("summarised", 0) if each.has("summarised") else 0,
-        )
-        for each in document.objects("threads")
-    )
-    known = {thread.id for thread in threads}
-    if len(known) != len(threads):
-        raise SessionError('two of its "threads" have the same id')
-    active = document.number("active_thread_id")
-    if active not in known:
-        raise SessionError(f'its "active_thread_id" {active} is none of its threads')
-    messages = tuple(_message(each, known) for each in document.objects("messages"))
-    if not messages:
-        raise SessionError('there is nothing in its "messages"')
-    return Session(
-        session_id=document.text("session_id"),
-        persona=document.text("persona"),
-        timestamp=document.moment("timestamp"),
-        description=document.text("description"),
-        summary=document.text("summary"),
-        token_estimate=document.number("token_estimate", 0),
-        window_start=document.moment("window_start"),
-        window_end=document.moment("window_end"),
-        active_thread_id=active,
-        threads=threads,
-        messages=messages,
-    )
-
-
 class _Object:
     """An object of the file, with values checked by kind; ``place`` is its name in errors."""
 
@@ -179,6 +125,9 @@ class _Object:
 
     def optional_text(self, key: str) -> str | None:
         return self.text(key) if self.has(key) else None
+
+    def count(self, key: str) -> int:
+        return self.number(key, 0)
 
     def number(self, key: str, least: int = 1) -> int:
         expected = f"a whole number from {least} upwards"
@@ -212,6 +161,50 @@ class _Object:
         return value
 
 
+_FACTS: Mapping[str, Callable[[_Object, str], Any]] = {
+    "session_id": _Object.text,
+    "persona": _Object.text,
+    "timestamp": _Object.moment,
+    "description": _Object.text,
+    "summary": _Object.text,
+    "message_count": _Object.number,
+    "token_estimate": _Object.count,
+    "window_start": _Object.moment,
+    "window_end": _Object.moment,
+    "active_thread_id": _Object.number,
+}
+"""The facts about a session in its file, and how each is read."""
+
+
+def read(text: str) -> Session:
+    """Return the session in the text of a file; the sentence of a refusal names the fault and its position."""
+    document = _Object(_parsed(text), "the file")
+    if document.text("format") != FORMAT:
+        raise SessionError(f'its "format" is not "{FORMAT}"')
+    if document.count("version") != VERSION:
+        raise SessionError(f'its "version" is not {VERSION}: it may be from a newer Chorus')
+    threads = tuple(
+        SavedThread(
+            each.number("id"),
+            each.text("title"),
+            each.text("summary"),
+            each.count("summarised") if each.has("summarised") else 0,
+        )
+        for each in document.objects("threads")
+    )
+    known = {thread.id for thread in threads}
+    if len(known) != len(threads):
+        raise SessionError('two of its "threads" have the same id')
+    facts = {key: read_fact(document, key) for key, read_fact in _FACTS.items()}
+    del facts["message_count"]
+    if facts["active_thread_id"] not in known:
+        raise SessionError(f'its "active_thread_id" {facts["active_thread_id"]} is none of its threads')
+    messages = tuple(_message(each, known) for each in document.objects("messages"))
+    if not messages:
+        raise SessionError('there is nothing in its "messages"')
+    return Session(**facts, threads=threads, messages=messages)
+
+
 def _message(value: _Object, threads: set[int]) -> MessageContent:
     thread_id, role, status = value.number("thread"), value.text("role"), value.text("status")
     if thread_id not in threads:
@@ -229,7 +222,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         timestamp=value.moment("timestamp"),
         status=Status(status),
         preamble=value.optional_text("preamble") or "",
-        tool_calls=_tool_calls(value),
+        tool_calls=value.optional_text("tool_calls"),
         tool_call_id=value.optional_text("tool_call_id"),
         model=value.optional_text("model"),
         attachments=tuple(map(_attachment, value.objects("attachments"))) if value.has("attachments") else (),
@@ -237,28 +230,17 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
 
 
 def _attachment(value: _Object) -> Attachment:
-    """Return an attachment; where its bytes are not stored, its name stands for it."""
     digest = value.text("sha256")
     if not is_sha256(digest):
         value.refuse("sha256", "64 hexadecimal digits")
-    known = (value.number(each, 0) if value.has(each) else 0 for each in _MEASURES)
-    return Attachment(value.text("name"), value.text("media_type"), value.number("size_bytes", 0), digest, *known)
-
-
-def _tool_calls(value: _Object) -> str | None:
-    """Return the calls as text, as in the log; the text must be a JSON list of objects."""
-    written = value.optional_text("tool_calls")
-    if written is not None:
-        calls = _parsed(written)
-        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-            value.refuse("tool_calls", "a list of calls in JSON")
-    return written
+    known = (value.count(each) if value.has(each) else 0 for each in _MEASURES)
+    return Attachment(value.text("name"), value.text("media_type"), value.count("size_bytes"), digest, *known)
 
 
 def _parsed(text: str) -> JsonValue:
-    """Parse JSON; NaN and infinities are refused, and lone surrogates, which could not be written again."""
+    """Parse JSON; lone surrogates are refused, because they could not be written again."""
     try:
-        parsed: JsonValue = json.loads(text, parse_constant=_no_number)
+        parsed: JsonValue = json.loads(text)
         json.dumps(parsed, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise SessionError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
@@ -267,10 +249,6 @@ def _parsed(text: str) -> JsonValue:
     except ValueError as error:
         raise SessionError(f"it holds a number or a character that cannot be: {error}") from error
     return parsed
-
-
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word}, which is not a number in JSON")
 
 
 LONGEST_SLUG = 40

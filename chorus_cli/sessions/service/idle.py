@@ -1,9 +1,7 @@
 """The idle timer: after ``idle_minutes`` without a message, a persona's conversation is saved as a session.
 
 Each persona has its own idle period and one task that waits for it to end. Its length is the longer of two measures:
-the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps. So a machine that
-wakes after hours finds the period over, at the latest one look later; a clock that is set back delays nothing, and one
-that is set forward costs an early session at most.
+the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps.
 """
 
 from __future__ import annotations
@@ -95,8 +93,7 @@ class _IdlePeriod:
 class IdleTimer:
     """Waits for the end of the idle period of each persona that was in focus.
 
-    ``in_focus`` returns the slug of the persona in focus. ``tell`` shows a line to a user who may be typing.
-    ``report_bug`` stores a traceback and returns the sentence that says where.
+    ``tell`` shows a line to a user who may be typing, ``report_bug`` stores a traceback and says where.
     """
 
     clock: Clock

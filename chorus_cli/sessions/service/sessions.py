@@ -14,7 +14,7 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted, shortened
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
-from chorus_cli.log.rules.messages import Role, Status, content_of, is_filled, words_of
+from chorus_cli.log.rules.messages import TOOL_ROLES, Status, content_of, is_filled, words_of
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.sessions import files as session_files
@@ -39,39 +39,30 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.sessions.rows import Restored, SessionRow
     from chorus_cli.storage.store import Connection
-    from chorus_cli.turns.service.folding import Spent, Summarizer
+    from chorus_cli.turns.service.folding import Summarizer
 
 _MOST_NAMED = 6
-_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class ContextCopy(NamedTuple):
     """The context of all threads at ``now``, thread by thread: a session that has no summary yet.
 
-    ``said`` are the messages without those that an edit or a restore put in. ``window_starts`` are by thread; the
-    window of threads without messages begins at ``since``. ``running_turns`` are those of the replies in progress,
-    which stay out. ``operation_id`` is the newest operation at that moment.
+    ``tokens`` are those of all messages. ``said`` are the rows of the messages but for those that an edit or a restore
+    put in. ``window_starts`` are by thread; the window of threads without messages begins at ``since``. There are
+    ``running`` replies in progress, which stay out. ``operation_id`` is the newest operation at that moment.
+    ``through_message_id`` is the newest message covered: none of a turn in progress, which ends later.
     """
 
     threads: tuple[SavedThread, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[MessageContent, ...]
+    tokens: int
     said: tuple[Message, ...]
     window_starts: Mapping[int, datetime]
     since: datetime
     now: datetime
-    running_turns: tuple[int, ...]
+    running: int
     operation_id: int
-
-    @property
-    def contents(self) -> tuple[MessageContent, ...]:
-        """The messages as a session has them."""
-        return tuple(map(content_of, self.messages))
-
-    @property
-    def through_message_id(self) -> int:
-        """The newest message that it covers: none of a turn in progress, which ends later."""
-        newest = max((message.id for message in self.messages), default=0)
-        return min([newest, *(turn_id - 1 for turn_id in self.running_turns)])
+    through_message_id: int
 
     def has_left(self, message: MessageContent) -> bool:
         """Return whether a message is too old for the window of its thread."""
@@ -89,7 +80,7 @@ class ContextCopy(NamedTuple):
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
-    views, operation_id = await context.store.read(_views, context, target, since, now)
+    views, operation_id = await context.store.read(_views, context, target, now)
     threads: list[SavedThread] = []
     messages: list[Message] = []
     said: list[Message] = []
@@ -107,28 +98,36 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
             window_starts[thread_id] = view.cutoff
             messages += own
             said += [each for each in own if each.introduced_by is None or each.id not in put_in]
+    newest = max((message.id for message in messages), default=0)
     return ContextCopy(
-        tuple(threads), tuple(messages), tuple(said), window_starts, since, now, tuple(running), operation_id
+        threads=tuple(threads),
+        messages=tuple(map(content_of, messages)),
+        tokens=sum(map(tokens_of, messages)),
+        said=tuple(said),
+        window_starts=window_starts,
+        since=since,
+        now=now,
+        running=len(running),
+        operation_id=operation_id,
+        through_message_id=min([newest, *(turn_id - 1 for turn_id in running)]),
     )
 
 
 def _views(
-    connection: Connection, context: Context, target: Target, since: datetime, now: datetime
+    connection: Connection, context: Context, target: Target, now: datetime
 ) -> tuple[dict[int, tuple[str, View]], int]:
     """Read the title and view of each thread, and the newest operation, so that a session is of one moment."""
-    # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
-    titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    titles = thread_lists.open_titles(connection, target.persona.slug, target.thread_id)
     views = {
-        thread.id: (title, context.read_view(connection, target._replace(thread_id=thread.id), now))
-        for thread, title in titles.items()
+        thread_id: (title, context.read_view(connection, target._replace(thread_id=thread_id), now))
+        for thread_id, title in titles.items()
     }
     return views, operation_rows.newest_id_of_all(connection)
 
 
 def _can_be_saved(message: Message) -> bool:
     """Leave out replies in progress and those that failed before their first word; a tool's result may be empty."""
-    is_something = is_filled(message) or message.role in _TOOL_ROLES
-    return message.status is not Status.STREAMING and is_something
+    return message.status is not Status.STREAMING and (message.role in TOOL_ROLES or is_filled(message))
 
 
 class Saved(NamedTuple):
@@ -173,30 +172,24 @@ class Sessions:
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def save(self, target: Target, description: str) -> Saved:
-        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save.
-
-        Raises:
-            SessionError: the context is empty, something was purged meanwhile, or the file cannot be written.
-            HomeError: there is no folder of the personas, and it cannot be made.
-        """
+        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save."""
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
-        async with self.summarizer.spending() as spent:
-            try:
-                summary = await self._summary(target, "", copy.contents, copy.contents, spent)
-            except asyncio.CancelledError:
-                summary = _STOPPED
-            session = _session(target, description, copy, summary)
-            await asyncio.to_thread(self.install)
-            through = copy.through_message_id
-            # A cancellation while it is written comes too late.
-            row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id), spent)
+        try:
+            summary = await self._summary(target, "", copy.messages, copy.messages)
+        except asyncio.CancelledError:
+            summary = _STOPPED
+        session = _session(target, description, copy, summary)
+        await asyncio.to_thread(self.install)
+        through = copy.through_message_id
+        # A cancellation while it is written comes too late.
+        row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id))
         if row is None:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
             )
-        return Saved(row, len(copy.running_turns), summary.problem, session.spoken_threads)
+        return Saved(row, copy.running, summary.problem, session.spoken_threads)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
         """Return the messages in context, of all threads, that are newer than the last save."""
@@ -221,47 +214,41 @@ class Sessions:
                 old = await asyncio.to_thread(
                     session_files.read, self.saved_in, target.persona.slug, known[0].session_id
                 )
-        async with self.summarizer.spending() as spent:
-            aged = None if old is None else _aged(copy, old)
-            if known is None or old is None or aged is None:
-                is_new, summarized = True, 0
-                summary = await self._summary(target, "", copy.contents, copy.contents, spent)
-                session = _session(target, description, copy, summary)
-            else:
-                is_new, summarized = False, known[1]
-                so_far = old.summary if session_format.can_be_extended(old.summary) else ""
-                whole = _in_threads(copy, aged)
-                said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
-                summary = await self._summary(target, so_far, said, whole, spent)
-                tokens = await asyncio.to_thread(self._tokens, aged)
-                session = _extended(_session(target, "", copy, summary), old, copy, aged, tokens)
-            reached = summarized if summary.problem else copy.through_message_id
-            saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
-            row, is_stopped = await self._stored(saving, spent)
+        aged = None if old is None else _aged(copy, old)
+        if known is None or old is None or aged is None:
+            is_new, summarized = True, 0
+            summary = await self._summary(target, "", copy.messages, copy.messages)
+            session = _session(target, description, copy, summary)
+        else:
+            is_new, summarized = False, known[1]
+            so_far = old.summary if session_format.can_be_extended(old.summary) else ""
+            whole = _in_threads(copy, aged)
+            said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
+            summary = await self._summary(target, so_far, said, whole)
+            tokens = await asyncio.to_thread(self._tokens, aged)
+            session = _extended(_session(target, "", copy, summary), old, copy, aged, tokens)
+        reached = summarized if summary.problem else copy.through_message_id
+        saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
+        row, is_stopped = await self._stored(saving)
         if is_stopped:
             raise asyncio.CancelledError
-        return Saved(row, len(copy.running_turns), summary.problem, session.spoken_threads) if row else None
+        return Saved(row, copy.running, summary.problem, session.spoken_threads) if row else None
 
     async def listing(self, persona: str) -> Listing:
-        """Return the sessions of a persona; files that were added by hand get a row."""
+        """Return the sessions of a persona, also those of files that were added by hand and have no row."""
         rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
-        unknown = sorted(files - {row.session_id for row in rows})
-        found, problems = await asyncio.to_thread(self._read_all, persona, unknown)
-        # The list is shown even if the database is busy.
-        with suppress(StorageError):
-            if found:
-                await self.context.store.write(session_rows.adopt, found)
-        known = sorted([*rows, *map(session_rows.row_of, found)], key=lambda row: row.timestamp, reverse=True)
-        gone = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
-        return Listing(tuple(known), (*gone, *problems))
+        problems = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
+        for name in sorted(files - {row.session_id for row in rows}):
+            try:
+                found = await asyncio.to_thread(session_files.read, self.personas.folder, persona, name)
+                rows.append(session_rows.row_of(found))
+            except SessionError as error:
+                problems.append(str(error))
+        return Listing(tuple(sorted(rows, key=lambda row: row.timestamp, reverse=True)), tuple(problems))
 
     async def load(self, persona: str, typed: str) -> Session:
-        """Return the session of the persona with that name, or with a name that begins so.
-
-        Raises:
-            SessionError: there is none, or several, or it is another persona's, or its file is gone or damaged.
-        """
+        """Return the session of the persona with that name, or with a name that begins so."""
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
@@ -292,33 +279,25 @@ class Sessions:
         with suppress(StorageError, RuntimeError):
             self._offers = await self.context.store.read(session_rows.of, persona)
 
-    async def _stored(self, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
+    async def _stored(self, saving: Saving) -> tuple[SessionRow | None, bool]:
         """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
         try:
-            return await run_to_completion(
-                spent.stored_with(lambda connection: session_rows.save(connection, self.saved_in, saving))
-            )
+            return await run_to_completion(self.context.store.write(session_rows.save, self.saved_in, saving))
         except StorageError as error:
             raise SessionError(
                 f"{error} The session is not recorded in the log; if its file was written, /context history finds it."
             ) from error
 
     async def _summary(
-        self,
-        target: Target,
-        so_far: str,
-        said: Sequence[MessageContent],
-        whole: Sequence[MessageContent],
-        spent: Spent,
+        self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not can_summarize(target):
             return _Summary(session_format.extract(whole))
         # A fork has messages of its origin too.
-        each_once = {(each.role, each.timestamp, words_of(each)): each for each in said}
-        entries = entries_of(each_once.values(), target.persona.name)
+        entries = entries_of(dict.fromkeys(each._replace(thread_id=0) for each in said), target.persona.name)
         try:
-            written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
+            written = await self.summarizer.extended(target, session_format.TASK, so_far, entries)
         except ModelError as error:
             return _Summary(so_far or session_format.FAILED, str(error))
         return _Summary(shortened(written, session_format.LONGEST_SUMMARY))
@@ -335,39 +314,20 @@ class Sessions:
         if len(found) == 1:
             return found[0]
         if found:
-            named = enumerated(found, "or")
-            if len(found) > _MOST_NAMED:
-                named = f"{', '.join(found[:_MOST_NAMED])} or one of {len(found) - _MOST_NAMED:,} more"
+            rest = len(found) - _MOST_NAMED
+            named = enumerated([*found[:_MOST_NAMED], *([f"one of {rest:,} more"] if rest > 0 else [])], "or")
             raise SessionError(f"{quoted(typed)} may be {named}. Type a little more of it.")
-        owners = await self._owners(persona)
-        others = [owners[name] for name in meant(typed, owners)]
         name = self._name(persona)
-        if others:
-            owner = self._name(others[0])
-            raise SessionError(
-                f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {others[0]} turns to {owner}."
-            )
+        for other in sorted({*self.personas.slugs(), *self.personas.archived()} - {persona}):
+            if meant(typed, await asyncio.to_thread(session_files.ids, self.personas.folder, other)):
+                owner = self._name(other)
+                raise SessionError(
+                    f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {other} turns to {owner}."
+                )
         raise SessionError(f"{name} has no session {quoted(typed)}. /context history lists them.")
-
-    async def _owners(self, persona: str) -> dict[str, str]:
-        """Return the personas of the other personas' sessions, by the sessions' names."""
-        owners = dict(await self.context.store.read(session_rows.others, persona))
-        for owner in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
-            owners |= dict.fromkeys(await asyncio.to_thread(session_files.ids, self.personas.folder, owner), owner)
-        return owners
 
     def _name(self, slug: str) -> str:
         return self.personas.own_settings(slug).name or slug
-
-    def _read_all(self, persona: str, names: Iterable[str]) -> tuple[list[Session], list[str]]:
-        found: list[Session] = []
-        problems: list[str] = []
-        for name in names:
-            try:
-                found.append(session_files.read(self.personas.folder, persona, name))
-            except SessionError as error:
-                problems.append(str(error))
-        return found, problems
 
 
 def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:
@@ -378,12 +338,12 @@ def _session(target: Target, description: str, copy: ContextCopy, summary: _Summ
         timestamp=copy.now.astimezone(UTC),
         description=described,
         summary=summary.text,
-        token_estimate=sum(map(tokens_of, copy.messages)),
+        token_estimate=copy.tokens,
         window_start=min([copy.since, *copy.window_starts.values()]),
         window_end=copy.now.astimezone(UTC),
         active_thread_id=target.thread_id,
         threads=copy.threads,
-        messages=copy.contents,
+        messages=copy.messages,
     )
 
 
@@ -408,7 +368,7 @@ def _extended(
 
 def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
     """Return the messages of a session that have left the context by age, ``None`` if others have left it too."""
-    present = set(map(_key, copy.contents))
+    present = set(map(_key, copy.messages))
     gone = [each for each in old.messages if _key(each) not in present]
     return gone if all(map(copy.has_left, gone)) else None
 
@@ -416,7 +376,7 @@ def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
 def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[MessageContent, ...]:
     """Put messages that have left the context before those in it, thread by thread."""
     places = {thread.id: place for place, thread in enumerate(copy.threads)}
-    return tuple(sorted([*aged, *copy.contents], key=lambda each: places.get(each.thread_id, -1)))
+    return tuple(sorted([*aged, *copy.messages], key=lambda each: places.get(each.thread_id, -1)))
 
 
 def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
@@ -424,7 +384,7 @@ def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
 
 
 def _nothing(target: Target, copy: ContextCopy) -> str:
-    if copy.running_turns:
+    if copy.running:
         return "There is nothing to save yet: only a reply that is still being written is in context."
     hours = target.persona.settings.context_hours
     return (

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
 
-from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.settings.rules.table import Setting
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind, Setting
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -28,6 +24,7 @@ _EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit
 """Values to show for settings whose default cannot be written as a value."""
 
 _SCHEMA_FILE = "../../schema.json"
+_value = partial(json.dumps, ensure_ascii=False)
 
 
 def schema() -> dict[str, JsonValue]:
@@ -64,10 +61,17 @@ def _described(setting: Setting) -> JsonValue:
     return described
 
 
+def _offered(setting: Setting) -> str:
+    value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
+    example = f'"{setting.key}": {_value(value)},'
+    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
+
+
+_OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN)
+
+
 def template(name: str) -> str:
     """Return the text of a new persona's settings: its name, a prompt to write over, and the rest as comments."""
-    prompt = f"You are {name}."
-    optional = [_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN]
     lines = [
         f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
         "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
@@ -77,21 +81,11 @@ def template(name: str) -> str:
         f'  "name": {_value(name)},',
         "",
         "  // What the model is told before anything else.",
-        f'  "system_prompt": {_value(prompt)},',
+        f'  "system_prompt": {_value(f"You are {name}.")},',
         "",
         "  // Optional settings: take away the two slashes to set one.",
         "",
-        *optional,
+        *_OPTIONAL,
         "}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _offered(setting: Setting) -> str:
-    value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
-    example = f'"{setting.key}": {_value(value)},'
-    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
-
-
-def _value(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

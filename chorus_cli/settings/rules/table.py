@@ -1,26 +1,22 @@
 """The table of settings: their types, ranges and meanings, and their values as files and the user write them.
 
-``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
-fields of ``Settings`` hold the defaults.
+``SETTINGS`` is the single source for all that knows a setting; the fields of ``Settings`` hold the defaults.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 DEFAULT_CONTEXT_HOURS = 8
 
@@ -123,19 +119,20 @@ class Setting(NamedTuple):
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
         match self.kind:
             case Kind.TEXT:
-                is_chosen = isinstance(value, str) and (not self.choices or value in self.choices)
-                return is_chosen and _length(value) <= self.longest
+                fits = isinstance(value, str) and (not self.choices or value in self.choices)
+                return fits and _length(value) <= self.longest
             case Kind.TEXTS:
-                are_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
-                return are_texts and _length(value) <= self.longest
+                fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                return fits and _length(value) <= self.longest
             case Kind.FLAG:
                 return isinstance(value, bool)
             case Kind.WHOLE_NUMBER | Kind.NUMBER:
-                is_number = isinstance(value, int) or (self.kind is Kind.NUMBER and isinstance(value, float))
-                if not is_number or isinstance(value, bool) or not isinstance(value, int | float):
+                kinds = int if self.kind is Kind.WHOLE_NUMBER else (int, float)
+                if not isinstance(value, kinds) or isinstance(value, bool):
                     return False
-                low, high = self.minimum, self.maximum
-                return (low is None or value >= low) and (high is None or value <= high)
+                return (self.minimum is None or value >= self.minimum) and (
+                    self.maximum is None or value <= self.maximum
+                )
 
 
 def _without_keys(value: JsonValue) -> str:
@@ -192,22 +189,21 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "on_idle",
         Kind.TEXT,
-        "What happens when nothing was said for `idle_minutes`.",
+        "What happens after `idle_minutes` without a message.",
         choices=("save", "save+clear", "off"),
     ),
     Setting("editing_mode", Kind.TEXT, "Which editor's keys the prompt has.", choices=("emacs", "vi")),
     Setting(
         "notify",
         Kind.TEXT,
-        "How you are told that a reply or a job in the background is done: `bell` rings, `osc` asks the terminal for a "
-        "message on the desktop.",
+        "How you hear that a reply or a job in the background is done: `bell` rings, `osc` shows a desktop message.",
         choices=("off", "bell", "osc"),
     ),
     Setting("user_name", Kind.TEXT, "Your name: a character card's `{{user}}`."),
     Setting(
         "budget",
         Kind.NUMBER,
-        "Dollars a day for all personas: a warning at 80 %, a question before each message once they are spent.",
+        "Dollars a day for all personas: a warning at 80 %, then a question before each message.",
         0.01,
         100_000,
         default_words="none",
@@ -282,35 +278,26 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
     """Take each setting from the first layer with a valid value; ``null`` is ignored; invalid ones give warnings."""
     # The table has checked every value, which mypy cannot see.
     values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
+    sources = dict.fromkeys(BY_KEY, DEFAULT_SOURCE)
     warnings: list[tuple[int, int, str]] = []
     for rank, layer in enumerate(layers):
         unknown = layer.values.keys() - BY_KEY.keys() - {SCHEMA_KEY}
         told = {key: f"{layer.place(key)}: unknown setting {shown(key)}{suggestion(key)}" for key in unknown}
         warnings += [(rank, layer.lines.get(key, 0), sentence) for key, sentence in told.items()]
     for setting in SETTINGS:
-        value, sources[setting.key], refusing = _choose(setting, layers)
-        values[setting.key] = tuple(value) if isinstance(value, list) else value
-        used = setting.default_text if sources[setting.key] == DEFAULT_SOURCE else shown(value)
-        for rank in refusing:
-            layer = layers[rank]
-            misfit = setting.misfit(layer.values[setting.key])
-            sentence = f"{layer.place(setting.key)}: {misfit}; using {used}"
-            warnings.append((rank, layer.lines.get(setting.key, 0), sentence))
+        key, refusing = setting.key, []
+        for rank, layer in enumerate(layers):
+            value = layer.values.get(key)
+            if _says_nothing(setting, value):
+                continue
+            if setting.accepts(value):
+                values[key], sources[key] = tuple(value) if isinstance(value, list) else value, layer.place(key)
+                break
+            refusing.append((rank, layer, setting.misfit(value)))
+        for rank, layer, misfit in refusing:
+            used = shown(values[key]) if key in values else setting.default_text
+            warnings.append((rank, layer.lines.get(key, 0), f"{layer.place(key)}: {misfit}; using {used}"))
     return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
-
-
-def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, list[int]]:
-    """Return the effective value, its source, and the indexes of the layers with invalid values."""
-    refusing: list[int] = []
-    for rank, layer in enumerate(layers):
-        value = layer.values.get(setting.key)
-        if _says_nothing(setting, value):
-            continue
-        if setting.accepts(value):
-            return value, layer.place(setting.key), refusing
-        refusing.append(rank)
-    return setting.default, DEFAULT_SOURCE, refusing
 
 
 def _says_nothing(setting: Setting, value: JsonValue) -> bool:
@@ -333,9 +320,6 @@ def read_value(setting: Setting, text: str) -> JsonValue:
 
     Free text is taken as it is. A list is separated by commas or written as JSON; words are accepted in any case, and a
     decimal comma unless it may separate thousands.
-
-    Raises:
-        SettingsError: the value is invalid; the sentence names the accepted ones.
     """
     words = text.strip()
     # A text that spells no such value stays, which only text settings accept.

@@ -1,19 +1,23 @@
 """A backup: a zip archive with the log, the personas with their sessions, the defaults, and maybe the attachments.
 
 It is written under a temporary name, so that a file with the name of a backup is a whole one. ``manifest.json`` names
-its contents. The log in it is a database that was checked before it was packed.
+its contents. The log in it is a database that was checked before it was packed. One is made at the first start of a
+day, of which the newest are kept; their attachments lie beside them, each once, as a further name of the same file or
+as a copy.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-import stat
 import tempfile
 import zipfile
 import zlib
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,23 +27,34 @@ from chorus_cli.core.text.phrases import size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
+from chorus_cli.storage.file_lock import try_lock
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
-from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, PERSONAS, home_in
-from chorus_cli.stores.salvage import copying, examination
-from chorus_cli.stores.salvage.copying import BackupStoppedError
+from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, KEPT_ATTACHMENTS, PERSONAS, home_in
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.salvage.examination import BackupStoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-DATABASE_BEGINNING = b"SQLite format 3\0"
+_DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 DAMAGED = "damaged-"
 """The beginning of the names of damaged logs that are kept."""
 
+LOCK = ".lock"
+"""The file in the folder of the backups that is locked while one is made or a purge is carried out.
+
+A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
+"""
+
+DAILY, WEEKLY = 7, 4
+"""The number of days, and of weeks before them, of which backups are kept."""
+
+_DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
@@ -62,10 +77,6 @@ class Manifest(NamedTuple):
     holds_attachments: bool
     format: int = FORMAT
 
-    def to_text(self) -> str:
-        """Write it as JSON."""
-        return json.dumps(self._asdict(), indent=2)
-
 
 class Request(NamedTuple):
     """A backup to be made, as the new file ``target``; ``is_stopped`` ends the work early."""
@@ -77,22 +88,19 @@ class Request(NamedTuple):
 
 
 def write(places: Paths, request: Request) -> Manifest:
-    """Write a backup to a new file, whole or not at all, and return its contents.
-
-    Raises:
-        BackupError: the file exists, cannot be written, or the work was stopped.
-    """
+    """Write a backup to a new file, whole or not at all, and return its contents."""
     target = request.target
+    taken = BackupError(f"{target} exists already. Choose another name; nothing was written.")
     try:
         if target.exists():
-            raise _taken(target)
-        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
-            copying.copy_database(places.database, copy, request.is_stopped)
+            raise taken
+        with files.temporary(folder_for_copy(places.backups, target)) as copy, files.temporary(target.parent) as draft:
+            examination.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             try:
                 files.give_name(draft, target)
             except FileExistsError as error:
-                raise _taken(target) from error
+                raise taken from error
     except DatabaseFullError as error:
         raise BackupError(
             f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
@@ -103,10 +111,6 @@ def write(places: Paths, request: Request) -> Manifest:
             f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
         ) from error
     return manifest
-
-
-def _taken(target: Path) -> BackupError:
-    return BackupError(f"{target} exists already. Choose another name; nothing was written.")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -123,7 +127,7 @@ def read_manifest(path: Path) -> Manifest:
 
 def unpack(path: Path, folder: Path) -> None:
     """Unpack a backup into an empty folder; damage is found by the checksums of the archive."""
-    if _is_log_alone(path):
+    if is_log_alone(path):
         unpack_log(path, home_in(folder).database)
         return
     with _readable(path) as archive:
@@ -135,13 +139,12 @@ def unpack(path: Path, folder: Path) -> None:
                 )
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with archive.open(entry) as source, place.open("xb") as copy:
-                while chunk := source.read(_CHUNK_BYTES):
-                    copy.write(chunk)
+                shutil.copyfileobj(source, copy, _CHUNK_BYTES)
 
 
 def unpack_log(path: Path, target: Path) -> None:
     """Unpack only the log of a backup, which may be a log alone."""
-    if _is_log_alone(path):
+    if is_log_alone(path):
         with _told(path):
             shutil.copyfile(path, target)
         return
@@ -172,12 +175,7 @@ def set_aside(places: Paths, stamp: str) -> Path:
         for ending in ("", "-journal"):
             source = places.database.with_name(places.database.name + ending)
             if source.exists():
-                copy = target.with_name(target.name + ending)
-                shutil.copyfile(source, copy)
-                copy.chmod(stat.S_IRUSR | stat.S_IWUSR)
-                with copy.open("rb") as file:
-                    os.fsync(file.fileno())
-        files.sync_folder(places.backups)
+                files.copy_aside(source, target.with_name(target.name + ending))
     except OSError as error:
         raise BackupError(f"{places.database} cannot be copied to {target}: {error.strerror or error}.") from error
     return target
@@ -186,20 +184,18 @@ def set_aside(places: Paths, stamp: str) -> Path:
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
-    folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
-    try:
-        yield folder
-    finally:
-        # The reason of a failure may pass, such as too many open files, and the folder has texts that must go.
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent) as name:
+        yield Path(name)
 
 
-def _is_log_alone(path: Path) -> bool:
+def is_log_alone(typed: str | Path) -> bool:
     """Return whether a backup is a log and nothing else, as one before an upgrade or a damaged one is."""
-    with _told(path), path.open("rb") as file:
-        return file.read(len(DATABASE_BEGINNING)) == DATABASE_BEGINNING
+    path = Path(typed).absolute()
+    with _told(path, "read"), files.opened_file(path) as file:
+        beginning = file.read(len(_DATABASE_BEGINNING))
+    if beginning != _DATABASE_BEGINNING and not beginning.startswith(_ZIP_BEGINNING):
+        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
+    return beginning == _DATABASE_BEGINNING
 
 
 @contextmanager
@@ -216,21 +212,19 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _told(path: Path, done: str = "unpacked") -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError as error:
-        raise BackupError(f"There is no file {path}.") from error
     except _DAMAGE as error:
         raise BackupError(f"{path} is damaged, or is no backup of Chorus ({error}). Choose another one.") from error
     except OSError as error:
-        raise BackupError(f"{path} cannot be unpacked: {error.strerror or error}. Nothing was changed.") from error
+        raise BackupError(f"{path} cannot be {done}: {error.strerror or error}. Nothing was changed.") from error
 
 
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
     manifest = _manifest(places, request, copy)
     with _zipped(draft) as archive:
-        archive.writestr(MANIFEST, manifest.to_text())
+        archive.writestr(MANIFEST, json.dumps(manifest._asdict(), indent=2))
         for store in FILES:
             if store.put and (request.holds_attachments or store is not ATTACHMENTS):
                 for path, name in store.packed(places):
@@ -253,14 +247,14 @@ def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
 def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     if closed := refused_folders(places.personas, places.attachments):
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
-    with copying.opened(copy) as connection:
+    with examination.opened(copy) as connection:
         fault = examination.quick_fault(connection)
         # The index of the search is made again from the log wherever the backup is restored.
         if fault and examination.concerns_log(connection):
             raise DatabaseDamagedError(
                 f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
             )
-        found = copying.facts(connection)
+        found = examination.facts(connection)
     of_personas = [path.relative_to(places.personas).parts for path in PERSONAS.files(places)]
     personas = sorted({parts[0] for parts in of_personas})
     sessions = sum(SESSIONS_FOLDER in parts[1:-1] for parts in of_personas)
@@ -285,14 +279,103 @@ def folder_for_copy(backups: Path, target: Path) -> Path:
     return backups
 
 
-@contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
-    descriptor, name = tempfile.mkstemp(files.SUFFIX, files.PREFIX, folder)
-    os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)
-    os.close(descriptor)
+class Listed(NamedTuple):
+    """A backup in their folder: its path, its size, and its day, if it is a daily one."""
+
+    path: Path
+    size_bytes: int
+    modified: float
+    day: date | None
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it is a damaged log that was kept."""
+        return self.path.name.startswith(DAMAGED)
+
+
+def daily_path(places: Paths, day: date) -> Path:
+    """Return the path of the daily backup of a day."""
+    return places.backups / f"daily-{day.isoformat()}.zip"
+
+
+def make_daily(places: Paths, request: Request) -> Manifest | None:
+    """Make a daily backup and delete old ones; ``None`` if it is there, or another backup or a purge is under way."""
     try:
-        yield Path(name)
-    finally:
-        for leftover in (name, f"{name}-journal"):
-            with suppress(OSError):
-                Path(leftover).unlink()
+        files.make_folder(places.backups)
+        lock = None if request.target.exists() else try_lock(places.backups / LOCK)
+        if lock is None:
+            return None
+        with lock:
+            if request.target.exists():
+                return None
+            files.sweep_stale(places.backups)
+            _keep_attachments(places)
+            manifest = write(places, request)
+            _prune(places)
+            return manifest
+    except OSError as error:
+        raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
+
+
+def listed(places: Paths) -> tuple[Listed, ...]:
+    """Return the backups in their folder, oldest first."""
+    found = []
+    for path in (*places.backups.glob("[!.]*.zip"), *places.backups.glob("[!.]*.db")):
+        # Another Chorus may delete one meanwhile.
+        with suppress(OSError):
+            if path.is_file():
+                status = path.stat()
+                found.append(Listed(path, status.st_size, status.st_mtime, _day(path.name)))
+    return tuple(sorted(found, key=lambda each: each.modified))
+
+
+def _day(name: str) -> date | None:
+    match = _DAILY.fullmatch(name)
+    with suppress(ValueError):
+        return date.fromisoformat(match[1]) if match else None
+    return None
+
+
+def _keep_attachments(places: Paths) -> None:
+    """Keep the attachments that no earlier backup has; their names are those of their bytes, which never change."""
+    for path in ATTACHMENTS.files(places):
+        kept = places.kept_attachments / path.relative_to(places.attachments)
+        if kept.exists():
+            continue
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            os.link(path, kept)
+        except FileExistsError:
+            continue
+        except OSError:
+            files.write_atomically(kept, path.read_bytes())
+
+
+def _prune(places: Paths) -> None:
+    """Delete the daily backups that are not to be kept, and the attachments that none of the others names."""
+    by_day = {each.day: each.path for each in listed(places) if each.day is not None}
+    remaining = kept_days(day for day in by_day if day is not None)
+    for day, path in by_day.items():
+        if day not in remaining:
+            path.unlink(missing_ok=True)
+    try:
+        named = {name for day in remaining for name in read_manifest(by_day[day]).attachments}
+    except BackupError:
+        # A damaged backup may name any of them.
+        return
+    for path in [*KEPT_ATTACHMENTS.files(places)]:
+        if path.relative_to(places.kept_attachments).as_posix() not in named:
+            path.unlink(missing_ok=True)
+
+
+def kept_days(days: Iterable[date]) -> frozenset[date]:
+    """Return the days whose backups are kept: the newest seven, and the newest of each of four weeks before."""
+    newest_first = sorted({*days}, reverse=True)
+    daily, older = newest_first[:DAILY], newest_first[DAILY:]
+    covered = {day.isocalendar()[:2] for day in daily}
+    weekly: dict[tuple[int, int], date] = {}
+    for day in older:
+        # Of the days of a week the newest comes first; later ones do not replace it.
+        if day.isocalendar()[:2] not in covered:
+            weekly.setdefault(day.isocalendar()[:2], day)
+    return frozenset((*daily, *islice(weekly.values(), WEEKLY)))

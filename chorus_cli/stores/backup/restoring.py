@@ -6,9 +6,7 @@ then on the restore is carried out to its end, if need be by the next start.
 
 from __future__ import annotations
 
-import os
 import shutil
-import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,16 +21,14 @@ from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import MANIFEST, Manifest
 from chorus_cli.stores.listing import FILES, STAGED, home_in
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.copying import OpenDatabase
-
-_ZIP_BEGINNING = b"PK"
+    from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class Staged(NamedTuple):
@@ -49,11 +45,6 @@ class Staged(NamedTuple):
     missing: tuple[str, ...]
     is_log_alone: bool
     removed: tuple[str, ...]
-
-
-def require_readable(typed: str | Path) -> None:
-    """Refuse a backup whose file cannot be opened."""
-    _is_archive(Path(typed).absolute())
 
 
 @contextmanager
@@ -78,32 +69,23 @@ def draft_folder(places: Paths) -> Iterator[Path]:
         for leftover in home.glob(f"{STAGED}-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=home))
+        folder = tempfile.TemporaryDirectory(prefix=f"{STAGED}-", dir=home, ignore_cleanup_errors=True)
     except OSError as error:
         raise BackupError(f"Nothing can be restored to {home}: {error.strerror}.") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with folder as name:
+        yield Path(name)
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
-    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open.
-
-    Raises:
-        BackupError: it failed; if it had begun, the next start goes on with it.
-    """
+    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open."""
     home = places.database.parent
     require_none_pending(places)
     try:
         for path in (*folder.rglob("*"), folder):
             if path.is_dir():
                 path.chmod(0o700)
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            # Of a file, this makes the bytes durable.
+            sync_folder(path)
         folder.rename(home / STAGED)
         sync_folder(home)
         finish(places)
@@ -152,29 +134,14 @@ def finish(places: Paths) -> bool:
     return True
 
 
-def _is_archive(path: Path) -> bool:
-    try:
-        # Opening a pipe would wait for a writer, and a device may have no end.
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise BackupError(f"{path} is not a regular file, so it is no backup of Chorus. Nothing was changed.")
-        with path.open("rb") as file:
-            beginning = file.read(len(archive.DATABASE_BEGINNING))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
-    if not beginning.startswith(_ZIP_BEGINNING) and beginning != archive.DATABASE_BEGINNING:
-        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
-    return beginning.startswith(_ZIP_BEGINNING)
-
-
 def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[str, ...], tuple[int, ...]]:
     """Unpack a backup; return its contents, its foreign code, and the ids of messages that are not as written."""
     try:
         manifest = _unpacked(path, folder)
-        with copying.opened(home_in(folder).database) as connection:
+        with examination.opened(home_in(folder).database) as connection:
             removed = tuple(foreign_code.remove(connection))
             changed = _checked(path, connection)
-            found = copying.facts(connection)
+            found = examination.facts(connection)
     except DatabaseDamagedError as error:
         # Its sentence is about the copy, and is advice for the log in use.
         raise BackupError(
@@ -185,15 +152,15 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
 
 
 def _unpacked(path: Path, folder: Path) -> Manifest | None:
-    if _is_archive(path):
-        manifest = archive.read_manifest(path)
-        archive.unpack(path, folder)
-        (folder / MANIFEST).unlink()
-        return manifest
-    log = home_in(folder).database
-    copying.copy_database(path, log)
-    log.chmod(0o600)
-    return None
+    if archive.is_log_alone(path):
+        log = home_in(folder).database
+        examination.copy_database(path, log)
+        log.chmod(0o600)
+        return None
+    manifest = archive.read_manifest(path)
+    archive.unpack(path, folder)
+    (folder / MANIFEST).unlink()
+    return manifest
 
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,16 +18,15 @@ from chorus_cli.storage import meta_rows, migrations
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.restoring import draft_folder
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.salvage.examination import Purged
     from chorus_cli.stores.salvage.file_rows import Row, Values
 
@@ -59,34 +58,19 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
 
     Backups that hold rows ``without`` which they are wanted are passed over: their texts would come back.
     """
-    for each in reversed(daily.listed(places)):
+    for each in reversed(archive.listed(places)):
         target.unlink(missing_ok=True)
         if each.is_damaged:
             continue
         try:
             archive.unpack_log(each.path, target)
-            with copying.opened_untrusted(target) as connection:
-                copying.facts(connection)
+            with examination.opened_untrusted(target) as connection:
+                examination.facts(connection)
                 is_sound = not examination.quick_fault(connection) and not is_newer(connection)
                 if is_sound and not examination.holds(connection, without):
                     return each.path
         except (BackupError, StorageError):
             continue
-    return None
-
-
-def backup_with_missing(places: Paths, connection: OpenDatabase) -> Path | None:
-    """Return the backup that a salvage takes rows from, if it has some that messages refer to and that are gone."""
-    wanted = examination.missing(connection)
-    wanted.pop("threads", None)
-    if not wanted:
-        return None
-    with suppress(OSError), tempfile.TemporaryDirectory() as name:
-        log = Path(name) / "backup.db"
-        backup = newest_sound_log(places, log, examination.purged(connection))
-        if backup is not None:
-            with copying.opened_untrusted(log) as other:
-                return backup if examination.has_any(other, wanted) else None
     return None
 
 
@@ -110,9 +94,6 @@ _ITEMS = listing.ITEMS.table
 _OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", _ITEMS)
 _DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
-_NAMING = frozenset({"turn_id", "revises", "reply_id"})
-"""Columns with ids of messages whose names do not say so."""
-
 _COMPLETING = (
     """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
     WHERE thread_id NOT IN (SELECT id FROM threads) GROUP BY thread_id""",
@@ -132,7 +113,10 @@ _LEAST_ROW_BYTES = 16
 
 
 class Lost(NamedTuple):
-    """The number of lost rows, and the ids of the first ones; if it ``is_least``, there may have been more."""
+    """The number of rows that are lost before the newest known one, and the ids of the first.
+
+    If it ``is_least``, there may have been newer ones: no two places agree on the newest number.
+    """
 
     number: int
     first_ids: tuple[int, ...]
@@ -178,16 +162,14 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
 class _NewLog:
     """Fills the database of ``connection``, in its transaction.
 
-    Triggers rest until `complete`, because the rows have their numbers and origins already. The newest message is known
-    as far as two places name it: one of them may be damaged.
+    Triggers rest until `complete`, because the rows have their numbers and origins already.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._most_rows = 0
         self._tables = tables()
-        self._newest, self._named_once, self._entries = 0, set[int](), set[tuple[int, str]]()
-        self._sequences = dict[str, int]()
+        self._sequences, self._newest_named = dict[str, int](), 0
         self._triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in self._triggers:
             connection.execute(f"DROP TRIGGER {name}")
@@ -210,7 +192,8 @@ class _NewLog:
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
                     break
             else:
-                self._count(row, is_backup=is_backup)
+                if not is_backup:
+                    self._count(row)
         self._number_again()
         operation_rows.set_aside(self._connection)
         return stored
@@ -231,58 +214,42 @@ class _NewLog:
         for statement in _COMPLETING:
             self._connection.execute(statement)
         self._count_numbers()
-        newest = {**self._sequences, MESSAGES: max(self._newest, self._sequences.get(MESSAGES, 0))}
+        lost = self._lost(MESSAGES, self._newest_named), self._lost(_ITEMS)
+        # No number that a row still names is given to another message.
+        self._sequences[MESSAGES] = max(self._newest_named, self._sequences.get(MESSAGES, 0))
         for name in (table.name for table in self._tables if table.number):
             query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"
-            self._connection.execute(query, (name, newest.get(name, 0)))
+            self._connection.execute(query, (name, self._sequences.get(name, 0)))
         for _, statement in self._triggers:
             self._connection.execute(statement)
         (number,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
-        lost = self._lost(MESSAGES, self._newest, is_least=self._sequences.get(MESSAGES) != self._newest)
-        # A table that never had a row has no newest number, but some table of every log has one.
-        return number, lost, self._lost(_ITEMS, self._newest_item(), is_least=not self._sequences)
+        return number, *lost
 
-    def _lost(self, table: str, newest: int, *, is_least: bool) -> Lost:
+    def _lost(self, table: str, newest_named: int = 0) -> Lost:
         there = {id_ for (id_,) in self._connection.execute(f"SELECT id FROM {table}")}
+        newest = max(there, default=0)
+        if newest_named == self._sequences.get(table):
+            newest = max(newest, newest_named)
         lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]
+        # A table that never had a row has no newest number, but some table of every log has one.
+        is_least = self._sequences.get(table, 0) != newest or not self._sequences
         return Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
 
-    def _newest_item(self) -> int:
-        """Return the newest item of the memory that its list of numbers or an operation names."""
-        (named,) = self._connection.execute(
-            f"SELECT MAX(atom) FROM operations, json_tree({operation_rows.DETAIL}, '$.items') "
-            "WHERE kind = 'memory' AND key = 'id' AND json_tree.type = 'integer' AND atom <= ?",
-            (self._most_rows,),
-        ).fetchone()
-        return max(named or 0, self._sequences.get(_ITEMS, 0))
+    def _count(self, row: Row) -> None:
+        """Take note of the newest number of a table, or of a message in an index by threads.
 
-    def _name(self, id_: int, times: int = 1) -> None:
-        """Take note of a place that names a message, unless the files have no room for so many rows."""
-        if times and self._newest < id_ <= self._most_rows:
-            if times > 1 or id_ in self._named_once:
-                self._newest = id_
-            self._named_once.add(id_)
-
-    def _count(self, row: Row, *, is_backup: bool) -> None:
-        """Take note of the newest number of a table, or of a message that an entry of an index names.
-
-        The entries of an index by persona may be those of another table, unless there is one by thread with that time.
+        A number of which the file has no room for so many rows is damaged.
         """
         match row.values:
-            case str(table), int(number) if row.number is not None and number <= self._most_rows and not is_backup:
+            case str(table), int(number) if row.number is not None and number <= self._most_rows:
                 self._sequences[table] = max(number, self._sequences.get(table, 0))
-                if table == MESSAGES:
-                    self._name(number)
-            case (int() | str()) as first, str(time), int(id_) if row.number is None and TIME.fullmatch(time):
-                self._name(id_, ((id_, time) in self._entries) + isinstance(first, int))
-                if id_ > self._newest:
-                    self._entries.add((id_, time))
+            case int(), str(time), int(id_) if row.number is None and id_ <= self._most_rows and TIME.fullmatch(time):
+                self._newest_named = max(id_, self._newest_named)
 
     def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
         """Store a row, unless there is one, or a message that is not worse; return whether that was done."""
-        for name, id_ in values.items():
-            if id_ is not None and (name.endswith("message_id") or name in _NAMING):
-                self._name(id_)
+        named = [id_ for name, id_ in values.items() if name.endswith("message_id") and id_ and id_ <= self._most_rows]
+        self._newest_named = max([self._newest_named, *named])
         if table == OPERATIONS and is_backup:
             aside = f"DELETE FROM operations WHERE id = ? AND kind = '{Unreadable.kind}'"
             self._connection.execute(aside, (values["id"],))
@@ -320,18 +287,11 @@ class _NewLog:
             "INSERT INTO installation SELECT origin FROM messages WHERE origin IS NOT NULL "
             "AND NOT EXISTS (SELECT 1 FROM installation) GROUP BY origin ORDER BY COUNT(*) DESC LIMIT 1"
         )
-        self._name_rows()
         self._connection.execute(
-            "UPDATE OR IGNORE messages SET id = origin_seq WHERE id <> origin_seq AND (id NOT BETWEEN 1 AND ? "
-            "OR (origin = (SELECT origin FROM installation) AND origin_seq BETWEEN 1 AND ?))",
-            (self._most_rows, self._newest),
+            "UPDATE OR IGNORE messages SET id = origin_seq WHERE id <> origin_seq AND (id NOT BETWEEN 1 AND :most "
+            "OR (origin = (SELECT origin FROM installation) AND origin_seq BETWEEN 1 AND :most))",
+            {"most": self._most_rows},
         )
-        self._name_rows()
-
-    def _name_rows(self) -> None:
-        query = "SELECT COALESCE(MAX(id), 0) FROM messages WHERE id = origin_seq AND id <= ?"
-        (id_,) = self._connection.execute(query, (self._most_rows,)).fetchone()
-        self._name(id_, times=2)
 
     def _drop_dangling(self) -> None:
         # Twice, because a row that is dropped may be one that others refer to.

@@ -14,13 +14,13 @@ from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,11 +48,7 @@ class Holding(NamedTuple):
 
 
 def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
-    """Return the rows of every purge of a log.
-
-    Raises:
-        DatabaseDamagedError: one of the purges cannot be read.
-    """
+    """Return the rows of every purge of a log."""
     found = examination.purged(connection)
     if found.damaged:
         told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor mends it."
@@ -63,7 +59,7 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
     """Look into all backups in the folder of backups, oldest first."""
     found, unreadable = [], []
-    for each in daily.listed(places):
+    for each in archive.listed(places):
         try:
             if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
                 found.append(each.path)
@@ -76,7 +72,7 @@ def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
     with _folder_for_copies(places) as folder:
         log = home_in(folder).database
         archive.unpack_log(path, log)
-        with copying.opened_untrusted(log) as connection:
+        with examination.opened_untrusted(log) as connection:
             return any(_held(connection, rows))
 
 
@@ -93,9 +89,9 @@ def purged_since(log: Path, backup: Path) -> int:
     """Return the number of messages of a backup that were purged in the present log; 0 if that is damaged."""
     # A restore must be possible however the present log is damaged.
     with suppress(StorageError, ValueError, TypeError, KeyError):
-        with copying.opened(log) as connection:
+        with examination.opened(log) as connection:
             rows = rows_purged(connection)
-        with copying.opened_untrusted(backup) as connection:
+        with examination.opened_untrusted(backup) as connection:
             return len(_held(connection, rows).messages)
     return 0
 
@@ -117,9 +113,6 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
     Return a sentence if the disk does not confirm it all, else an empty one.
-
-    Raises:
-        BackupError: it cannot be read or written, and is as it was; or a purged attachment beside it cannot be deleted.
     """
     status = path.stat()
     is_replaced, told = False, ""
@@ -164,7 +157,7 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
 
 @contextmanager
 def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
-    with copying.opened(home_in(folder).database) as connection:
+    with examination.opened(home_in(folder).database) as connection:
         if migrations.is_newer(connection):
             raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
         connection.execute("PRAGMA secure_delete = ON")
@@ -209,7 +202,7 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
 def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
     """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
     named = {path.name for path in ATTACHMENTS.files(places)}
-    for each in daily.listed(places) if dropped else ():
+    for each in archive.listed(places) if dropped else ():
         with suppress(BackupError):
             named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
     for path in [*KEPT_ATTACHMENTS.files(places)]:

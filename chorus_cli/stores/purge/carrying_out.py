@@ -118,8 +118,8 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 
 def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    """Give rows of messages the checksums of empty ones."""
-    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, ''", ids)
+    """Give rows of messages the checksums of what is left of them."""
+    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, content", ids)
     connection.executemany(
         "UPDATE messages SET checksum = ? WHERE id = ?",
         [(message_rows.checksum(*checked), id_) for id_, *checked in rows],
@@ -136,16 +136,12 @@ def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: froz
     rows = message_rows.rows(connection, (id_ for (id_,) in candidates))
     if ids.isdisjoint(ids_held(rows)):
         return
-    cut = without_forgotten(rows, ids)
-    for before, after in zip(rows, cut, strict=True):
-        if before != after:
-            stamp = connection.execute("SELECT timestamp FROM messages WHERE id = ?", (after.id,)).fetchone()[0]
-            checked = message_rows.checksum(after.role, after.thread_id, after.persona, stamp, after.content)
-            connection.execute(
-                "UPDATE messages SET content = ?, preamble = ?, tool_calls = ?, token_count = NULL, checksum = ? "
-                "WHERE id = ?",
-                (after.content, after.preamble, after.tool_calls, checked, after.id),
-            )
+    changed = [after for before, after in zip(rows, without_forgotten(rows, ids), strict=True) if before != after]
+    connection.executemany(
+        "UPDATE messages SET content = ?, preamble = ?, tool_calls = ?, token_count = NULL WHERE id = ?",
+        [(after.content, after.preamble, after.tool_calls, after.id) for after in changed],
+    )
+    _check(connection, frozenset(after.id for after in changed))
 
 
 def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Extent:

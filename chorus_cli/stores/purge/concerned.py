@@ -13,7 +13,6 @@ from chorus_cli.attachments.rows import attachments_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rows.operation_rows import DETAIL
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from chorus_cli.stores.rules.purging import AskedPurge
+    from chorus_cli.stores.listing import RowStore
 
 _BATCH_ROWS = 2_000
 _MOST_BYTES = 100_000_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
-def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str, attached: Path) -> WantedPurge:
+def selected(connection: sqlite3.Connection, asked: WantedPurge, persona: str, attached: Path) -> WantedPurge:
     """Return the purge with the messages that are meant now.
 
     ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
@@ -48,15 +47,14 @@ def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str, at
     if asked.thread:
         thread_id = thread_rows.had(connection, persona, asked.thread).id
         return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
-    if asked.words:
-        wanted = WantedPurge(words=asked.words, persona=persona)
+    if asked.personas:
+        return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
+    wanted = asked._replace(persona=persona)
+    if wanted.words:
         return wanted._replace(messages=selected_by_words(connection, wanted, (attached,)))
-    if asked.since is not None:
-        since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
-        condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
-        found = _ids(connection, condition, since=since, until=until, persona=persona)
-        return WantedPurge(found, since=since, until=until, persona=persona)
-    return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
+    condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
+    found = _ids(connection, condition, since=wanted.since, until=wanted.until, persona=persona)
+    return wanted._replace(messages=found)
 
 
 def text_of(path: Path) -> str:
@@ -238,8 +236,7 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
     found = Concerned(also.united(PurgedIds(ids | quoting)), wanted, texts)
     for store in listing.ROWS[1:]:
         taken = _taken(found, store.texts(connection))
-        if made_of := _MADE_OF.get(store):
-            taken |= made_of(connection, found, taken)
+        taken |= _made_of(connection, found, store, taken)
         found = Concerned(found.ids.united(PurgedIds(**{store.name: taken})), wanted, texts)
         if store is listing.ITEMS:
             texts.add(content for id_, _, content, _ in store.texts(connection) if id_ in found.ids.items)
@@ -324,11 +321,6 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
     return frozenset(matching(said, found.wanted.words) | made | repeating)
 
 
-def _items(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    query = f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"
-    return _made_of(connection, query, found.ids.messages)
-
-
 def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
     """Return the summaries of purged texts, those that were made of them or of ``taken`` ones, and copies in forks."""
     rows = _summary_rows(connection)
@@ -391,42 +383,36 @@ def _name(title: str) -> str:
     return plain(title.rstrip("…"))
 
 
-def _acts(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return the acts on a single item that goes; one on several has no words of theirs."""
-    query = (
-        f"SELECT id FROM operations WHERE {listing.ACTS.is_there} AND json_array_length({DETAIL}, '$.items') = 1 "
-        f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}"
-    )
-    return _made_of(connection, query, found.ids.items)
-
-
-def _checkpoints(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return the checkpoints with items that go; one that cannot be read may have them, and nothing restores it."""
-    query = (
-        "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN json_valid(checkpoint_data) THEN EXISTS("
-        f"SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' AND atom {AMONG}) ELSE TRUE END"
-    )
-    return _made_of(connection, query, found.ids.items)
-
-
-def _made_of(connection: sqlite3.Connection, query: str, ids: Collection[int]) -> frozenset[int]:
-    return frozenset(id_ for (id_,) in connection.execute(query, {"ids": json.dumps([*ids])}))
-
-
-_MADE_OF = {
-    listing.ITEMS: _items,
-    listing.SUMMARIES: _summaries,
-    listing.TITLES: _titles,
-    listing.PREAMBLES: _preambles,
-    listing.ACTS: _acts,
-    listing.CHECKPOINTS: _checkpoints,
+_OF_ITEMS = {
+    # An act on several items has no words of theirs.
+    listing.ACTS: f"SELECT id FROM operations WHERE {listing.ACTS.is_there} "
+    f"AND json_array_length({DETAIL}, '$.items') = 1 AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
+    # A checkpoint that cannot be read may have them, and nothing restores it.
+    listing.CHECKPOINTS: "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN "
+    "json_valid(checkpoint_data) THEN EXISTS(SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' "
+    f"AND atom {AMONG}) ELSE TRUE END",
 }
-"""How the rows of a store are found that were made of purged ones."""
+"""The queries for acts and checkpoints that have texts of items."""
+_OF_MESSAGES = {listing.ITEMS: f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"}
+_FURTHER = {listing.SUMMARIES: _summaries, listing.TITLES: _titles, listing.PREAMBLES: _preambles}
+
+
+def _made_of(
+    connection: sqlite3.Connection, found: Concerned, store: RowStore, taken: frozenset[int]
+) -> frozenset[int]:
+    """Return the rows of a store that were made of purged ones, or of those that are ``taken``."""
+    if further := _FURTHER.get(store):
+        return further(connection, found, taken)
+    ids, query = found.ids.messages, _OF_MESSAGES.get(store)
+    if store in _OF_ITEMS:
+        ids, query = found.ids.items, _OF_ITEMS[store]
+    rows = connection.execute(query, {"ids": json.dumps([*ids])}) if query else ()
+    return frozenset(id_ for (id_,) in rows)
 
 
 def earlier_texts(connection: sqlite3.Connection, found: Concerned) -> int:
     """Return the number of acts and checkpoints that lose texts of items that stay or were lost."""
-    acts, checkpoints = (made_of(connection, found, frozenset()) for made_of in (_acts, _checkpoints))
+    acts, checkpoints = (_made_of(connection, found, store, frozenset()) for store in _OF_ITEMS)
     return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 
 

@@ -6,8 +6,7 @@ The user agrees to the extent before anything is overwritten.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import CommandError
@@ -24,60 +23,16 @@ if TYPE_CHECKING:
 
 WITH_BACKUPS = "--backups"
 
-_NUMBER = re.compile(r"#?([0-9]{1,18})")
 _WORD = re.compile(r"\w+")
 _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedPurge:
-    """A request to purge messages by their ids, a thread by its number, a persona, a span of time, or search results.
-
-    ``persona`` is a name as typed, which limits a thread, a span or a search; it is empty where none was given.
-    """
-
-    kind: str
-    messages: frozenset[int] = frozenset()
-    thread: int = 0
-    since: datetime | None = None
-    until: datetime | None = None
-    words: str = ""
-    persona: str = ""
-
-
-def asked_purge(kind: str, typed: str, now: datetime) -> AskedPurge:
-    """Read a purge of one kind."""
-    asked, text = AskedPurge(kind), typed.strip()
-    match kind:
-        case "message":
-            return replace(asked, messages=frozenset(_number(word) for word in text.replace(",", " ").split()))
-        case "thread":
-            return replace(asked, thread=_number(text))
-        case "persona":
-            return replace(asked, persona=text)
-        case "search":
-            return replace(asked, words=text)
-    match = _UNTIL.fullmatch(text)
-    since = timespan.parse(match["since"] if match else text, now, after_since=True).before(now)
-    until = timespan.parse(match["until"], now, after_since=True).before(now) if match else None
-    if until is not None and until <= since:
-        raise CommandError("The time after until must be later than the one after since.")
-    return replace(asked, since=since, until=until)
-
-
-def _number(word: str) -> int:
-    match = _NUMBER.fullmatch(word)
-    if match is None or not int(match[1]):
-        raise CommandError(f"{shortened(word)!r} is not a number from 1 upwards, such as 3 or #3.")
-    return int(match[1])
-
-
 class WantedPurge(NamedTuple):
-    """A purge that was decided, as it is stored until it is complete: so one that is interrupted can be carried on.
+    """A purge as it was asked for, and as it is stored until it is complete, so that it can be carried on.
 
     ``messages`` were chosen by the user. All texts of ``personas`` go, the titles of ``threads``, every text with the
     ``words`` of a search, and memory items and inputs from ``since`` to ``until``, UTC texts; the last two only those
-    of ``persona``, unless that is empty.
+    of ``persona``, unless that is empty. ``thread`` is the number of a thread whose messages are not looked up yet.
     """
 
     messages: frozenset[int] = frozenset()
@@ -87,13 +42,15 @@ class WantedPurge(NamedTuple):
     since: str = ""
     until: str = ""
     persona: str = ""
+    thread: int = 0
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> WantedPurge:
         """Read a stored one."""
         messages = frozenset(expanded(tuple((int(first), int(last)) for first, last in stored["messages"])))
-        texts = (str(stored[name]) for name in ("words", "since", "until", "persona"))
-        return cls(messages, frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"])), *texts)
+        threads, personas = frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"]))
+        words, since, until, persona = (str(stored[name]) for name in ("words", "since", "until", "persona"))
+        return cls(messages, threads, personas, words, since, until, persona)
 
     def criteria(self) -> WantedPurge:
         """Return it without the ids of one log: the words, the span and the personas hold in every backup."""
@@ -107,6 +64,16 @@ class WantedPurge(NamedTuple):
             "threads": [*sorted(self.threads)],
             "personas": [*sorted(self.personas)],
         }
+
+
+def span(typed: str, now: datetime) -> WantedPurge:
+    """Read a span of time: a time, and maybe until and another."""
+    match = _UNTIL.fullmatch(typed.strip())
+    since = timespan.parse(match["since"] if match else typed, now, after_since=True).before(now)
+    until = timespan.parse(match["until"], now, after_since=True).before(now) if match else None
+    if until is not None and until <= since:
+        raise CommandError("The time after until must be later than the one after since.")
+    return WantedPurge(since=timestamps.to_text(since), until=timestamps.to_text(until) if until else "")
 
 
 NO_CRITERIA = WantedPurge()
@@ -211,25 +178,6 @@ class Document(NamedTuple):
         return f"  document {self.path} of {self.persona}: {shortened(self.text)}"
 
 
-class BackupsFate(Enum):
-    """The fate of backups that hold some of a purge: a phrase for one, and one for several."""
-
-    STAY = "would still have it", "would still have it"
-    REWRITTEN = "has it too and is rewritten", "have it too and are rewritten"
-    WOULD_BE_REWRITTEN = "has it too and would be rewritten", "have it too and would be rewritten"
-
-    def __init__(self, of_one: str, of_several: str) -> None:
-        self.of_one = of_one
-        self.of_several = of_several
-
-    @classmethod
-    def of(cls, *, with_backups: bool, is_dry: bool = False) -> BackupsFate:
-        """Return the fate of backups in a purge, or in one that is only shown."""
-        if not with_backups:
-            return cls.STAY
-        return cls.WOULD_BE_REWRITTEN if is_dry else cls.REWRITTEN
-
-
 @dataclass(frozen=True, slots=True)
 class Extent:
     """All that a purge overwrites or deletes.
@@ -261,11 +209,18 @@ class Extent:
         """Whether there is nothing to purge but in backups."""
         return not any((*self.ids, self.sessions, self.attachments, self.drafts))
 
-    def text(self, backups: BackupsFate = BackupsFate.STAY) -> str:
-        """Return the lines that show it to the user."""
-        return "\n".join(self._lines(backups))
+    def text(self, *, with_backups: bool = False, is_dry: bool = False) -> str:
+        """Return the lines that show it to the user; ``with_backups`` if those that have it are rewritten, too."""
+        told = [*self._lines()]
+        if self.backups:
+            has, is_ = ("has", "is") if len(self.backups) == 1 else ("have", "are")
+            fate = (
+                f"{has} it too and {'would be' if is_dry else is_} rewritten" if with_backups else "would still have it"
+            )
+            told.append(f"{_files(self.backups)} {fate}.")
+        return "\n".join(told)
 
-    def _lines(self, fate: BackupsFate) -> Iterator[str]:
+    def _lines(self) -> Iterator[str]:
         number = len(self.ids.messages)
         if number and self.first and self.last:
             first, last = _local(self.first), _local(self.last)
@@ -283,8 +238,6 @@ class Extent:
             yield f"{ids} {have} the same words and would stay; name them too, or purge what a search finds."
         yield from self._documents()
         yield from filter(None, [self._unsearched()])
-        if self.backups:
-            yield f"{_files(self.backups)} {fate.of_one if len(self.backups) == 1 else fate.of_several}."
 
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
@@ -305,26 +258,20 @@ class Extent:
             yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"
 
     def _derived(self) -> list[str]:
-        size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
-        numbers = {
-            "thread title": len(self.ids.titles),
-            "summary": len(self.ids.summaries),
-            "preamble": len(self.ids.preambles),
-            "memory item": len(self.items),
-            "earlier text of the memory": self.earlier_texts,
-            "line of the input history": len(self.ids.inputs),
-            "unsent text": len(self.ids.unsaid),
-            "saved session": len(self.sessions),
-            "attachment": self.attachments,
-            "draft": len(self.drafts),
-        }
-        irregular = {
-            "summary": "summaries",
-            "earlier text of the memory": "earlier texts of the memory",
-            "line of the input history": "lines of the input history",
-        }
-        found = [counted(number, thing, irregular.get(thing, "")) for thing, number in numbers.items() if number]
-        return [f"{each}{size}" if "attachment" in each else each for each in found]
+        size = f" ({size_in_words(self.attachment_bytes)})"
+        found = (
+            (len(self.ids.titles), "thread title", ""),
+            (len(self.ids.summaries), "summary", "summaries"),
+            (len(self.ids.preambles), "preamble", ""),
+            (len(self.items), "memory item", ""),
+            (self.earlier_texts, "earlier text of the memory", "earlier texts of the memory"),
+            (len(self.ids.inputs), "line of the input history", "lines of the input history"),
+            (len(self.ids.unsaid), "unsent text", ""),
+            (len(self.sessions), "saved session", ""),
+            (self.attachments, f"attachment{size}", f"attachments{size}"),
+            (len(self.drafts), "draft", ""),
+        )
+        return [counted(*each) for each in found if each[0]]
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return it for a program."""

@@ -1,15 +1,18 @@
-"""Examination of a log: its pages, its rows with their checksums and references, the indexes, and what was purged."""
+"""A log beside the open one: copied, opened, and examined.
+
+Examined are its pages, its rows with their checksums and references, its indexes, and what was purged.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections import Counter
-from contextlib import closing, suppress
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+import time
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import COLUMNS, checksum, messages
@@ -17,23 +20,123 @@ from chorus_cli.log.rows.search_index import ITEMS, MESSAGES, IndexDamagedError,
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.storage import foreign_code, meta_rows
-from chorus_cli.storage.errors import UNREADABLE
+from chorus_cli.storage import foreign_code, meta_rows, store
+from chorus_cli.storage.errors import UNREADABLE, folder_in_the_way, storage_error
+from chorus_cli.storage.migrations import APPLICATION_ID
 from chorus_cli.stores import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.log.rules.messages import Runs
     from chorus_cli.stores.listing import RowStore
 
-_MOST_FAULTS, _MOST_NAMED, _MOST_SOUGHT = 20, 20, 1000
+OpenDatabase: TypeAlias = sqlite3.Connection
+
+_STEP_PAGES = 1000
+"""Pages of 4 kB that are copied at a time: some milliseconds, in which nobody else can commit."""
+
+_PAUSE_SECONDS = 0.005
+_MOST_RESTARTS = 5
+_BUSY_TIMEOUT_SECONDS = 10.0
+
+
+_MOST_FAULTS = _MOST_NAMED = 20
 _KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
 """The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others.
 
 One with an odd name is not of Chorus.
 """
+
+
+class BackupStoppedError(BackupError):
+    """A copy was stopped, because Chorus ends."""
+
+
+class Facts(NamedTuple):
+    """The extent of a log: its messages and threads, and the time of the newest message, as its row has it."""
+
+    messages: int
+    threads: int
+    newest: str | None
+
+
+class _RestartedError(Exception):
+    """SQLite began anew too often."""
+
+
+def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = lambda: False) -> None:
+    """Copy the committed state of ``source`` into the new file ``target``, while others may write to it.
+
+    It is copied in steps, between which others write. SQLite begins anew when they do; after some times the rest is
+    copied in one step.
+    """
+    fewest: float = math.inf
+    restarts = 0
+
+    def after_step(_status: int, remaining: int, _total: int) -> None:
+        nonlocal fewest, restarts
+        if is_stopped():
+            raise BackupStoppedError("The backup was stopped; the log is as it was.")
+        restarts += remaining > fewest
+        if restarts > _MOST_RESTARTS:
+            raise _RestartedError
+        fewest = remaining
+        time.sleep(_PAUSE_SECONDS)
+
+    with opened(source) as connection, _told(target), closing(sqlite3.connect(target)) as copy:
+        copy.execute("PRAGMA synchronous = OFF")
+        try:
+            connection.backup(copy, pages=_STEP_PAGES, progress=after_step)
+        except _RestartedError:
+            connection.backup(copy)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an existing database, and give up if a statement has no end; its errors become sentences."""
+    if path.is_dir():
+        raise folder_in_the_way(path)
+    if not path.is_file():
+        raise DatabaseDamagedError(f"There is no database {path}.")
+    # Only a connection that may write rolls back the transaction of a killed process, which must not be read.
+    place = path if store.is_writable(path) else ""
+    with (
+        _told(path),
+        closing(sqlite3.connect(place, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
+    ):
+        if not place:
+            store.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
+        store.confine(connection)
+        yield connection
+
+
+@contextmanager
+def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an existing database only to read its tables."""
+    with opened(path) as connection:
+        foreign_code.read_tables_only(connection)
+        yield connection
+
+
+def facts(connection: sqlite3.Connection) -> Facts:
+    """Return the extent of the log."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
+        (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+        raise DatabaseDamagedError(f"{path} is no database of Chorus.")
+    messages, newest = connection.execute("SELECT COUNT(*), MAX(timestamp) FROM messages").fetchone()
+    (threads,) = connection.execute("SELECT COUNT(*) FROM threads").fetchone()
+    return Facts(messages, threads, newest)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
+        raise storage_error(error, path) from error
 
 
 def quick_fault(connection: sqlite3.Connection) -> str:
@@ -53,32 +156,11 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
     return found
 
 
-def undecodable(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return a phrase for each column of the log that has texts that are not UTF-8; its pages must be sound."""
-    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
-    before, connection.text_factory = connection.text_factory, bytes
-    try:
-        return [
-            f"{counted(number, 'text')} of {table}.{column} {'is' if number == 1 else 'are'} not UTF-8"
-            for (table,) in tables
-            for column, number in _undecodable_in(connection, table).items()
-        ]
-    finally:
-        connection.text_factory = before
-
-
-def _undecodable_in(connection: sqlite3.Connection, table: str) -> Mapping[str, int]:
-    columns = [
-        name.decode() for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})") if kind == b"TEXT"
-    ]
-    counts = Counter[str]()
-    for row in connection.execute(f"SELECT {', '.join(columns) or 'NULL'} FROM {table}"):
-        for name, text in zip(columns, row, strict=False):
-            try:
-                (text or b"").decode()
-            except UnicodeDecodeError:
-                counts[name] += 1
-    return counts
+def require_texts(connection: sqlite3.Connection) -> None:
+    """Read every row of the log, which fails if one of its texts is not UTF-8; its pages must be sound."""
+    for (table,) in connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall():
+        for _ in connection.execute(f"SELECT * FROM {table}"):
+            pass
 
 
 def concerns_log(connection: sqlite3.Connection) -> bool:
@@ -123,11 +205,15 @@ def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Ch
     """
     before, connection.text_factory = connection.text_factory, lenient_text
     try:
-        rows = connection.execute(
-            "SELECT id, role, thread_id, persona, timestamp, content, checksum FROM messages WHERE id % ? = ?",
-            (parts, part % parts),
-        )
-        return _compared(rows)
+        query = f"SELECT id, {_FIELDS}, checksum FROM messages WHERE id % ? = ?"
+        read = without = 0
+        changed: list[int] = []
+        for id_, *fields, stored in connection.execute(query, (parts, part % parts)):
+            read += 1
+            without += stored is None
+            if stored is not None and checksum(*fields) != stored:
+                changed.append(id_)
+        return Checked(read, without, tuple(changed))
     finally:
         connection.text_factory = before
 
@@ -173,18 +259,6 @@ def lenient_text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
-def _compared(rows: Iterable[tuple[int, str, int, str, str, str, str | None]]) -> Checked:
-    read = without = 0
-    changed: list[int] = []
-    for id_, role, thread_id, persona, timestamp, content, stored in rows:
-        read += 1
-        if stored is None:
-            without += 1
-        elif checksum(role, thread_id, persona, timestamp, content) != stored:
-            changed.append(id_)
-    return Checked(read, without, tuple(changed))
-
-
 def unreadable(connection: sqlite3.Connection) -> list[str]:
     """Return a sentence for each message whose values cannot be read, at most some."""
     found: list[str] = []
@@ -208,8 +282,12 @@ _REFERENCES = (
 
 def dangling_references(connection: sqlite3.Connection) -> list[str]:
     """Return phrases for rows that refer to rows that are gone."""
-    found = {(one, more): len(_gone(connection, column, table)) for one, more, column, table in _REFERENCES}
-    return [counted(number, one, more) for (one, more), number in found.items() if number]
+    told = []
+    for one, more, column, table in _REFERENCES:
+        query = f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
+        (number,) = connection.execute(query).fetchone()
+        told += [counted(number, one, more)] if number else []
+    return told
 
 
 def gaps(connection: sqlite3.Connection) -> Runs:
@@ -221,41 +299,6 @@ def gaps(connection: sqlite3.Connection) -> Runs:
             "UNION ALL SELECT seq + 1 FROM sqlite_sequence WHERE name = 'messages')) WHERE following > id + 1"
         )
     )
-
-
-def each_of(gone: Runs) -> Iterator[int]:
-    """Yield the ids of runs, which may be very long if a number is damaged."""
-    return (id_ for first, last in gone for id_ in range(first, last + 1))
-
-
-def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
-    """Return the rows that are gone, of messages the first ones, and of others those referred to: ids by tables."""
-    found: dict[str, frozenset[int]] = {}
-    for _, _, column, table in _REFERENCES:
-        if ids := frozenset(_gone(connection, column, table)):
-            found[table] = found.get(table, frozenset()) | ids
-    if gone := frozenset(islice(each_of(gaps(connection)), _MOST_SOUGHT)):
-        found["messages"] = found.get("messages", frozenset()) | gone
-    return found
-
-
-def _gone(connection: sqlite3.Connection, column: str, table: str) -> list[int]:
-    query = f"SELECT {column} FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
-    return [id_ for (id_,) in connection.execute(query)]
-
-
-def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
-    """Return whether some rows are there, by their tables and ids."""
-    return any(
-        _rows(connection, f"SELECT 1 FROM {table} WHERE id {listing.AMONG} LIMIT 1", {"ids": json.dumps([*ids])})
-        for table, ids in wanted.items()
-    )
-
-
-def sessions(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """Return the sessions that the log lists by persona and name, and the number of messages in each."""
-    query = "SELECT persona, session_id, message_count FROM sessions ORDER BY persona, session_id"
-    return {(persona, session_id): number for persona, session_id, number in connection.execute(query)}
 
 
 def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:
@@ -367,12 +410,7 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
     """Make both full-text indexes again: that of the memory from its items, that of the search by the next one."""
     search_index.require_sound_log(connection)
     for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             begin_anew(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
     connection.execute("VACUUM")

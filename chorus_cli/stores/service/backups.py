@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain, count
-from pathlib import Path
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.storage.typed_paths import typed_path
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.salvage import copying, examination
-from chorus_cli.stores.salvage.copying import BackupStoppedError
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.salvage.examination import BackupStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.machine.paths import Paths
@@ -83,10 +84,10 @@ class Backups:
         day = timestamps.local(now).date()
 
         def work(is_stopped: Callable[[], bool]) -> tuple[int, ...]:
-            request = Request(daily.path_of(self.places, day), now, holds_attachments=False, is_stopped=is_stopped)
-            if daily.make(self.places, request) is None:
+            request = Request(archive.daily_path(self.places, day), now, holds_attachments=False, is_stopped=is_stopped)
+            if archive.make_daily(self.places, request) is None:
                 return ()
-            with copying.opened(self.places.database) as connection:
+            with examination.opened(self.places.database) as connection:
                 return examination.sample(connection, day.toordinal()).changed
 
         try:
@@ -123,10 +124,9 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
     if not places.database.exists():
         return None
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
-    first = places.backups / f"before-restore-{stamp}.zip"
     # There may have been another restore in the same second.
-    others = (first.with_stem(f"{first.stem}-{number}") for number in count(2))
-    target = next(path for path in chain([first], others) if not path.exists())
+    names = (f"before-restore-{stamp}{f'-{number}' if number > 1 else ''}.zip" for number in count(1))
+    target = next(path for path in map(places.backups.joinpath, names) if not path.exists())
     try:
         archive.write(places, Request(target, now, holds_attachments=False))
     except StorageError:
@@ -137,21 +137,15 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
 @contextmanager
 def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
     """Keep purges away; none can run if the folder of the backups cannot be written, or its disk has no locks."""
-    lock, path = None, places.backups / daily.PURGE_LOCK
-    with suppress(OSError):
-        if archive.folder_for_copy(places.backups, target) == places.backups:
-            lock = file_lock.wait_for(path, patience_seconds)
-            if lock is None:
-                raise BackupError(
-                    "A purge or another backup is under way, so nothing was written. Try again in a moment."
-                )
-    try:
+    with ExitStack() as held:
+        with suppress(OSError):
+            if archive.folder_for_copy(places.backups, target) == places.backups:
+                lock = file_lock.wait_for(places.backups / archive.LOCK, patience_seconds)
+                if lock is None:
+                    told = "A purge or another backup is under way, so nothing was written. Try again in a moment."
+                    raise BackupError(told)
+                held.enter_context(lock)
         yield
-    finally:
-        if lock is not None:
-            lock.close()
-            with suppress(OSError):
-                file_lock.delete_free([path])
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
@@ -168,10 +162,7 @@ def _target(typed: str, folder: Path, name: str) -> Path:
     """Return the path that was typed, relative to the current folder."""
     if not typed:
         return folder / name
-    try:
-        path = Path(typed).expanduser().absolute()
-    except RuntimeError as error:
-        raise BackupError(f"There is no home folder for {typed}, so nothing was written.") from error
+    path = typed_path(typed).absolute()
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
     path = path / name if typed.endswith("/") or path.is_dir() else path

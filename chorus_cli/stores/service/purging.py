@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from chorus_cli.core.errors import HomeError, PurgeError, StorageError
+from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage import file_lock
 from chorus_cli.stores import listing
-from chorus_cli.stores.backup import daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
 from chorus_cli.stores.purge.concerned import selected
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, backups_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.stores.listing import PurgedRows
     from chorus_cli.stores.purge.files import Home
-    from chorus_cli.stores.rules.purging import AskedPurge, Extent, ShownMessage, WantedPurge
+    from chorus_cli.stores.rules.purging import Extent, ShownMessage, WantedPurge
 
+T = TypeVar("T")
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
 
@@ -67,7 +68,7 @@ class Purging:
     home: Home
     patience_seconds: float = 10.0
 
-    async def find(self, asked: AskedPurge, focus: str, tell: Callable[[str], None]) -> Found:
+    async def find(self, asked: WantedPurge, focus: str, tell: Callable[[str], None]) -> Found:
         """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
 
         ``tell`` gets lines about the progress of the search.
@@ -81,7 +82,8 @@ class Purging:
             with suppress(StorageError):
                 # Without an index, the search reads the whole log.
                 await self.search.catch_up(tell)
-        slug = (await self.persona_admin.logged(asked.persona, focus))[0] if asked.persona else ""
+        name = asked.persona or next(iter(asked.personas), "")
+        slug = (await self.persona_admin.logged(name, focus))[0] if name else ""
         wanted = await self.store.read(
             selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
         )
@@ -114,9 +116,7 @@ class Purging:
         async with self._alone(self.patience_seconds):
             if await self.store.read(carrying_out.is_pending):
                 await self._carry_on(tell)
-            _, is_stopped = await run_to_completion(self._decided(found.wanted, with_backups=with_backups))
-            if is_stopped:
-                raise asyncio.CancelledError
+            await _to_its_end(self._decided(found.wanted, with_backups=with_backups))
         number = len(found.extent.ids.messages)
         amount = counted(number, "message") if number else "The texts"
         verb = "is" if number == 1 else "are"
@@ -144,7 +144,7 @@ class Purging:
 
     async def _carry_on(self, tell: Callable[[str], None]) -> WantedPurge | None:
         """Carry a purge and the rewriting of backups on to their end; return criteria if backups were rewritten."""
-        wanted = await self._to_its_end()
+        wanted = await _to_its_end(self._steps())
         if wanted is not None:
             tell(await self._rewrite_all(wanted, tell))
         return wanted
@@ -181,25 +181,19 @@ class Purging:
 
     async def _decided(self, wanted: WantedPurge, *, with_backups: bool) -> None:
         await self.store.write(carrying_out.decide, self.home, wanted, self.clock.now(), with_backups=with_backups)
-        await self._to_its_end()
-
-    async def _to_its_end(self) -> WantedPurge | None:
-        """Carry the purge of the log on to its end, even if the caller is cancelled; return criteria for backups."""
-        try:
-            wanted, is_stopped = await run_to_completion(self._steps())
-        except (StorageError, PurgeError) as error:
-            raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
-        if is_stopped:
-            raise asyncio.CancelledError
-        return wanted
+        await self._steps()
 
     async def _steps(self) -> WantedPurge | None:
-        if not await self.store.read(carrying_out.is_compact):
-            await self.store.write(carrying_out.take_up, self.home, self.clock.now())
-            await self.store.write(carrying_out.change_files, self.home)
-            await self.store.compact()
-            await asyncio.to_thread(files.delete_remains, self.home.paths)
-        return await self.store.write(carrying_out.complete_log)
+        """Carry the purge of the log on; return criteria for backups."""
+        try:
+            if not await self.store.read(carrying_out.is_compact):
+                await self.store.write(carrying_out.take_up, self.home, self.clock.now())
+                await self.store.write(carrying_out.change_files, self.home)
+                await self.store.compact()
+                await asyncio.to_thread(files.delete_remains, self.home.paths)
+            return await self.store.write(carrying_out.complete_log)
+        except (StorageError, PurgeError) as error:
+            raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
 
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
@@ -211,18 +205,16 @@ class Purging:
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
         """Keep other purges away, and backups, which would have the texts that are being purged."""
-        with ExitStack() as locks:
-            try:
-                self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for name in (daily.PURGE_LOCK, daily.LOCK):
-                    path = self.home.paths.backups / name
-                    locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
-            except (HomeError, OSError) as error:
-                cause = error if isinstance(error, OSError) else error.__cause__
-                if not isinstance(cause, OSError):
-                    raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
-                told = f"{self.home.paths.backups} cannot be written ({cause.strerror or cause})"
-                raise PurgeError(f"{told}, so nothing can be purged.") from error
+        backups = self.home.paths.backups
+        try:
+            backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = await asyncio.to_thread(file_lock.wait_for, backups / archive.LOCK, patience_seconds)
+        except OSError as error:
+            reason = error.strerror or error
+            raise PurgeError(f"{backups} cannot be written ({reason}), so nothing can be purged.") from error
+        if lock is None:
+            raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.")
+        with lock:
             yield
 
     def _require_room(self) -> None:
@@ -241,6 +233,14 @@ def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) ->
     carrying_out.require_access(home)
     found = carrying_out.changes(connection, home, wanted)
     return carrying_out.extent(connection, home, found), listing.rows_of(connection, found.found.ids)
+
+
+async def _to_its_end(work: Awaitable[T]) -> T:
+    """Do ``work`` to its end, and let a cancellation of the caller wait for that."""
+    result, is_stopped = await run_to_completion(work)
+    if is_stopped:
+        raise asyncio.CancelledError
+    return result
 
 
 class _BusyError(PurgeError):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, SessionError, StorageError
-from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rules.attachments import digests_in, is_sha256
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
@@ -19,46 +18,31 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
-from chorus_cli.storage.permissions import access_advice, is_refused, refused_folders
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.storage.permissions import advised, is_refused, refused_folders
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.copying import OpenDatabase
+    from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class LostFile(NamedTuple):
     """A file that the log names and that is gone or not as it was stored.
 
-    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if its place is gone too, and ``is_right`` says of
-    bytes whether they are its own.
+    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if it cannot be put in its place, and ``is_right``
+    says of bytes whether they are its own.
     """
 
     path: Path
     phrase: str
     entry: str
     is_right: Callable[[bytes], bool]
-
-    @property
-    def obstacle(self) -> str:
-        """A sentence about a folder, or about permissions, that keep the file from being written; empty if none do."""
-        path = self.path
-        if is_refused(path.parent) or is_refused(path):
-            return access_advice(path.parent if is_refused(path.parent) else path)
-        if self.entry and path.is_dir():
-            return f"{path} is a folder: move it away, and run chorus doctor again."
-        return ""
-
-    @property
-    def can_be_written(self) -> bool:
-        """Whether the file can be put in its place, where no link is and nothing else is in the way."""
-        return bool(self.entry) and not self.obstacle and not self.path.is_symlink()
 
     @property
     def may_be_purged(self) -> bool:
@@ -74,16 +58,9 @@ class Copy(NamedTuple):
     data: bytes
 
 
-class Unnamed(NamedTuple):
-    """Attachments that nothing names; ``doubt`` is a clause that says why that is not certain, empty if it is."""
-
-    paths: tuple[Path, ...]
-    doubt: str
-
-
 def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
     """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
-    listed = examination.sessions(connection)
+    listed = connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
     deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
     return [(persona, session_id) for persona, session_id in listed if persona not in deleted]
 
@@ -97,22 +74,19 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]
             path, entry = session_files.folder(places.personas, persona), ""
             if is_session_id(session_id) and persona_files.exists(places.personas, persona):
                 path = session_files.path_of(places.personas, persona, session_id)
-                entry = f"{PERSONAS.name}/{path.relative_to(places.personas).as_posix()}"
-            yield LostFile(path, str(error), entry, _is_session)
+                is_in_the_way = is_refused(path.parent) or is_refused(path) or path.is_dir() or path.is_symlink()
+                entry = "" if is_in_the_way else f"{PERSONAS.name}/{path.relative_to(places.personas).as_posix()}"
+            yield LostFile(path, advised(error), entry, _is_session)
 
 
 def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
     """Yield the attachments that messages name and that are gone or changed."""
     for digest, message_id in examination.named_attachments(connection).items():
         path = places.attachments / digest[:2] / digest
-        if not is_sha256(digest):
-            continue
-        refusal = is_refused(path.parent) or is_refused(path)
-        found = _digest(path) if not refusal and path.is_file() else ""
-        if found != digest:
-            state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
-            entry = f"{ATTACHMENTS.name}/{digest[:2]}/{digest}"
-            phrase = f"that of message #{message_id}{state}"
+        found = _digest(path) if is_sha256(digest) and path.is_file() else ""
+        if is_sha256(digest) and found != digest:
+            phrase = f"that of message #{message_id}{f', {path}, has changed' if found else ' is gone'}"
+            entry = "" if path.is_symlink() or path.is_dir() else f"{ATTACHMENTS.name}/{digest[:2]}/{digest}"
             yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
 
@@ -121,7 +95,7 @@ def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) ->
 
     Of sessions, backups with messages that were purged since are passed over: they may have purged sessions too.
     """
-    wanted = {each.entry: each for each in lost if each.can_be_written}
+    wanted = {each.entry: each for each in lost if each.entry}
     for entry, each in [*wanted.items()]:
         beside = places.backups / entry
         with suppress(OSError):
@@ -129,18 +103,12 @@ def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) ->
             if each.is_right(data):
                 yield Copy(wanted.pop(entry), beside, data)
     withheld = _with_purged(connection, places) if any(each.may_be_purged for each in wanted.values()) else ()
-    for each_backup in reversed(daily.listed(places)) if wanted else ():
+    for each_backup in reversed(archive.listed(places)) if wanted else ():
         path = each_backup.path
         for found in _found(path, [each for each in wanted.values() if not (each.may_be_purged and path in withheld)]):
             # An archive can have two entries of one name.
             if wanted.pop(found.lost.entry, None):
                 yield found
-
-
-def are_withheld(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> bool:
-    """Return whether only backups with messages that were purged since have some of these files."""
-    wanted = [each for each in lost if each.can_be_written and each.may_be_purged]
-    return bool(wanted) and any([*_found(path, wanted)] for path in _with_purged(connection, places))
 
 
 def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
@@ -161,36 +129,24 @@ def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
     return kept
 
 
-def gap(connection: OpenDatabase, found: Copy) -> str:
-    """Return a sentence if a session of a backup is older than its row in the log; empty if not, or of an attachment.
+def unnamed_attachments(connection: OpenDatabase, places: Paths) -> tuple[list[Path], bool]:
+    """Return the attachments that no message, operation or session names and no backup needs.
 
-    The idle timer writes a session anew as long as its conversation goes on.
+    Return also whether that is certain: all that may name one can be read.
     """
-    path = found.lost.path
-    if path.parent.name != session_files.SESSIONS_FOLDER:
-        return ""
-    listed = examination.sessions(connection).get((path.parents[1].name, path.stem), 0)
-    brought = len(session_format.read(found.data.decode("utf-8-sig")).messages)
-    if brought >= listed:
-        return ""
-    return f"The session {path.stem} of the backup is older: it has {brought:,} of {counted(listed, 'message')}."
-
-
-def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:
-    """Return the attachments that no message, operation or session names, and no backup needs."""
     files = {path.name: path for path in ATTACHMENTS.files(places) if is_sha256(path.name)}
     for digest in examination.digests(connection) & {*files}:
         del files[digest]
-    doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
-    backups = [each.path for each in daily.listed(places)]
+    is_certain = not (files and examination.unreadable(connection))
+    backups = [each.path for each in archive.listed(places)]
     looks = [*((_in_session, path) for path in _session_files(places)), *((_needed, path) for path in backups)]
     for look, path in looks if files else ():
         try:
             for digest in look(places, path):
                 files.pop(digest, None)
         except (OSError, BackupError, StorageError):
-            doubt = doubt or f"{path} is damaged or cannot be read"
-    return Unnamed(tuple(sorted(files.values())), doubt)
+            is_certain = False
+    return sorted(files.values()), is_certain
 
 
 def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
@@ -199,7 +155,7 @@ def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
         rows = purged_backups.rows_purged(connection)
     except DatabaseDamagedError:
         # The journal is damaged where it says what was purged.
-        return frozenset(each.path for each in daily.listed(places))
+        return frozenset(each.path for each in archive.listed(places))
     holding = purged_backups.holding(places, rows) if any(rows.values()) else purged_backups.Holding((), ())
     return frozenset({*holding.backups, *holding.unreadable})
 
@@ -242,7 +198,7 @@ def _needed(places: Paths, path: Path) -> frozenset[str]:
     if path.name.startswith(archive.DAMAGED):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":
-        with copying.opened_untrusted(path) as connection:
+        with examination.opened_untrusted(path) as connection:
             return examination.digests(connection)
     manifest = archive.read_manifest(path)
     names = () if manifest.holds_attachments else manifest.attachments

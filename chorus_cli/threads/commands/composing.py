@@ -9,24 +9,25 @@ from chorus_cli.attachments.rules.mentions import escaped
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.text.templates import ARGUMENTS
 from chorus_cli.framework.arguments import TEXT, Documentation, declared_arguments
+from chorus_cli.framework.command_line import ARGUMENTS
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 
 if TYPE_CHECKING:
-    from chorus_cli.core.text.templates import Template
+    from chorus_cli.framework.command_line import Template
 
 GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 
 
 @GROUP.command("editor")
 async def compose(services: Services) -> Text | Refill | RunningTurn:
-    """Write a message in your editor; it is sent when you save and close, unless it is empty.
+    """Write a message in your editor; it is sent when you save and close.
 
-    Your text is kept until it is stored. If the editor fails, the text comes to the prompt instead.
+    An empty text is not sent. Your text is kept until it is stored. If the editor fails, the text comes to the prompt
+    instead.
 
     Examples:
         /editor
@@ -70,7 +71,7 @@ MESSAGE = replace(TEXT, name="message", help="the message, as you would type it 
 
 @GROUP.command("bg")
 async def background(services: Services, message: Annotated[str, MESSAGE]) -> Text:
-    """Send a message in a new thread, whose reply is written in the background.
+    """Send a message in a new thread and have it answered in the background.
 
     A line says when it is done. Ctrl-B does the same with a reply that is being written on the screen.
 

@@ -31,7 +31,7 @@ _LONGEST_VALUE = 60
 
 @GROUP.command("undo")
 async def undo(services: Services) -> Reply:
-    """Undo your latest action: a message with its reply, or an operation on the context.
+    """Undo your latest action: a message with its reply, or an operation.
 
     Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
     typed there replaces it. One that waits for the end of a reply is not sent. If you have changed a setting since, or
@@ -42,10 +42,9 @@ async def undo(services: Services) -> Reply:
         /undo
     """
     target = services.current.target()
-    attached = services.replies.attached_in(target.thread_id)
     if unsent := await services.replies.take_back(target.thread_id):
-        services.attachments.give_back(attached)
-        return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
+        services.attachments.give_back(unsent.attachments)
+        return Refill(f"Not sent: {shortened(unsent.text)}", typed_line(unsent.text))
     try:
         newest = await services.journal.newest(target)
     except JournalError as error:
@@ -113,7 +112,7 @@ def _said_of(change: Change) -> str:
 
 @GROUP.command("redo")
 async def redo(services: Services) -> Text:
-    """Redo the action undone last, if nothing else was said or done since.
+    """Redo the action undone last, if nothing happened since.
 
     Examples:
         /redo
@@ -126,7 +125,7 @@ async def redo(services: Services) -> Text:
 
 @GROUP.command("retry")
 async def retry(services: Services, model: Annotated[str | None, MODEL] = None) -> RunningTurn:
-    """Ask for another reply to the last message, from the same model or once from another one.
+    """Ask for another reply to the last message, from this model or another.
 
     The old reply leaves the context, not the log; /undo brings it back.
 

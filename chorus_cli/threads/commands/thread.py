@@ -30,10 +30,10 @@ _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
 
 
-def _with_closed(text: str, _now: datetime) -> bool:
+def _with_closed(text: str, _now: datetime) -> str:
     if text.casefold() != _ALL:
         raise CommandError(f'/thread list takes only "{_ALL}", not {quoted(text)}.')
-    return True
+    return text
 
 
 def _every(services: Services, text: str) -> Sequence[Candidate]:
@@ -46,10 +46,7 @@ def _open(services: Services, text: str) -> Sequence[Candidate]:
 
 
 def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
-    """Offer numbers, described by titles, and then titles, described by numbers.
-
-    An import may have closed threads by the thousand: of those only the newest that begin so are offered.
-    """
+    """Offer numbers, described by titles, and titles, described by numbers; of closed threads the newest alone."""
     begun = text.casefold().removeprefix("#")
     closed = [each for each in threads if each.closed_at and f"\n{begun}" in f"\n{each.number}\n{each.name}".casefold()]
     threads = [*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]]
@@ -82,8 +79,8 @@ NEW_TITLE = replace(
 
 
 @GROUP.command("", "list")
-async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
-    """List the persona's open threads, the current one marked; /thread list all also those closed, of many the newest.
+async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table:
+    """List the open threads, the current one marked; with all also the closed ones.
 
     A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
     broke off: /retry there asks again.
@@ -93,7 +90,7 @@ async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> T
         /thread list all
     """
     here = services.current.thread_id
-    listed = await services.threads.listed(closed=closed)
+    listed = await services.threads.listed(closed=bool(closed))
     rows = [_row(each, here=each.thread.id == here) for each in listed]
     values = [
         {**each.thread._asdict(), **each._asdict(), "thread": each.thread.number, "current": each.thread.id == here}
@@ -104,9 +101,9 @@ async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> T
 
 @GROUP.command("switch", default=True)
 async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report | RunningTurn:
-    """Switch to another thread by its number or title; the next run continues there too. A closed one is opened again.
+    """Switch to another thread by its number or title; a closed one is reopened.
 
-    A reply that is being written there, or that you have not seen yet, is shown.
+    The next run continues there too. A reply that is being written there, or that you have not seen yet, is shown.
 
     Examples:
         /thread 3
@@ -166,7 +163,7 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
 
 @GROUP.command("kill", "close")
 async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Question:
-    """Close a thread, or all of them after asking: a reply is broken off, no message is deleted.
+    """Close a thread, or all: a reply is broken off, no message is deleted.
 
     A closed thread is no longer saved or listed; /thread N opens it again.
 
@@ -192,7 +189,7 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
 async def history(
     services: Services, thread: Annotated[str, THREAD] = "", *, thoughts: Annotated[bool, THOUGHTS] = False
 ) -> Text | Output:
-    """Print everything that was ever said in this thread, or in another one, also a closed one.
+    """Print everything ever said in this thread, or another.
 
     Examples:
         /thread history
@@ -269,11 +266,9 @@ async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
     are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
     kept = f"{counted(waiting, 'message')} that waited there {are}."
-    lines = [_closing(threads), kept if waiting else "", elsewhere]
-    done = Text("\n".join(filter(None, lines)))
-    return (
-        Report((done, *(await _arrived(services)).parts)) if services.current.thread_id != before else Report((done,))
-    )
+    done = Text("\n".join(filter(None, (_closing(threads), kept if waiting else "", elsewhere))))
+    arrived = (await _arrived(services)).parts if services.current.thread_id != before else ()
+    return Report((done, *arrived))
 
 
 def _closing(threads: Sequence[Thread]) -> str:

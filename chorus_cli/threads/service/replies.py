@@ -34,10 +34,9 @@ _IN_ROW = "Your text is kept; /rescue shows it."
 
 
 class ReplyHooks(NamedTuple):
-    """The chat around the replies.
+    """The chat around the replies, which is ``busy`` while one is written.
 
-    ``busy`` is entered while a reply is written. ``in_focus`` returns the slug of the persona in focus. ``tell`` takes
-    a sentence when a reply has ended in the background. ``report_bug`` keeps a traceback and returns a sentence.
+    ``tell`` takes a sentence when a reply has ended in the background, ``report_bug`` stores a traceback.
     """
 
     busy: Callable[[], AbstractContextManager[None]]
@@ -94,7 +93,7 @@ class Replies:
     def __init__(self, conversation: Conversation, outbox: Outbox, hooks: ReplyHooks) -> None:
         self._conversation = conversation
         self._outbox = outbox
-        self._surroundings = hooks
+        self._hooks = hooks
         self._turns: dict[int, RunningTurn] = {}
         self._unseen: dict[int, RunningTurn] = {}
         self._waiting: list[Unsent] = []
@@ -133,10 +132,7 @@ class Replies:
     ) -> RunningTurn | None:
         """Begin the turn of a message; one that ``is_kept`` is in the outbox until it is stored.
 
-        Return ``None`` if the message waits for the end of another turn of its thread.
-
-        Raises:
-            MessageNotStoredError: it would have to wait, and cannot be kept meanwhile.
+        Return ``None`` if it waits for another turn of its thread; it is refused if it cannot be kept meanwhile.
         """
         sent = Unsent(target, text, attachments=attachments)
         sent = await self._kept(sent) if is_kept else sent
@@ -156,11 +152,7 @@ class Replies:
         self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
     def retry(self, target: Target) -> RunningTurn:
-        """Begin to answer the last message of a thread again.
-
-        Raises:
-            JournalError: it is being answered now.
-        """
+        """Begin to answer the last message of a thread again, unless it is being answered now."""
         if target.thread_id in self._turns:
             number = target.thread_number
             raise JournalError(
@@ -169,24 +161,18 @@ class Replies:
             )
         return self._begun(Unsent(target, ""), self._conversation.retry(target))
 
-    def attached_in(self, thread_id: int) -> tuple[Attachment, ...]:
-        """Return the attachments of the newest message that waits in a thread."""
-        waiting, turn = self._in_line(thread_id), self._turns.get(thread_id)
-        if waiting:
-            return waiting[-1].attachments
-        return turn.attachments if turn is not None and turn.is_waiting else ()
-
-    async def take_back(self, thread_id: int) -> str:
-        """Return the newest message that waits in a thread, which then is not sent; empty if there is none."""
+    async def take_back(self, thread_id: int) -> Unsent | None:
+        """Return the newest message that waits in a thread, which then is not sent; ``None`` if there is none."""
         if waiting := self._in_line(thread_id):
             self._waiting.remove(waiting[-1])
-            await self._outbox.dropped(waiting[-1])
-            return waiting[-1].text
+            return await self._outbox.dropped(waiting[-1])
         turn = self._turns.get(thread_id)
         if turn is None or not turn.is_waiting:
-            return ""
+            return None
         await turn.stop()
-        return await self.give_back(turn) if turn.is_waiting else ""
+        if not turn.is_waiting:
+            return None
+        return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments)
 
     async def give_back(self, turn: RunningTurn) -> str:
         """Return the message of a turn that was stopped before it was stored; the user has it again."""
@@ -288,7 +274,7 @@ class Replies:
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
 
     async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
-        with self._surroundings.busy():
+        with self._hooks.busy():
             async with aclosing(events):
                 async for event in events:
                     yield event
@@ -317,6 +303,6 @@ class Replies:
             return
         self._unseen.setdefault(thread_id, turn)
         if turn.error is None or isinstance(turn.error, ChorusError):
-            self._surroundings.tell(ended_line(turn, self._surroundings.in_focus()))
+            self._hooks.tell(ended_line(turn, self._hooks.in_focus()))
         else:
-            self._surroundings.tell(self._surroundings.report_bug(turn.error))
+            self._hooks.tell(self._hooks.report_bug(turn.error))

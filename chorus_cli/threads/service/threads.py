@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,11 +16,10 @@ from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
 from chorus_cli.log.rules.journal import log_marks, thread_journal
 from chorus_cli.log.rules.threads import ThreadState, state_of
-from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rows import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
@@ -51,7 +50,6 @@ class ListedThread(NamedTuple):
 class History(NamedTuple):
     """All messages of a thread, the effective boundaries between them, and thoughts by the ids of their replies."""
 
-    thread: Thread
     entries: tuple[Message | Operation, ...]
     marks: LogMarks
     thoughts: Mapping[int, Thoughts]
@@ -95,11 +93,7 @@ class Threads:
         return await self.context.store.read(self._read, target, threads, waiting, now)
 
     async def found(self, typed: str) -> Thread:
-        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
-
-        Raises:
-            ThreadError: there is none, or several titles begin so.
-        """
+        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one."""
         threads = await self.all()
         number = core_threads.number_in(typed)
         by_number = [thread for thread in threads if thread.number == number]
@@ -120,15 +114,6 @@ class Threads:
         """Open a new thread, and return it as a target without switching to it."""
         opened = await self._new()
         return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
-
-    @asynccontextmanager
-    async def aside(self) -> AsyncGenerator[Target, None]:
-        """Open a new thread as `new_aside` does, for the block; it is closed at the end."""
-        target = await self.new_aside()
-        try:
-            yield target
-        finally:
-            await run_to_completion(self.context.store.write(thread_rows.close, [target.thread_id], self.clock.now()))
 
     async def rename(self, thread: Thread, title: str) -> Thread:
         """Give a thread a title, with an empty one its first words again; return it as it is now."""
@@ -154,7 +139,7 @@ class Threads:
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
-        return History(thread, entries, log_marks(operations), thoughts)
+        return History(entries, log_marks(operations), thoughts)
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""

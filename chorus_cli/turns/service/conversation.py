@@ -18,14 +18,23 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError, ThreadBusyError
 from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
-from chorus_cli.log.rules.messages import Status, is_filled
+from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rules.capture import capture_notice
-from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
-from chorus_cli.models.rules.request import Span
-from chorus_cli.tools.service import Caller
-from chorus_cli.turns.service.notices import flash_notice, shortfalls
-from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ToolsRefused
+from chorus_cli.models.rules.events import (
+    Notice,
+    TextDelta,
+    ThreadOpened,
+    ToolStarted,
+    TurnDone,
+    TurnEvent,
+    WaitBegun,
+    WaitOver,
+)
+from chorus_cli.models.rules.request import PromptMessage, Span
+from chorus_cli.tools.service import Caller, ToolOffers
+from chorus_cli.turns.rules import flash_notice, shortfalls
+from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ReplyRunner, ToolsRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -35,15 +44,10 @@ if TYPE_CHECKING:
     from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.tools.service import ToolOffers
-    from chorus_cli.turns.service.folding import FoldSchedule
+    from chorus_cli.turns.service.folding import Folding
     from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
-    from chorus_cli.turns.service.reply import ReplyRunner
 
     _Files = tuple[Attachment, ...]
     _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
@@ -106,18 +110,19 @@ class Conversation:
         try:
             if has_waited:
                 yield WaitOver()
-            if not stopped:
-                is_asked = True
-                async with aclosing(self.tool_loop.answered(opened)) as events:
-                    async for event in events:
-                        yield event
+            if not thread_id:
+                yield ThreadOpened(opened.snapshot.request_settings.target.thread_number)
+            if stopped:
+                raise asyncio.CancelledError
+            is_asked = True
+            async with aclosing(self.tool_loop.answered(opened)) as events:
+                async for event in events:
+                    yield event
         finally:
             if not is_asked:
                 await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
                 await self._take_back_if_empty(opened.reply.id)
-        if stopped:
-            raise asyncio.CancelledError
 
     async def _take_back_if_empty(self, reply_id: int) -> None:
         store, now = self.tool_loop.context.store, self.runner.rows.clock.now()
@@ -168,10 +173,10 @@ _FOLDING = "The conversation no longer fits its model; the older part is being s
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn that is being answered: the context and the row in progress of its present round.
+    """A turn that is being answered: the context and the row in progress of its round, ``None`` when it is over.
 
-    ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
-    ``asked`` are the messages of the last request. ``row`` is ``None`` when the turn is over.
+    ``rounds`` counts the replies with calls; ``called`` is the last of them, until its calls are answered. ``asked``
+    are the messages of the last request.
     """
 
     plan: RequestPlan
@@ -207,7 +212,7 @@ class ToolLoop:
 
     context: Context
     runner: ReplyRunner
-    folds: FoldSchedule
+    folds: Folding
     offers: ToolOffers
     memory: Memory
     unsent_files: UnsentFiles

@@ -1,54 +1,42 @@
 """Folds: when and how the oldest turns of a conversation become part of its summary, and the model that writes it.
 
 A fold extends the summary by the turns that are new to it and is an operation of the journal, so that it can be taken
-back. It is stored only if the context has not changed meanwhile, and with it the usage of the requests for it.
+back. It is stored only if the context has not changed meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections import defaultdict
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.view import Summary, usable
-from chorus_cli.core.errors import (
-    ChorusError,
-    DatabaseUnconfirmedError,
-    MessageRefusedError,
-    ModelError,
-    StorageError,
-)
+from chorus_cli.context.rules.view import ContextSnapshot, Summary, usable
+from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
-from chorus_cli.log.rules.messages import expanded, runs
+from chorus_cli.log.rules.messages import Message, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models import rows as usage_rows
-from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.costs import OtherRequest
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta, outcome
+from chorus_cli.models.rules.events import ModelClient, ReplyEnd, TextDelta, outcome
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.turns.rules import due, entries_of, foldable, next_slice, task
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.models.rules.budget import Budget
-    from chorus_cli.models.rules.events import ModelClient
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection, Store
-
-T = TypeVar("T")
+    from chorus_cli.storage.store import Connection
 
 PATIENCE_SECONDS = 30.0
 
@@ -57,43 +45,6 @@ _SO_FAR = "Summary of the conversation so far:"
 _NEXT_PART = "The next part of the conversation, which the summary has to take in:"
 _SMALLEST_ROOM_TOKENS = 100
 _PURPOSE = "summary"
-
-
-class Spent:
-    """The usage of the requests for one summary, as long as it is not stored."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._requests: list[OtherRequest] = []
-
-    def add(self, target: Target, at: datetime, usage: Mapping[str, int]) -> None:
-        """Take the usage of an answer; one without a report is not counted."""
-        if usage:
-            slug, model = target.persona.slug, model_of(target)
-            self._requests.append(OtherRequest(slug, target.thread_id, _PURPOSE, model, at, usage))
-
-    async def stored_with(self, work: Callable[[Connection], T]) -> T:
-        """Store the usage in the transaction in which ``work`` stores the summary."""
-
-        def both(connection: Connection) -> T:
-            if self._requests:
-                usage_rows.store(connection, self._requests)
-            return work(connection)
-
-        try:
-            result = await self._store.write(both)
-        except DatabaseUnconfirmedError:
-            # It may be stored, and must not be counted twice.
-            self._requests = []
-            raise
-        self._requests = []
-        return result
-
-    async def stored_alone(self) -> None:
-        """Store the usage of requests that have come to nothing; without a working database it is lost."""
-        if self._requests:
-            with suppress(StorageError):
-                await self._store.write(usage_rows.store, self._requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +56,10 @@ class Summarizer:
     clock: Clock
     patience_seconds: float = PATIENCE_SECONDS
 
-    @asynccontextmanager
-    async def spending(self) -> AsyncIterator[Spent]:
-        """Provide the usage of a summary to be stored with it; in the end the rest of it is stored alone."""
-        spent = Spent(self.context.store)
-        try:
-            yield spent
-        finally:
-            _, stopped = await run_to_completion(spent.stored_alone())
-            if stopped:
-                raise asyncio.CancelledError
-
-    async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str], spent: Spent) -> str:
+    async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
-        ``task`` tells the model what to write, and ``spent`` takes the usage of each answer. Entries that do not fit
-        its limit at once go in slices, each with the summary of those before.
+        Entries that do not fit the model's limit at once go in slices, each with the summary of those before.
         """
         allowed = await self._budget(target)
         rest = list(entries)
@@ -134,15 +73,13 @@ class Summarizer:
             part, tokens, rest = await asyncio.to_thread(self._next, rest, room)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
+            prompt_tokens = allowed.corrected(used + tokens)
             request = ModelRequest(
-                model_of(target),
-                messages,
-                context_tokens=allowed.limit.tokens,
-                prompt_tokens=allowed.corrected(used + tokens),
+                model_of(target), messages, context_tokens=allowed.limit.tokens, prompt_tokens=prompt_tokens
             )
             try:
                 async with asyncio.timeout(self.patience_seconds):
-                    so_far = await self._reply(request, lambda usage: spent.add(target, self.clock.now(), usage))
+                    so_far = await self._reply(target, request)
             except TimeoutError as error:
                 waited = f"{self.patience_seconds:g} s"
                 raise ModelError(f"{model_of(target)} did not write a summary within {waited}.") from error
@@ -163,22 +100,34 @@ class Summarizer:
         text, left = next_slice(entries, room, count)
         return text, count(text), left
 
-    async def _reply(self, request: ModelRequest, take_usage: Callable[[Mapping[str, int]], None]) -> str:
+    async def _reply(self, target: Target, request: ModelRequest) -> str:
+        """Return the answer to a request; its usage is stored even if the answer is no summary."""
         pieces: list[str] = []
         end = ReplyEnd(None)
-        async with aclosing(self.model.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    pieces.append(event.text)
-                elif isinstance(event, ReplyEnd):
-                    end = event
-                    take_usage(event.usage)
+        try:
+            async with aclosing(self.model.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        pieces.append(event.text)
+                    elif isinstance(event, ReplyEnd):
+                        end = event
+        finally:
+            _, stopped = await run_to_completion(self._spend(target, end.usage))
+        if stopped:
+            raise asyncio.CancelledError
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(request.model, text, end, None)
         if ended.error is not None:
             # Of a summary that is not whole nothing is kept, as the advice would say.
             raise ModelError(ended.error.problem)
         return text
+
+    async def _spend(self, target: Target, usage: Mapping[str, int]) -> None:
+        """Store the usage of an answer, if it has one; without a working database it is lost."""
+        spent = OtherRequest(target.persona.slug, target.thread_id, _PURPOSE, model_of(target), self.clock.now(), usage)
+        with suppress(StorageError):
+            if usage:
+                await self.context.store.write(usage_rows.store, [spent])
 
 
 def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelError:
@@ -208,160 +157,56 @@ _LONGEST_SUMMARY = 2
 """How many times as long as asked for a summary may be before its middle is left out."""
 
 
-class PlannedFold(NamedTuple):
-    """A fold of ``messages``, the oldest of a snapshot that its summary does not stand for yet."""
-
-    snapshot: ContextSnapshot
-    messages: tuple[Message, ...]
-
-
-class NewSummary(NamedTuple):
-    """A summary about to be stored; ``model`` is ``None`` for the user's own words."""
-
-    content: str
-    token_count: int
-    model: str | None
-    created_at: datetime
-
-
 class Compacted(NamedTuple):
-    """The outcome of a fold on request: ``messages`` are new to the summary, which ``extends`` another or is the first.
-
-    The summary is ``None`` if there was nothing to fold, or the context was changed meanwhile.
-    """
+    """A fold on request: ``messages`` are new to the summary, ``None`` if the context was changed meanwhile."""
 
     summary: Summary | None
     messages: int
     extends: bool
 
 
+_FAILED = "a failed fold"
+
+
+@dataclass(slots=True)
 class Folding:
-    """Folds threads, one at a time each."""
+    """Folds threads, one at a time each; a failure is told once, and tried again a few turns later by any process.
 
-    def __init__(self, context: Context, summarizer: Summarizer, clock: Clock) -> None:
-        self._context = context
-        self._summarizer = summarizer
-        self._clock = clock
-        self._locks: dict[int, asyncio.Lock] = {}
+    Folds in the background ``tell`` their notices; without it there are none. ``told`` are subjects told, by thread.
+    """
 
-    async def is_due(self, target: Target) -> bool:
-        """Return whether it is time to fold, and there is something to be folded and a model for it."""
-        return can_summarize(target) and bool(due(await self._snapshot(target)))
-
-    async def fold(self, target: Target) -> Summary | None:
-        """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time.
-
-        Return ``None`` if it is not, there is nothing to fold, or the context has changed meanwhile.
-        """
-        async with self._lock(target):
-            # The fold that held the lock before may have made room.
-            snapshot = await self._snapshot(target)
-            messages = due(snapshot)
-            return await self._carried_out(PlannedFold(snapshot, messages), "", automatic=True) if messages else None
+    context: Context
+    summarizer: Summarizer
+    report_bug: Callable[[Exception], object]
+    tell: Callable[[str], None] | None = None
+    told: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set), init=False)
+    _locks: dict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock), init=False)
+    _background: dict[int, asyncio.Task[None]] = field(default_factory=dict, init=False)
 
     async def fold_all(self, target: Target, focus: str) -> Compacted:
         """Fold everything but the last two turns, on request."""
-        async with self._lock(target):
+        async with self._locks[target.thread_id]:
             snapshot = await self._snapshot(target)
             messages = tuple(row for group in foldable(snapshot.view.unfolded) for row in group)
-            if not usable(messages):
-                return Compacted(None, 0, extends=False)
-            summary = await self._carried_out(PlannedFold(snapshot, messages), focus, automatic=False)
-            return Compacted(summary, len(usable(messages)), extends=snapshot.view.summary is not None)
+            number = len(usable(messages))
+            summary = await self._carried_out(snapshot, messages, focus, automatic=False) if number else None
+            return Compacted(summary, number, extends=snapshot.view.summary is not None)
 
     async def reword(self, snapshot: ContextSnapshot, content: str) -> Summary | None:
-        """Store the user's own words as the summary; ``None`` if the context has changed meanwhile.
-
-        Raises:
-            MessageRefusedError: they would take more than a quarter of every request.
-        """
-        count = await asyncio.to_thread(self._context.counter.count, content)
+        """Store the user's own words as the summary; ``None`` if the context has changed meanwhile."""
+        count = await asyncio.to_thread(self.context.counter.count, content)
         most = snapshot.budget.room.budget // _SMALLEST_SHARE
         if count > most:
             raise MessageRefusedError(
                 f"The summary has ~{count:,} tokens, which every request would have to carry; it may have {most:,}."
             )
-        new = NewSummary(content, count, None, self._clock.now())
-        return await self._context.store.write(self._stored, PlannedFold(snapshot, ()), new, automatic=False)
-
-    def _lock(self, target: Target) -> asyncio.Lock:
-        return self._locks.setdefault(target.thread_id, asyncio.Lock())
-
-    async def _snapshot(self, target: Target) -> ContextSnapshot:
-        return await self._context.snapshot(target, self._clock.now())
-
-    async def _carried_out(self, fold: PlannedFold, focus: str, *, automatic: bool) -> Summary | None:
-        """Have the summary written, and store it even if the caller is cancelled meanwhile."""
-        target, view, budget = fold.snapshot.request_settings.target, fold.snapshot.view, fold.snapshot.budget
-        entries = entries_of(usable(fold.messages), target.persona.name)
-        so_far = view.summary.content if view.summary else ""
-        async with self._summarizer.spending() as spent:
-            written = await self._summarizer.extended(target, task(budget.summary_room, focus), so_far, entries, spent)
-            new = await asyncio.to_thread(self._measured, target, written, budget.summary_room * _LONGEST_SUMMARY)
-            storing = spent.stored_with(lambda c: self._stored(c, fold, new, automatic=automatic))
-            stored, stopped = await run_to_completion(storing)
-        # A user who stopped the fold too late is told that it was done.
-        if stopped and (automatic or stored is None):
-            raise asyncio.CancelledError
-        return stored
-
-    def _measured(self, target: Target, text: str, longest_tokens: int) -> NewSummary:
-        count = self._context.counter.count
-        content = cut_in_the_middle(text, count(text), longest_tokens, count)
-        return NewSummary(content, count(content), model_of(target), self._clock.now())
-
-    def _stored(self, connection: Connection, fold: PlannedFold, new: NewSummary, *, automatic: bool) -> Summary | None:
-        """Store a fold if the boundary, the summary and the messages are still those that it was made of."""
-        known, target = fold.snapshot.view, fold.snapshot.request_settings.target
-        ids = [row.id for row in known.messages[: known.folded_number + len(fold.messages)]]
-        present = self._context.read_since(connection, fold.snapshot.request_settings, known.cutoff).view
-        is_same = (present.boundary, present.summary) == (known.boundary, known.summary)
-        if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
-            return None
-        slug, thread_id = target.persona.slug, target.thread_id
-        act = Fold(runs(ids), rewords=not fold.messages)
-        operation = operation_rows.introduce(
-            connection, NewOperation(slug, act, new.created_at, thread_id, automatic=automatic)
-        )
-        summary = Summary(
-            operation.id,
-            present.boundary_id,
-            act.folded,
-            new.content,
-            new.token_count,
-            new.model,
-            operation.created_at,
-            operation.number,
-        )
-        snapshot_rows.store(connection, slug, thread_id, summary)
-        return summary
-
-
-_FAILED = "a failed fold"
-
-
-@dataclass(slots=True)
-class FoldSchedule:
-    """Decides when to fold; a failure is told once, and tried again a few turns later by any process.
-
-    ``tell`` takes notices of folds in the background; without it there are none. ``told`` are the subjects of the
-    notices given already, by the thread.
-    """
-
-    store: Store
-    folding: Folding
-    report_bug: Callable[[Exception], object]
-    tell: Callable[[str], None] | None = None
-    told: dict[int, set[str]] = field(default_factory=dict, init=False)
-    _background: dict[int, asyncio.Task[None]] = field(default_factory=dict, init=False)
-
-    def forget_crowded(self, target: Target) -> None:
-        """Forget the notices of crowded requests, because the request of this turn is none."""
-        self._told_of(target).intersection_update({_FAILED})
+        new = Summary(0, None, (), content, count, None, self.summarizer.clock.now())
+        return await self.context.store.write(self._stored, snapshot, (), new, automatic=False)
 
     async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
-        return not await self._is_resting(target) and await self.folding.is_due(target)
+        may_fold = can_summarize(target) and not await self._is_resting(target)
+        return may_fold and bool(due(await self._snapshot(target)))
 
     async def at_once(self, target: Target) -> str:
         """Fold now, unless a background fold has just made room or failed; return a notice for the user."""
@@ -375,14 +220,19 @@ class FoldSchedule:
         running = self._background.get(target.thread_id)
         if self.tell is None or (running is not None and not running.done()):
             return
-        self._background[target.thread_id] = asyncio.create_task(self._fold_in_background(target, self.tell))
+        task = asyncio.create_task(self._fold_in_background(target, self.tell))
+        task.add_done_callback(self._ended)
+        self._background[target.thread_id] = task
+
+    def forget_crowded(self, target: Target) -> None:
+        """Forget the notices of crowded requests, because the request of this turn is none."""
+        self.told[target.thread_id] &= {_FAILED}
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
         """Return the warnings, by their subjects, that the previous request did not have."""
-        told = self._told_of(target)
-        new = [sentence for subject, sentence in shortfalls.items() if subject not in told]
+        told = self.told[target.thread_id]
         self.told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
-        return new
+        return [sentence for subject, sentence in shortfalls.items() if subject not in told]
 
     async def close(self) -> None:
         """Cancel running folds; the summaries before them stay."""
@@ -393,49 +243,94 @@ class FoldSchedule:
             await run_to_completion(asyncio.wait(running))
 
     async def _fold_in_background(self, target: Target, tell: Callable[[str], None]) -> None:
-        try:
-            if not await self.is_worth_trying(target):
-                return
-            notice = await self._folded(target)
-        except ChorusError:
-            # The next turn meets the same error and tells it.
-            return
-        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and the chat goes on without it
+        # The next turn meets the same error and tells it.
+        with suppress(ChorusError):
+            if await self.is_worth_trying(target) and (notice := await self._folded(target)):
+                tell(notice)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
             self.report_bug(error)
-            return
-        if notice:
-            tell(notice)
 
     async def _folded(self, target: Target) -> str:
+        """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time."""
         try:
-            summary = await self.folding.fold(target)
+            async with self._locks[target.thread_id]:
+                # The fold that held the lock before may have made room.
+                snapshot = await self._snapshot(target)
+                messages = due(snapshot)
+                summary = await self._carried_out(snapshot, messages, "", automatic=True) if messages else None
         except (ModelError, StorageError) as error:
-            return await self._failed(target, error)
+            # A failure that cannot be stored now is met again by the next turn.
+            with suppress(StorageError):
+                await self.context.store.write(snapshot_rows.store_failure, target.thread_id)
+            if _FAILED in self.told[target.thread_id]:
+                return ""
+            self.told[target.thread_id].add(_FAILED)
+            return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
         if summary is None:
             return ""
-        self._told_of(target).clear()
-        return folded_text(summary)
-
-    async def _failed(self, target: Target, error: ChorusError) -> str:
-        # A failure that cannot be stored now is met again by the next turn.
-        with suppress(StorageError):
-            await self.store.write(snapshot_rows.store_failure, target.thread_id)
-        if _FAILED in self._told_of(target):
-            return ""
-        self._told_of(target).add(_FAILED)
-        return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
+        self.told[target.thread_id].clear()
+        number = len(expanded(summary.stands_for))
+        return (
+            f"The oldest {number:,} messages in context are summarised now. /context summary shows how; "
+            f"/context undo {summary.number} takes it back."
+        )
 
     async def _is_resting(self, target: Target) -> bool:
-        return await self.store.read(snapshot_rows.is_resting, target.thread_id)
+        return await self.context.store.read(snapshot_rows.is_resting, target.thread_id)
 
-    def _told_of(self, target: Target) -> set[str]:
-        return self.told.setdefault(target.thread_id, set())
+    async def _snapshot(self, target: Target) -> ContextSnapshot:
+        return await self.context.snapshot(target, self.summarizer.clock.now())
 
+    async def _carried_out(
+        self, snapshot: ContextSnapshot, messages: tuple[Message, ...], focus: str, *, automatic: bool
+    ) -> Summary | None:
+        """Have the oldest messages summarised, and store that even if cancelled, unless the context has changed."""
+        target, view, room = snapshot.request_settings.target, snapshot.view, snapshot.budget.summary_room
+        entries = entries_of(usable(messages), target.persona.name)
+        so_far = view.summary.content if view.summary else ""
+        written = await self.summarizer.extended(target, task(room, focus), so_far, entries)
+        new = await asyncio.to_thread(self._measured, target, written, room * _LONGEST_SUMMARY)
+        storing = self.context.store.write(self._stored, snapshot, messages, new, automatic=automatic)
+        stored, stopped = await run_to_completion(storing)
+        # A user who stopped the fold too late is told that it was done.
+        if stopped and (automatic or stored is None):
+            raise asyncio.CancelledError
+        return stored
 
-def folded_text(summary: Summary) -> str:
-    """Return the notice of a fold: how many messages, how to read the summary, how to undo it."""
-    number = len(expanded(summary.stands_for))
-    return (
-        f"The oldest {number:,} messages in context are summarised now. /context summary shows how; "
-        f"/context undo {summary.number} takes it back."
-    )
+    def _measured(self, target: Target, text: str, longest_tokens: int) -> Summary:
+        count = self.context.counter.count
+        content = cut_in_the_middle(text, count(text), longest_tokens, count)
+        return Summary(0, None, (), content, count(content), model_of(target), self.summarizer.clock.now())
+
+    def _stored(
+        self,
+        connection: Connection,
+        snapshot: ContextSnapshot,
+        messages: tuple[Message, ...],
+        new: Summary,
+        *,
+        automatic: bool,
+    ) -> Summary | None:
+        """Store a fold if the boundary, the summary and the messages are still those that it was made of."""
+        known, target = snapshot.view, snapshot.request_settings.target
+        ids = [row.id for row in known.messages[: known.folded_number + len(messages)]]
+        present = self.context.read_since(connection, snapshot.request_settings, known.cutoff).view
+        is_same = (present.boundary, present.summary) == (known.boundary, known.summary)
+        if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
+            return None
+        slug, thread_id = target.persona.slug, target.thread_id
+        act = Fold(runs(ids), rewords=not messages)
+        made = NewOperation(slug, act, new.created_at, thread_id, automatic=automatic)
+        operation = operation_rows.introduce(connection, made)
+        summary = replace(
+            new,
+            operation_id=operation.id,
+            boundary_id=present.boundary_id,
+            stands_for=act.folded,
+            number=operation.number,
+        )
+        snapshot_rows.store(connection, slug, thread_id, summary)
+        return summary

@@ -8,20 +8,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rows.thread_views import others_at_work, thread_at_work
-from chorus_cli.context.rules.preamble import (
-    NOTICEABLE_GAP,
-    gap_line,
-    job_lines,
-    pause_notice,
-    preamble,
-    thread_lines,
-)
+from chorus_cli.context.rules.preamble import NOTICEABLE_GAP, gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -35,36 +28,26 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.jobs.rules import brief_news_text, news_text
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
+from chorus_cli.jobs.rules import RunningJob, brief_news_text, news_text
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.attachments import ALL_SENT, Kind
-from chorus_cli.log.rules.messages import MessageContent, Role, last_question
+from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import memory_lines
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
-from chorus_cli.turns.service.notices import (
-    fits,
-    members_notice,
-    refuse_unfitting,
-    refuse_unreadable_settings,
-    reopened_notice,
-)
+from chorus_cli.turns.rules import fits, members_notice, refuse_unfitting, refuse_unreadable_settings, reopened_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.rules import RunningJob
     from chorus_cli.jobs.service import Jobs, News
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
@@ -100,10 +83,7 @@ class PreambleWriter:
     def written(
         self, connection: Connection, in_progress: Sequence[int], beside: _Beside, *, has_memory: bool
     ) -> tuple[str, Sequence[Item]]:
-        """Return the preamble but for the gap, and the memory items recalled in it; what does not fit is left out.
-
-        ``in_progress`` are the rows that are being written in any thread.
-        """
+        """Return the preamble but for the gap, and the items recalled in it; what does not fit is left out."""
         running = beside.running if beside else ()
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if beside and beside.news.ended:
@@ -150,10 +130,7 @@ class TurnOpener:
     run: str
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
-        """Store a question and its empty reply, or return why it has to wait; nothing is stored then.
-
-        News of jobs that cannot go with it wait for the next one.
-        """
+        """Store a question and its empty reply, or return why it waits; news of jobs wait with it."""
         try:
             if not self.jobs.has_any:
                 return await self._stored(target, text, files, None)
@@ -227,15 +204,15 @@ class TurnOpener:
         return False
 
     def _store(
-        self,
-        connection: Connection,
-        request_settings: RequestSettings,
-        question: MessageContent,
-        beside: _Beside,
+        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: _Beside
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
-        slug, thread_id = target.persona.slug, target.thread_id
+        slug = target.persona.slug
+        own = None if target.thread_id else thread_rows.new(connection, slug, "", now)
+        if own:
+            target = target._replace(thread_id=own.id, thread_number=own.number)
+            request_settings, question = replace(request_settings, target=target), question._replace(thread_id=own.id)
         given_up, counter = self.runner.given_up, self.context.counter
         mended = interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, given_up)
         in_progress = mended.in_progress
@@ -264,7 +241,9 @@ class TurnOpener:
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
-        again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
+        again = reopened_notice(target) if message_rows.reopen_thread(connection, target.thread_id) else ""
+        if own:
+            thread_rows.close(connection, [own.id], now)
         later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
@@ -300,9 +279,9 @@ class TurnOpener:
 
 
 class UnsentFiles:
-    """Tells once which attachments a request has only by name; ``is_stored`` says whether the bytes of one are there.
+    """Tells once, and again when a thread has another model, which attachments a request has only by name.
 
-    It is told again when a thread has another model. ``told`` holds the model and the files, by the thread.
+    ``is_stored`` says whether the bytes of one are there. ``told`` holds the model and the files, by the thread.
     """
 
     def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:

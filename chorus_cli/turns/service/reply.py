@@ -22,7 +22,7 @@ from chorus_cli.core.errors import (
     ToolsRefusedError,
 )
 from chorus_cli.log.rows import interrupted_replies, message_rows
-from chorus_cli.log.rules.calls import calls_as_json, unique_id
+from chorus_cli.log.rules.calls import ToolCall, calls_as_json, unique_id
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import (
@@ -40,9 +40,9 @@ from chorus_cli.models.rules.events import (
     outcome,
     pause_before_retry,
 )
-from chorus_cli.models.rules.request import with_plain_history
-from chorus_cli.tools.service import MOST_CALLS, Answer
-from chorus_cli.turns.service.reply_rows import ReplyWriter
+from chorus_cli.models.rules.request import ModelRequest, with_plain_history
+from chorus_cli.tools.service import MOST_CALLS, Answer, Caller, Toolbox
+from chorus_cli.turns.service.reply_rows import ReplyRows, ReplyWriter, WrittenReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -50,14 +50,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.errors import ChorusError
-    from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
-    from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
-    from chorus_cli.tools.service import Caller, Toolbox
-    from chorus_cli.turns.service.reply_rows import ReplyRows, WrittenReply
 
 
 _POLL_SECONDS = 0.2
@@ -101,8 +97,8 @@ class Called(NamedTuple):
 class ReplyRunner:
     """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with.
 
-    ``rescue`` keeps a text in a file of last resort. ``is_alive`` says whether a process still runs by its run.
-    ``given_up`` are the replies and calls whose end could not be written; the next turn marks them as interrupted.
+    ``rescue`` keeps a text in a file of last resort. ``is_alive`` says whether the process of a run lives. The next
+    turn marks the rows ``given_up``, whose end could not be written, as interrupted.
     """
 
     rows: ReplyRows
@@ -115,10 +111,7 @@ class ReplyRunner:
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
     ) -> AsyncGenerator[TurnEvent | ToolsRefused | HistoryRefused | Called, None]:
-        """Ask the model, write what it says into ``row``, and yield what happens.
-
-        The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
-        """
+        """Ask the model, write what it says into ``row``, and yield events, ``TurnDone`` or ``Called`` last."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
@@ -156,11 +149,7 @@ class ReplyRunner:
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
-        """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
-
-        Raises:
-            ThreadBusyError: there is one.
-        """
+        """Raise a ``ThreadBusyError`` if this process, ``run``, or another writes a reply in the target's thread."""
         writer = self._writer(connection, target.thread_id)
         if writer is not None:
             written = "is still being written here" if writer == run else "another Chorus is writing"
@@ -182,8 +171,8 @@ class ReplyRunner:
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file.
 
-        A message that nothing can be stored beside, or that no file takes, stays with the caller. One that the caller
-        cannot keep (``MessageNotStoredError``), and a reply, is in the sentence if no file takes it.
+        A message that no file takes stays with the caller. One that the caller cannot keep (``MessageNotStoredError``),
+        and a reply, is in the sentence then.
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
@@ -200,18 +189,25 @@ class ReplyRunner:
 
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply and its first call, which is in progress then."""
-        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end))
-        called = CallRound(self, reply.row, calls)
+        row = writer.reply
         try:
-            await called.begin(reply)
-            if stopped:
-                await called.stop()
-                raise asyncio.CancelledError
+            (called, reply), stopped = await run_to_completion(self._begun(writer, calls, end))
         except StorageError as error:
-            self.given_up.add(reply.row.id)
-            raise self.rescued(error, reply.row.persona, "assistant", writer.text) from error
+            self.given_up.add(row.id)
+            raise self.rescued(error, row.persona, "assistant", writer.text) from error
+        if stopped:
+            await called.stop()
+            raise asyncio.CancelledError
         thought = reply.row.thought
         return Called(called, end.usage, Echoed(reply.thoughts, thought.tokens if thought else None))
+
+    async def _begun(
+        self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd
+    ) -> tuple[CallRound, WrittenReply]:
+        reply = await writer.finished(Status.COMPLETE, end)
+        called = CallRound(self, reply.row, calls)
+        await called.begin(reply)
+        return called, reply
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
         """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
@@ -226,10 +222,7 @@ class ReplyRunner:
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]
     ) -> AsyncGenerator[ModelEvent | Asking | ToolsRefused | HistoryRefused, None]:
-        """Yield the notices and stream the reply; retry as long as nothing of it has arrived.
-
-        Refused tools are left out, and a request that is rejected is made once more with earlier turns as plain text.
-        """
+        """Yield the notices and stream the reply; until some of it arrives, ask again, if need be with less."""
         for notice in notices:
             yield Notice(notice)
         failures = 0
@@ -273,8 +266,7 @@ def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, To
 class CallRound:
     """The calls of one reply, carried out one after the other: the first sixteen.
 
-    ``rows`` are stored and finished: the reply, and each call with its result. ``current`` is the row in progress: a
-    call, and in the end the next reply.
+    ``rows`` are stored and finished; ``current`` is in progress: a call, and in the end the next reply.
     """
 
     def __init__(self, runner: ReplyRunner, reply: Message, calls: Sequence[ReadCall]) -> None:
@@ -286,21 +278,13 @@ class CallRound:
 
     async def begin(self, reply: WrittenReply) -> None:
         """Store the end of the reply and the first call, in progress."""
-        (ended, self.current), stopped = await run_to_completion(self._begun(reply))
-        self.rows.append(ended)
-        if stopped:
-            await self.stop()
-            raise asyncio.CancelledError
-
-    async def _begun(self, reply: WrittenReply) -> list[Message]:
         content = await self._call(reply.row, [self._calls[0].call], reply.row.id)
-        return await self._runner.rows.store.write(message_rows.begin_call, reply.row, reply.thoughts, content)
+        begin = message_rows.begin_call
+        ended, self.current = await self._runner.rows.store.write(begin, reply.row, reply.thoughts, content)
+        self.rows.append(ended)
 
     async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
-        """Carry out the calls, or answer them all with ``refusal``; the last result tells of those left over.
-
-        Call ``stop`` if you do not iterate to the end.
-        """
+        """Carry out the calls, or answer them all with ``refusal``; call ``stop`` if you do not iterate to the end."""
         for position, call in enumerate(self._calls, 1):
             yield ToolStarted(call.shown, self.rows[0].thought if position == 1 else None)
             answer = refusal or await self._runner.toolbox.answer(call, caller)
@@ -322,7 +306,7 @@ class CallRound:
     ) -> list[Message]:
         """Store the result of a call and what comes next, in progress: another call or, without one, a reply.
 
-        The ``surplus`` calls, which are never carried out, are one row without a result, which no request contains.
+        The ``surplus`` calls are one row without a result, which no request contains.
         """
         after = [await self._result(row, result)]
         if surplus:
@@ -334,10 +318,7 @@ class CallRound:
         return await self._runner.rows.store.write(message_rows.end_call, row, after)
 
     async def stop(self) -> None:
-        """Store that the user stopped the row in progress: a call, or a reply before it began to answer.
-
-        A row that cannot be written is given up: raising would hide the error that may have brought this about.
-        """
+        """Store that the user stopped the row in progress; one that cannot be written is given up."""
         await run_to_completion(self._stopped(self.current))
 
     async def _stopped(self, row: Message) -> None:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.text.code_points import has_surrogates, join_surrogates
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rules.messages import Status, Thought, Thoughts
+from chorus_cli.log.rules.messages import Message, Status, Thought, Thoughts
 from chorus_cli.models.rules.costs import THOUGHT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.rules.events import ReplyEnd
     from chorus_cli.storage.store import Connection, Store
@@ -40,8 +39,7 @@ class WrittenReply(NamedTuple):
 class ReplyRows:
     """Writes checkpoints of all replies of this process, so that a crash costs half a second of each at most.
 
-    Those ``growing`` are written in one transaction: however many there are, the end of a reply waits for one.
-    Checkpoints run beside the streams: a database that another process keeps locked delays them, never a reply.
+    Those ``growing`` are written in one transaction beside the streams: a lock delays them, never a reply.
     """
 
     def __init__(self, store: Store, counter: TokenCounter, clock: Clock) -> None:
@@ -64,32 +62,16 @@ class ReplyRows:
                 each.written_at, each.checkpoint = now, self._checkpoint
 
     async def _save(self, writers: Sequence[ReplyWriter]) -> None:
-        grown = [writer.progress() for writer in writers]
-        replies = await asyncio.to_thread(lambda: [self._counted(*each) for each in grown])
-        for writer, reply in zip(writers, replies, strict=True):
-            writer.tokens = reply.row.token_count
         # The next checkpoint or the final write tries again; only the final one has to succeed.
         with suppress(StorageError):
-            await self.store.write(_update, replies)
-
-    def _counted(self, reply: WrittenReply, uncounted: str) -> WrittenReply:
-        """Return a reply with the tokens of its whole text, some more than exactly; the end of a reply is exact."""
-        fresh_tokens = self.count(uncounted)
-        tokens = None if fresh_tokens is None else (reply.row.token_count or 0) + fresh_tokens
-        return reply._replace(row=reply.row._replace(token_count=tokens))
-
-    def count(self, text: str) -> int | None:
-        """Count a text, unless that would keep the end of a reply waiting."""
-        return self.counter.count(text) if self.counter.is_ready and len(text) <= _LONG_REPLY else None
+            await self.store.write(_update, [writer.progress() for writer in writers])
 
 
 @dataclass(slots=True)
 class ReplyWriter:
-    """Takes one reply while it arrives, in ``pieces``, and its thoughts in ``thoughts``.
+    """Takes one reply while it arrives, in ``pieces``, and its thoughts in ``thoughts``; moments are monotonic times.
 
-    The model was asked at ``asked_at``; this and the other moments are monotonic times. ``checkpoint`` is the newest
-    one, made at ``written_at``, at first the present. ``tokens`` are those up to there, ``None`` if they could not be
-    counted yet. A model whose thoughts are hidden is silent while it thinks, until its first word.
+    A model whose thoughts are hidden is silent while it thinks, from ``asked_at`` until its first word.
     """
 
     rows: ReplyRows
@@ -97,13 +79,11 @@ class ReplyWriter:
     asked_at: float
     written_at: float
     checkpoint: asyncio.Task[None] | None = None
-    tokens: int | None = 0
     pieces: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     _thought_seconds: float = 0.0
     _thinks_since: float | None = None
     _first_word_at: float | None = None
-    _counted_pieces: int = 0
     _has_surrogates: bool = False
     _began_at: datetime | None = None
 
@@ -136,14 +116,10 @@ class ReplyWriter:
         if self._thinks_since is not None:
             self._thought_seconds, self._thinks_since = self._thought_seconds + now - self._thinks_since, None
 
-    def progress(self) -> tuple[WrittenReply, str]:
-        """Return the reply as far as it has come, and its text since the last checkpoint, which is not counted yet."""
-        if self.tokens is None:
-            self._counted_pieces = 0
-        uncounted = "".join(self.pieces[self._counted_pieces :])
-        self._counted_pieces = len(self.pieces)
-        row = self._row(self.text, Status.STREAMING, self.tokens)
-        return WrittenReply(row, Thoughts(join_surrogates("".join(self.thoughts)))), uncounted
+    def progress(self) -> WrittenReply:
+        """Return the reply as far as it has come."""
+        row = self._row(self.text, Status.STREAMING, None)
+        return WrittenReply(row, Thoughts(join_surrogates("".join(self.thoughts))))
 
     async def finished(self, status: Status, end: ReplyEnd) -> WrittenReply:
         """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
@@ -153,11 +129,16 @@ class ReplyWriter:
         self._stop_thinking()
         text = self.text
         thoughts = Thoughts(join_surrogates("".join(self.thoughts)) if self.thoughts else "", end.thought_parts)
-        tokens, thought_tokens = await asyncio.to_thread(lambda: tuple(map(self.rows.count, (text, thoughts.text))))
+        tokens, thought_tokens = await asyncio.to_thread(lambda: tuple(map(self._count, (text, thoughts.text))))
         thought_tokens = end.usage.get(THOUGHT) or thought_tokens
         seconds = self._thought_seconds if self.thoughts else (self._first_word_at or self.asked_at) - self.asked_at
         thought = Thought(round(seconds, 1), thought_tokens) if self.thoughts or thought_tokens else None
         return WrittenReply(self._row(text, status, tokens)._replace(usage=end.usage, thought=thought), thoughts)
+
+    def _count(self, text: str) -> int | None:
+        """Count a text, unless that would keep the end of a reply waiting."""
+        counter = self.rows.counter
+        return counter.count(text) if counter.is_ready and len(text) <= _LONG_REPLY else None
 
     def _row(self, text: str, status: Status, tokens: int | None) -> Message:
         # Never before the question, even if the clock was set back.

@@ -18,6 +18,9 @@ from chorus_cli.attachments.rules.mentions import (
 FILES = {"photo.png", "my photo.png", "a/b.txt", "what?", "it's.txt", "~/notes.md", 'a"b.txt', "e.g."}
 
 
+NO_MENTIONS = ("ada@photo.png is an address", "@ada said so", "@", "@@photo.png", r"\@photo.png", '@"my photo')
+
+
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
@@ -34,12 +37,7 @@ FILES = {"photo.png", "my photo.png", "a/b.txt", "what?", "it's.txt", "~/notes.m
         ("@~/notes.md", ("~/notes.md",)),
         ("@photo.png @photo.png", ("photo.png",)),
         ("first\n@photo.png", ("photo.png",)),
-        ("ada@photo.png is an address", ()),
-        ("@ada said so", ()),
-        ("@", ()),
-        ("@@photo.png", ()),
-        (r"\@photo.png", ()),
-        ('@"my photo', ()),
+        *((each, ()) for each in NO_MENTIONS),
     ],
 )
 def test_a_word_that_names_a_file_is_a_mention(text: str, paths: tuple[str, ...]) -> None:
@@ -58,6 +56,12 @@ def test_a_mention_stays_in_the_text_and_an_escaped_at_sign_loses_its_backslash(
     assert mentions(typed, FILES.__contains__).text == sent
 
 
+NO_PATHS = (
+    *("how do I install @angular/core and @types/node?", "@org/team use @media/print", "@what? @photo.png!"),
+    *("@ada said so @3pm, @gmail.com", r"\@/nope.png and ada@nope.png", "@app.route('/nope') @Input({x:'/'})"),
+)
+
+
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
@@ -65,13 +69,8 @@ def test_a_mention_stays_in_the_text_and_an_escaped_at_sign_loses_its_backslash(
         ("(@nope.PDF)?", ("nope.PDF",)),
         ("@./nope and @./a/b.txt and @./nope.", ("./nope", "./a/b.txt")),
         ("@../nope, @~/nope and @a/nope.png", ("../nope", "~/nope", "a/nope.png")),
-        ("how do I install @angular/core and @types/node?", ()),
-        ("@org/team use @media/print", ()),
         ("@\"my nope.txt\" or @'your nope.txt'", ("my nope.txt", "your nope.txt")),
-        ("@what? @photo.png!", ()),
-        ("@ada said so @3pm, @gmail.com", ()),
-        (r"\@/nope.png and ada@nope.png", ()),
-        ("@app.route('/nope') @Input({x:'/'})", ()),
+        *((each, ()) for each in NO_PATHS),
     ],
 )
 def test_a_word_that_looks_like_the_path_of_no_file_is_found(text: str, paths: tuple[str, ...]) -> None:
@@ -128,13 +127,8 @@ def test_few_files_are_looked_for_however_long_a_text_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("before_cursor", "path"),
     [
-        ("look at @pho", "pho"),
-        ("@", ""),
-        ('@"my ph', "my ph"),
-        (r"@my\ ph", "my ph"),
-        ("ada@pho", None),
-        ("@photo and", None),
-        (r"\@pho", None),
+        *(("look at @pho", "pho"), ("@", ""), ('@"my ph', "my ph"), (r"@my\ ph", "my ph")),
+        *(("ada@pho", None), ("@photo and", None), (r"\@pho", None)),
     ],
 )
 def test_a_mention_that_is_being_typed_can_be_completed(before_cursor: str, path: str | None) -> None:
@@ -150,11 +144,7 @@ def test_a_mention_that_is_being_typed_can_be_completed(before_cursor: str, path
         (r"/home/ada/my\ photo.png", "/home/ada/my photo.png"),
         ("file:///home/ada/my%20photo.png", "/home/ada/my photo.png"),
         ("~/photo.png\n", "~/photo.png"),
-        ("/one\n/two", None),
-        ("photo.png", None),
-        ("some words", None),
-        ("", None),
-        ("'", None),
+        *((words, None) for words in ("/one\n/two", "photo.png", "some words", "", "'")),
     ],
 )
 def test_a_pasted_path_is_found_in_each_way_that_terminals_write_it(pasted: str, path: str | None) -> None:

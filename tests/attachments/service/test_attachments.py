@@ -1,15 +1,21 @@
-"""Messages with files: stored once, sent again word for word, and refused before anything is sent."""
+"""Messages with files: attached by ``/attach``, ``/paste`` and an at sign, stored once, and shown with the message."""
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import AttachmentError, MessageRefusedError
+from chorus_cli.attachments.files import attachments as stored
+from chorus_cli.context.service.report import context_report
+from chorus_cli.core.errors import AttachmentError, MessageRefusedError, StorageError
+from chorus_cli.framework.command_line import completions
+from chorus_cli.framework.replies import plain
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.models.rules.events import Notice
+from chorus_cli.sessions.rules import format as session_format
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.attachments.attached_talk import say
 
@@ -21,13 +27,93 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder with the files."""
-    folder = tmp_path / "files"
-    folder.mkdir()
-    for name, data in FILES.items():
-        (folder / name).write_bytes(data)
-    monkeypatch.chdir(folder)
-    return folder
+    """A current folder with files, one of which has blanks in its name."""
+    for name, data in {**FILES, "my paper.pdf": pdf()}.items():
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def test_attached_files_wait_are_listed_and_taken_back(world: World) -> None:
+    assert await world.told("/attach photo.png") == (
+        "photo.png 68 bytes goes with your next message (~255 tokens). /attach clear takes it back."
+    )
+    assert "paper.pdf 247 bytes" in await world.told("/attach my paper.pdf")
+    assert await world.told("/attach") == (
+        "With your next message go:\n"
+        "File          Size       Tokens\n"
+        "photo.png     68 bytes   ~255\n"
+        "my paper.pdf  247 bytes  ~6,000"
+    )
+    assert await world.told("/attach clear") == "photo.png and my paper.pdf no longer go with your next message."
+    assert (await world.told("/attach")).startswith("Nothing is attached.")
+    assert await world.told("/attach clear") == "Nothing was attached."
+    assert (await world.log(), world.model.requests) == ([], [])
+
+
+async def test_a_picture_of_the_clipboard_goes_with_the_next_message(world: World) -> None:
+    assert (await world.told("/paste")).startswith("clipboard.png 68 bytes goes with your next message")
+    await say(world, "what is it?")
+    assert [each.name for each in (await world.log())[0].attachments] == ["clipboard.png"]
+
+
+async def test_it_waits_again_if_the_message_in_the_background_cannot_be_sent(world: World) -> None:
+    await world.told("/attach photo.png")
+    refused = "CREATE TEMP TRIGGER unwilling BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END"
+    await world.store.write(lambda connection: connection.execute(refused) and None)
+    with pytest.raises(StorageError, match="not today"):
+        await world.carry_out("/bg look at it")
+    assert [each.name for each in world.services.attachments.waiting] == ["photo.png"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["'{}/my paper.pdf'", "{}/my\\ paper.pdf", "file://{}/my%20paper.pdf", "my\\ paper.pdf"]
+)
+async def test_a_path_may_be_written_as_terminals_paste_it(world: World, folder: Path, typed: str) -> None:
+    assert (await world.told(f"/attach {typed.format(folder)}")).startswith("my paper.pdf 247 bytes goes")
+
+
+async def test_a_file_that_cannot_be_read_is_told(world: World) -> None:
+    assert await world.told("/attach gone.png") == "gone.png does not exist."
+    assert await world.told("/attach .") == ". is not a regular file."
+
+
+async def test_a_model_that_takes_no_pdf_says_so_at_once(world: World) -> None:
+    world.model.accepted = frozenset({Kind.TEXT, Kind.PICTURE})
+    told = REFUSED.replace("pictures", "PDF files").replace("photo.png", "paper.pdf")
+    assert await world.told("/attach paper.pdf") == told
+    assert world.services.attachments.waiting == ()
+
+
+async def test_paths_are_completed(world: World) -> None:
+    found = completions(world.services.registry, world.services, "/attach pho")
+    assert [each.text for each in found.candidates] == ["photo.jpg", "photo.png", "photo.webp"]
+
+
+async def test_an_attachment_can_be_taken_out_of_the_context_in_the_editor(world: World) -> None:
+    await say(world, "what is @photo.png?")
+    world.editor.enqueue(
+        lambda path: path.write_text(path.read_text().replace("\n[attachment: photo.png 68 bytes]", ""))
+    )
+    await world.told("/context edit")
+    (question, _) = (await world.view()).messages
+    assert (question.content, question.attachments) == ("what is @photo.png?", ())
+    await world.told("/undo")
+    assert (await world.view()).messages[0].attachments == (attachment("photo.png"),)
+
+
+async def test_an_attachment_can_be_moved_to_another_message_in_the_editor(world: World) -> None:
+    await say(world, "what is @photo.png?")
+    await say(world, "and this?")
+    line = "\n[attachment: photo.png 68 bytes]"
+    world.editor.enqueue(
+        lambda path: path.write_text(path.read_text().replace(line, "").replace("and this?", f"and this?{line}"))
+    )
+    await world.told("/context edit")
+    attached = {row.content: len(row.attachments) for row in (await world.view()).messages}
+    assert attached == {"what is @photo.png?": 0, "ok": 0, "and this?": 1}
+    await say(world, "go on")
+    assert [len(message.attachments) for message in world.model.requests[-1].messages] == [0, 0, 0, 1, 0, 0]
 
 
 def names(world: World) -> list[str]:
@@ -82,21 +168,14 @@ async def test_a_model_that_takes_no_pictures_is_told_of_first(world: World) -> 
     attachments.wait([await attachments.of_file("photo.png")])
     with pytest.raises(AttachmentError) as refused:
         await say(world, "what is it?")
-    assert str(refused.value) == (
-        "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing "
-        "was sent."
-    )
+    assert str(refused.value) == REFUSED
     assert (names(world), await world.log(), world.model.requests) == (["photo.png"], [], [])
 
 
-@pytest.mark.parametrize("name", ["broken.png", "large.png", "gone.png"])
+@pytest.mark.parametrize("name", ["broken.png", "large.png"])
 async def test_a_file_of_no_use_is_told_of_and_nothing_is_sent(world: World, folder: Path, name: str) -> None:
     (folder / "broken.png").write_bytes(png()[:40])
     (folder / "large.png").write_bytes(png(filling=bytes(20_000_001)))
-    if name == "gone.png":
-        await say(world, f"see @{name}")
-        assert (await world.log())[0].attachments == ()
-        return
     with pytest.raises(AttachmentError, match=f"^{name} "):
         await say(world, f"see @{name}")
     assert (await world.log(), world.model.requests) == ([], [])
@@ -111,13 +190,8 @@ async def test_a_file_of_no_use_is_told_of_and_nothing_is_sent(world: World, fol
             "@1.md @2.md @3.md @4.md @photo.png",
             "There are no files 1.md, 2.md, 3.md and 1 other, so they are not attached.",
         ),
-        ("see @./folder/", "./folder/ is not a regular file, so it is not attached."),
-        ("see @/dev/zero.", "/dev/zero is not a regular file, so it is not attached."),
-        ("see @/dev/null and @./folder/", "/dev/null and ./folder/ are not regular files, so they are not attached."),
-        (
-            "see @/no.md and @/dev/null",
-            "There is no file /no.md, so it is not attached. /dev/null is not a regular file, so it is not attached.",
-        ),
+        ("see @./folder/", "There is no file ./folder/, so it is not attached."),
+        ("see @/dev/zero.", "There is no file /dev/zero, so it is not attached."),
         ("see @photo.png, @ada", ""),
     ],
 )
@@ -129,12 +203,6 @@ async def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(
     with world.services.notifier.heard_by(heard.append, heard.append):
         await say(world, text)
     assert (heard, (await world.log())[0].content) == ([told] if told else [], text)
-
-
-async def test_a_text_called_png_is_sent_as_text(world: World, folder: Path) -> None:
-    (folder / "words.png").write_text("only words")
-    await say(world, "read @words.png")
-    assert [each.kind for each in (await world.log())[0].attachments] == [Kind.TEXT]
 
 
 async def test_tokens_of_attachments_count(world: World) -> None:
@@ -178,3 +246,122 @@ async def test_a_document_that_does_not_fit_is_refused_before_anything_is_stored
     with pytest.raises(MessageRefusedError, match="The message is too large for openai/test"):
         await say(world, "read @long.pdf")
     assert await world.log() == []
+
+
+REFUSED = (
+    "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing was "
+    "sent."
+)
+UNTAKEN = "openai/test takes no pictures, so it is sent only the name of photo.png."
+
+
+async def test_a_retry_by_a_model_that_takes_no_pictures_is_refused(world: World) -> None:
+    await say(world, "what is @photo.png?")
+    world.model.accepted = frozenset({Kind.TEXT})
+    with pytest.raises(AttachmentError) as refused:
+        _ = [event async for event in world.conversation.retry(world.current.target())]
+    assert str(refused.value) == REFUSED
+    assert len(world.model.requests) == 1
+    assert await world.seen() == ["what is @photo.png?", "ok"]
+
+
+async def test_a_retry_of_a_question_without_files_is_answered_by_any_model(world: World) -> None:
+    await say(world, "what is @photo.png?")
+    await say(world, "and now?")
+    world.model.accepted = frozenset({Kind.TEXT})
+    _ = [event async for event in world.conversation.retry(world.current.target())]
+    assert len(world.model.requests) == 3
+
+
+async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_each_model(world: World) -> None:
+    await say(world, "what is @photo.png?")
+    assert await world.notices("and now?") == []
+    world.model.accepted = frozenset({Kind.TEXT})
+    assert await world.notices("and now?") == [UNTAKEN]
+    assert await world.notices("and now?") == []
+    await world.told("/model openai/gpt-5.4-mini --once")
+    assert await world.notices("and now?") == [UNTAKEN.replace("openai/test", "openai/gpt-5.4-mini")]
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (
+            ["photo.png"],
+            "The copy that Chorus kept of photo.png is gone; the model is sent only its name.",
+        ),
+        (
+            ["photo.png", "paper.pdf"],
+            "The copies that Chorus kept of photo.png and paper.pdf are gone; the model is sent only their names.",
+        ),
+    ],
+)
+async def test_files_that_are_gone_are_told_once(world: World, names: list[str], sentence: str) -> None:
+    await say(world, "what are @photo.png and @paper.pdf?")
+    for name in names:
+        stored.path_of(world.folder / "attachments", attachment(name).sha256).unlink()
+    assert await world.notices("and now?") == [sentence]
+    assert await world.notices("and now?") == []
+
+
+LINE = "[attachment: photo.png 68 bytes]"
+
+
+@pytest.fixture
+async def asked(world: World) -> World:
+    """A world in which a picture was asked about."""
+    await say(world, "what is @photo.png?")
+    return world
+
+
+async def test_context_and_why_name_them_with_their_tokens(asked: World) -> None:
+    assert "attachments    255" in await asked.told("/context")
+    assert "attachments    255     photo.png 68 bytes" in await asked.told("/why")
+
+
+async def test_parts_with_attachments_add_up_to_the_whole(asked: World) -> None:
+    report = await context_report(asked.context, asked.current.target(), asked.clock.now())
+    assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
+    shown = json.loads(json.dumps(report.as_json()))
+    assert shown["messages"][1]["attachments"][0]["sha256"] == attachment("photo.png").sha256
+
+
+async def test_why_says_that_only_the_name_is_sent(asked: World) -> None:
+    asked.model.accepted = frozenset({Kind.TEXT})
+    assert "photo.png 68 bytes (only its name)" in await asked.told("/why")
+
+
+async def test_search_finds_a_message_by_the_name_of_its_file(asked: World) -> None:
+    await asked.say("nothing of the kind")
+    found = await asked.told("/search photo png bytes")
+    assert LINE in found.replace("«", "").replace("»", "")
+
+
+@pytest.mark.parametrize("file", ["talk.md", "talk.json"])
+async def test_an_export_names_them(asked: World, tmp_path: Path, file: str) -> None:
+    await asked.told(f"/export {tmp_path / file}")
+    written = (tmp_path / file).read_text()
+    assert (LINE if file.endswith(".md") else attachment("photo.png").sha256) in written
+
+
+async def test_a_session_keeps_them_and_its_restore_brings_them_back(asked: World) -> None:
+    asked.model.say("A talk about a picture.")
+    await asked.told("/context save")
+    await asked.told("/new")
+    session = (await asked.sessions.listing(asked.current.slug)).rows[0].session_id
+    await asked.told(f"/context restore {session}")
+    (question, _) = (await asked.view()).messages
+    assert question.attachments == (attachment("photo.png"),)
+
+
+async def test_a_session_is_restored_where_the_log_has_none_of_it(asked: World) -> None:
+    asked.model.say("A talk about a picture.")
+    await asked.told("/context save")
+    (file,) = (asked.personas.folder / "chorus" / "sessions").glob("*.json")
+    session = session_format.read(file.read_text())
+    assert session.messages[0].attachments == (attachment("photo.png"),)
+    assert session_format.text_of(session) == file.read_text()
+
+
+async def test_a_history_of_a_thread_shows_them(asked: World) -> None:
+    assert LINE in plain(await asked.carry_out("/thread history 1"))

@@ -30,6 +30,13 @@ def mira(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+async def arrived(world: World, mira: Path) -> World:
+    """A world with the persona of the card."""
+    await world.told(f"/persona import {mira}")
+    return world
+
+
 def content(path: Path) -> bytes:
     return path.read_bytes()
 
@@ -58,122 +65,104 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
     assert "made of a character card" in await world.told("/persona info")
 
 
-async def test_the_path_of_a_card_may_be_quoted(world: World, mira: Path) -> None:
-    (mira.parent / "my mira.png").write_bytes(content(mira))
-    await world.told(f'/persona import "{mira.parent}/my mira.png"')
-    assert world.current.slug == "mira"
-
-
-async def test_macros_are_replaced_when_they_are_sent(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
-    world.model.say("Come in.")
-    await world.say("hello")
-    system = system_message(world)
+async def test_macros_are_replaced_when_they_are_sent(arrived: World) -> None:
+    arrived.model.say("Come in.")
+    await arrived.say("hello")
+    system = system_message(arrived)
     assert "Mira keeps the lighthouse.\n\nMira's personality: dry, watchful\n\nScenario: A storm keeps You" in system
     assert "How Mira writes, in examples:\n\nYou: Is it far?" in system
     assert system.endswith("PRD_SECTION: It is 1890.")
     assert "{{" not in system
-    await world.told("/settings set user_name Ada")
-    world.model.say("Again.")
-    await world.say("hello again")
-    assert "A storm keeps Ada at the lighthouse." in system_message(world)
+    await arrived.told("/settings set user_name Ada")
+    arrived.model.say("Again.")
+    await arrived.say("hello again")
+    assert "A storm keeps Ada at the lighthouse." in system_message(arrived)
 
 
-async def test_the_original_prompt_is_the_users_own(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
+async def test_the_original_prompt_is_the_users_own(arrived: World) -> None:
     for own, expected in (("{}", "Be the character"), ('{"defaults": {"system_prompt": "Rhyme."}}', "Rhyme. Speak")):
-        world.personas.config_file.write_text(own)
-        world.model.say("So.")
-        await world.say("hello")
-        assert system_message(world).startswith(expected)
+        arrived.personas.config_file.write_text(own)
+        arrived.model.say("So.")
+        await arrived.say("hello")
+        assert system_message(arrived).startswith(expected)
 
 
-async def test_an_entry_of_the_lorebook_is_sent_when_a_message_or_the_reply_before_has_its_key(
-    world: World, mira: Path
-) -> None:
-    await world.told(f"/persona import {mira}")
+async def test_an_entry_of_the_lorebook_is_sent_when_a_message_or_the_reply_before_has_its_key(arrived: World) -> None:
     for question, reply in (
         ("hello", "The lamps are lit."),
         ("I see", "Yes."),
         ("a wreck", "Which?"),
         ("its gold", "Ah"),
     ):
-        world.model.say(reply)
-        await world.say(question)
-    preambles = [message.preamble for message in await world.log() if message.role == "user"]
+        arrived.model.say(reply)
+        await arrived.say(question)
+    preambles = [message.preamble for message in await arrived.log() if message.role == "user"]
     assert preambles == [
         "",
         "From memory:\n#3 PRD_SECTION: Keys: Lamp, lens\n  The lamp was made in Mira's youth.",
         "",
         "",
     ]
-    world.model.say("Deep.")
-    await world.say("The wrecks with gold")
-    assert (await world.log())[-2].preamble.endswith("The Anna sank with its gold.")
+    arrived.model.say("Deep.")
+    await arrived.say("The wrecks with gold")
+    assert (await arrived.log())[-2].preamble.endswith("The Anna sank with its gold.")
 
 
-async def test_an_entry_with_keys_is_sent_however_old_it_is(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
-    world.clock.advance(timedelta(days=30))
-    world.model.say("Old.")
-    await world.say("the lens")
-    assert "The lamp was made" in (await world.log())[-2].preamble
+async def test_an_entry_with_keys_is_sent_however_old_it_is(arrived: World) -> None:
+    arrived.clock.advance(timedelta(days=30))
+    arrived.model.say("Old.")
+    await arrived.say("the lens")
+    assert "The lamp was made" in (await arrived.log())[-2].preamble
 
 
-async def test_the_import_can_be_undone(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
-    assert await world.told("/context undo") == "Undone: imported 3 memory items from mira.png"
-    assert await world.told("/context undo") == "Undone: greeting of the character card"
-    assert await world.seen() == []
-    assert "Nothing is remembered" in await world.told("/memory list")
-    await world.told("/context redo")
-    assert await world.seen() == [GREETING]
+async def test_the_import_can_be_undone(arrived: World) -> None:
+    assert await arrived.told("/context undo") == "Undone: imported 3 memory items from mira.png"
+    assert await arrived.told("/context undo") == "Undone: greeting of the character card"
+    assert await arrived.seen() == []
+    assert "Nothing is remembered" in await arrived.told("/memory list")
+    await arrived.told("/context redo")
+    assert await arrived.seen() == [GREETING]
 
 
-async def test_the_same_card_makes_one_persona(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
-    await world.told("/persona chorus")
-    assert (await world.told(f"/persona import {mira}")).startswith("Mira was made of mira.png before.")
-    assert world.current.slug == "mira"
-    await world.told("/persona archive")
-    assert "/persona unarchive mira" in await world.told(f"/persona import {mira}")
-    assert world.personas.archived() == ("mira",)
+async def test_the_same_card_makes_one_persona(arrived: World, mira: Path) -> None:
+    await arrived.told("/persona chorus")
+    assert (await arrived.told(f"/persona import {mira}")).startswith("Mira was made of mira.png before.")
+    assert arrived.current.slug == "mira"
+    await arrived.told("/persona archive")
+    assert "/persona unarchive mira" in await arrived.told(f"/persona import {mira}")
+    assert arrived.personas.archived() == ("mira",)
 
 
-async def test_another_card_of_the_same_name_keeps_it_for_the_model(world: World, mira: Path, tmp_path: Path) -> None:
-    await world.told(f"/persona import {mira}")
+async def test_another_card_of_the_same_name_keeps_it_for_the_model(arrived: World, tmp_path: Path) -> None:
     other = written(tmp_path, "other.json", card(2, creator_notes=""))
-    assert (await world.told(f"/persona import {other}")).startswith("Made Mira 2 of other.json")
-    world.model.say("So.")
-    await world.say("hello")
-    assert "Mira keeps the lighthouse." in system_message(world)
-    assert "Mira 2" not in system_message(world)
+    assert (await arrived.told(f"/persona import {other}")).startswith("Made Mira 2 of other.json")
+    arrived.model.say("So.")
+    await arrived.say("hello")
+    assert "Mira keeps the lighthouse." in system_message(arrived)
+    assert "Mira 2" not in system_message(arrived)
 
 
-async def test_another_greeting_comes_into_the_thread(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
-    assert await world.told("/persona greeting 2") == "Who goes there, You?"
-    assert await world.seen() == [GREETING, "Who goes there, You?"]
-    assert await world.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
-    await world.told("/persona chorus")
-    assert "no character card" in await world.told("/persona greeting")
+async def test_another_greeting_comes_into_the_thread(arrived: World) -> None:
+    assert await arrived.told("/persona greeting 2") == "Who goes there, You?"
+    assert await arrived.seen() == [GREETING, "Who goes there, You?"]
+    assert await arrived.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
+    await arrived.told("/persona chorus")
+    assert "no character card" in await arrived.told("/persona greeting")
 
 
-async def test_a_card_comes_out_as_picture_and_json(world: World, mira: Path, tmp_path: Path) -> None:
-    await world.told(f"/persona import {mira}")
+async def test_a_card_comes_out_as_picture_and_json(arrived: World, tmp_path: Path) -> None:
     data = card(2)["data"] | {"group_only_greetings": []}
-    assert await world.told(f"/persona export Mira {tmp_path}/out.png") == f"Exported Mira to {tmp_path}/out.png"
+    assert await arrived.told(f"/persona export Mira {tmp_path}/out.png") == f"Exported Mira to {tmp_path}/out.png"
     picture_out = content(tmp_path / "out.png")
     assert json.loads(card_json(picture_out) or b"") == {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}
-    await world.told(f"/persona export {tmp_path}/")
-    assert await world.told(f"/persona export mira {tmp_path}/out.json") == f"Exported Mira to {tmp_path}/out.json"
+    await arrived.told(f"/persona export {tmp_path}/")
+    assert await arrived.told(f"/persona export mira {tmp_path}/out.json") == f"Exported Mira to {tmp_path}/out.json"
     assert json.loads((tmp_path / "out.json").read_text())["data"] == data
 
 
-async def test_an_existing_file_is_overwritten_only_on_yes(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
+async def test_an_existing_file_is_overwritten_only_on_yes(arrived: World, mira: Path) -> None:
     before = content(mira)
-    asked = await world.carry_out(f"/persona export Mira {mira}")
+    asked = await arrived.carry_out(f"/persona export Mira {mira}")
     assert isinstance(asked, Question)
     assert content(mira) == before
     assert plain(await asked.confirmed()) == f"Exported Mira to {mira}"
@@ -207,14 +196,13 @@ async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path,
     assert world.personas.slugs() == ("chorus",)
 
 
-async def test_a_greeting_stays_until_the_conversation_begins_anew(world: World, mira: Path) -> None:
-    await world.told(f"/persona import {mira}")
-    world.clock.advance(timedelta(days=3))
-    assert await world.seen() == [GREETING]
-    await world.told("/new")
-    assert await world.seen() == []
-    await world.told("/persona greeting")
-    assert await world.seen() == [GREETING]
+async def test_a_greeting_stays_until_the_conversation_begins_anew(arrived: World) -> None:
+    arrived.clock.advance(timedelta(days=3))
+    assert await arrived.seen() == [GREETING]
+    await arrived.told("/new")
+    assert await arrived.seen() == []
+    await arrived.told("/persona greeting")
+    assert await arrived.seen() == [GREETING]
 
 
 async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
+LAMP, ANNA = "The lamp was made in {{char}}'s youth.", "The Anna sank with its gold."
 FIRST: dict[str, Any] = {
     "name": "Mira",
     "description": "{{char}} keeps the lighthouse.",
@@ -24,6 +25,12 @@ FIRST: dict[str, Any] = {
     "first_mes": "*{{char}} looks up.* You are wet, {{User}}.",
     "mes_example": "<START>\n{{user}}: Is it far?\n{{char}}: Far enough.\n<START>\n<USER>: Tea?\n<BOT>: Always.",
 }
+
+
+def entry(content: str, *keys: str, **more: object) -> dict[str, Any]:
+    """Return an entry of a lorebook."""
+    return {"keys": [*keys], "content": content, "extensions": {}, "enabled": True, **more}
+
 
 SECOND: dict[str, Any] = {
     "spec": "chara_card_v2",
@@ -38,24 +45,10 @@ SECOND: dict[str, Any] = {
             "name": "Coast",
             "extensions": {"depth": 4},
             "entries": [
-                {
-                    "keys": ["Lamp", "lens"],
-                    "content": "The lamp was made in {{char}}'s youth.",
-                    "extensions": {"probability": 80},
-                    "enabled": True,
-                    "insertion_order": 20,
-                },
-                {
-                    "keys": ["wreck"],
-                    "secondary_keys": ["gold", "silver"],
-                    "selective": True,
-                    "content": "The Anna sank with its gold.",
-                    "extensions": {},
-                    "enabled": True,
-                    "insertion_order": 10,
-                },
-                {"keys": [], "constant": True, "content": "It is 1890.", "extensions": {}, "insertion_order": 5},
-                {"keys": ["sea serpent"], "content": "There is none.", "extensions": {}, "enabled": False},
+                entry(LAMP, "Lamp", "lens", extensions={"probability": 80}, insertion_order=20),
+                entry(ANNA, "wreck", secondary_keys=["gold", "silver"], selective=True, insertion_order=10),
+                entry("It is 1890.", constant=True, insertion_order=5),
+                entry("There is none.", "sea serpent", enabled=False),
             ],
         },
         "tags": ["sea"],
@@ -79,14 +72,10 @@ THIRD: dict[str, Any] = {
         "character_book": {
             "extensions": {},
             "entries": [
-                {
-                    "keys": ["fog"],
-                    "content": "@@depth 4\n@@additional_keys horn\nThe fog horn is hoarse.",
-                    "use_regex": False,
-                },
-                {"keys": ["/gull.*/"], "content": "Gulls are thieves.", "use_regex": True},
-                {"keys": ["crab"], "content": "@@dont_activate\nCrabs."},
-                {"keys": ["tide"], "content": "@@activate\nThe tide turns at six."},
+                entry("@@depth 4\n@@additional_keys horn\nThe fog horn is hoarse.", "fog", use_regex=False),
+                entry("Gulls are thieves.", "/gull.*/", use_regex=True),
+                entry("@@dont_activate\nCrabs.", "crab"),
+                entry("@@activate\nThe tide turns at six.", "tide"),
             ],
         },
     },

@@ -1,8 +1,9 @@
-"""Cards of every version are read, and make a persona."""
+"""Cards of every version are read, make a persona with macros, and are written as version 3 with all that they had."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,14 +16,24 @@ from chorus_cli.cards.rules.card import (
     as_persona,
     card_of,
     examples,
+    exported,
+    for_older_programs,
     greeting,
     icon_entry,
     names_for,
+    parsed,
     system_prompt,
+    written,
 )
+from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json.jsonc import parse_object
-from chorus_cli.personas.rules.persona import checked_name
-from tests.cards.rules.made_cards import card
+from chorus_cli.memory.rules.recall import sent_items
+from chorus_cli.personas.rules.macros import Names, replaced, sent
+from chorus_cli.personas.rules.persona import Document, Persona, checked_name
+from chorus_cli.settings.rules.table import Settings
+from tests.cards.rules.made_cards import FIRST, card
+from tests.imports.rules.exports import ANYTHING
+from tests.memory.rules.memory_items import item
 
 
 def read(version: int, **changes: object) -> Card:
@@ -75,7 +86,7 @@ def test_a_newer_version_is_read_and_said() -> None:
     newer = card(3) | {"spec": "chara_card_v4", "spec_version": "4.1"}
     found = card_of(newer)
     assert found is not None
-    assert found.notes[0] == "It is of version 4.1 of the specification; the newest one known here is 3."
+    assert found.notes[0] == "It is of version 4 of the specification; the newest one known here is 3."
 
 
 @pytest.mark.parametrize(
@@ -86,19 +97,12 @@ def test_other_values_are_no_cards(value: object) -> None:
     assert card_of(value) is None
 
 
-JSON: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-
-
 @given(st.sampled_from([1, 2, 3]), st.data())
 def test_a_field_of_any_type_does_no_harm(version: int, data: st.DataObject) -> None:
     made = card(version)
     fields = made.get("data", made)
     for key in data.draw(st.sets(st.sampled_from(sorted(fields)), min_size=1, max_size=3)):
-        fields[key] = data.draw(JSON)
+        fields[key] = data.draw(ANYTHING)
     found = card_of(made)
     if found is not None:
         persona = as_persona(found, next(names_for(found)) or "Character")
@@ -106,7 +110,9 @@ def test_a_field_of_any_type_does_no_harm(version: int, data: st.DataObject) -> 
         assert all(len(each.content) <= 100_000 for each in persona.lore)
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(["keys", "content", "insertion_order", "enabled"]), JSON), max_size=4))
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["keys", "content", "insertion_order", "enabled"]), ANYTHING), max_size=4)
+)
 def test_an_entry_of_any_shape_does_no_harm(entries: list[object]) -> None:
     found = read(2, character_book={"entries": entries})
     assert len(found.lore) <= len(entries)
@@ -163,3 +169,172 @@ def test_a_persona_may_have_the_first_name_that_is_allowed(name: str, expected: 
     first, second, *_ = names_for(Card(2, name))
     assert (first, second) == (expected, f"{expected[:35]} 2")
     assert checked_name(first) == first
+
+
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+STAMP = int(NOW.timestamp())
+
+
+def persona_of(document: object, name: str = "Mira") -> Persona:
+    """Return the persona that a card makes, as its files are read."""
+    found = card_of(document)
+    assert found is not None
+    made = as_persona(found, name)
+    values = parse_object(made.settings).values
+    chosen: dict[str, Any] = {key: values[key] for key in ("name", "system_prompt", "description")}
+    documents = tuple(each._replace(content=each.content.strip()) for each in made.documents)
+    return Persona("mira", Settings(**chosen), documents, has_card=True)
+
+
+def with_settings(persona: Persona, **changes: str) -> Persona:
+    chosen: dict[str, Any] = dict(changes)
+    return persona._replace(settings=persona.settings._replace(**chosen))
+
+
+def test_a_card_of_version_3_comes_out_as_it_went_in() -> None:
+    assert exported(persona_of(card(3)), card(3), NOW) == card(3)
+
+
+def test_a_card_of_version_2_comes_out_with_all_that_it_had() -> None:
+    before = card(2) | {"name": "Mira", "fav": True}
+    after = exported(persona_of(before), before, NOW)
+    assert after["data"] == before["data"] | {"group_only_greetings": []}
+    assert (after["spec"], after["fav"]) == ("chara_card_v3", True)
+    assert for_older_programs(after) == before | {"data": after["data"]}
+
+
+def test_a_card_of_version_1_comes_out_as_one_of_version_3() -> None:
+    after = exported(persona_of(card(1)), card(1), NOW)
+    assert FIRST.items() <= after["data"].items()
+    assert FIRST.items() <= after.items()
+    assert exported(persona_of(after), after, NOW) == after
+
+
+def test_a_persona_with_another_name_than_its_card_leaves_the_name_of_the_card() -> None:
+    after = exported(persona_of(card(2), "Mira 2"), card(2), NOW)
+    assert (after["data"]["name"], "modification_date" in after["data"]) == ("Mira", False)
+
+
+def test_a_new_name_and_a_new_description_go_into_the_card() -> None:
+    persona = with_settings(persona_of(card(2)), name="Miranda", description="The keeper.")
+    data = exported(persona, card(2) | {"name": "Mira"}, NOW)
+    assert data["name"] == data["data"]["name"] == "Miranda"
+    assert data["data"]["modification_date"] == STAMP
+    assert data["data"]["extensions"] == card(2)["data"]["extensions"] | {"chorus": {"description": "The keeper."}}
+    assert persona_of(data, "Miranda").settings.description == "The keeper."
+
+
+def test_an_edited_system_prompt_takes_the_place_of_the_parts_that_made_it() -> None:
+    data = exported(with_settings(persona_of(card(2)), system_prompt="Be short."), card(2), NOW)["data"]
+    assert data["system_prompt"] == "Be short."
+    assert not any(data[key] for key in ("description", "personality", "scenario", "post_history_instructions"))
+    assert data["first_mes"] == card(2)["data"]["first_mes"]
+
+
+def test_documents_come_back_as_documents() -> None:
+    documents = (Document("examples.md", "A: b"), Document("coast.md", "Rocks."), Document("house.md", "Stones."))
+    once = exported(persona_of(card(2))._replace(documents=documents), card(2), NOW)
+    assert once["data"]["mes_example"] == "A: b"
+    again = persona_of(once)
+    assert [document.name for document in again.documents] == ["examples.md", "coast.md", "house.md"]
+    changed = (again.documents[0], Document("coast.md", "Sand."))
+    entries = exported(again._replace(documents=changed), once, NOW)["data"]["character_book"]["entries"]
+    own = [entry["content"] for entry in entries if "chorus" in entry["extensions"]]
+    assert own == ["Sand."]
+    assert entries[:4] == card(2)["data"]["character_book"]["entries"]
+
+
+def test_a_persona_without_a_card_comes_back_the_same() -> None:
+    settings = Settings(name="Frodo", system_prompt="You are Frodo.", description="A hobbit.")
+    persona = Persona("frodo", settings, (Document("shire.md", "Green."),))
+    document = exported(persona, None, NOW)
+    assert document["data"]["creation_date"] == STAMP
+    again = persona_of(document, "Frodo")
+    assert (again.settings, again.documents) == (settings, persona.documents)
+
+
+@pytest.mark.parametrize("name", ["../../evil.md", "/etc/passwd", "..", ".hidden.md", "a\\b.md", "x" * 300, "con\0.md"])
+def test_the_name_of_a_document_is_never_a_path(name: str) -> None:
+    entry = {"keys": [], "content": "x", "extensions": {"chorus": {"document": name}}}
+    (document,) = persona_of(card(2, mes_example="", character_book={"entries": [entry]})).documents
+    assert "/" not in document.name
+    assert "\\" not in document.name
+    assert not document.name.startswith(".")
+    assert document.name.endswith(".md")
+    assert len(document.name) < 100
+
+
+SENTENCES = {
+    b"\xff{}": "The card is not UTF-8 (byte 1).",
+    b'{"a": }': "The card is no valid JSON (line 1, column 7).",
+    b"[" * 100_000: "The card holds a number or a nesting beyond any limit.",
+    b"1" * 10_000: "The card holds a number or a nesting beyond any limit.",
+}
+
+
+@pytest.mark.parametrize(("data", "sentence"), SENTENCES.items(), ids=["bytes", "syntax", "nesting", "number"])
+def test_json_that_cannot_be_read_is_refused_in_one_sentence(data: bytes, sentence: str) -> None:
+    with pytest.raises(ImportFormatError) as refused:
+        parsed(data)
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', "NaN", "1e999", '"\\u0000"', "1.50"])
+def test_odd_values_can_be_written_again(text: str) -> None:
+    assert parsed(written(parsed(text.encode()))) == parsed(text.encode())
+
+
+FINITE: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), FINITE, max_size=3), st.dictionaries(st.text(), FINITE, max_size=3))
+def test_unknown_fields_stay_wherever_they_are(top: dict[str, Any], fields: dict[str, Any]) -> None:
+    before = top | card(3)
+    before["data"] = fields | before["data"]
+    before["data"]["extensions"] = fields
+    assert exported(persona_of(before), json.loads(written(before)), NOW) == before
+
+
+NAMES = Names("Mira", "Ada", "Be brief, {{char}}.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{char}} and {{user}}", "Mira and Ada"),
+        ("{{ CHAR }}, {{User}}, <bot>, <USER>, <Char>", "Mira, Ada, Mira, Ada, Mira"),
+        ("{{original}} Now.", "Be brief, Mira. Now."),
+        ("a{{// hidden}}b{{comment: c}}{{hidden_key:d}}", "ab"),
+        ("{{reverse:abc}}", "cba"),
+        ("{{random:x}}{{pick:y}}{{roll:1}}{{roll:D1}}", "xy11"),
+        ("{{pick:{{char}},{{char}}}}", "Mira"),
+        ("{{random:one\\,two}}", "one,two"),
+        ("{{unknown}} {{roll:many}} {{}} {char} <p>", "{{unknown}} {{roll:many}} {{}} {char} <p>"),
+    ],
+)
+def test_a_macro_is_replaced(text: str, expected: str) -> None:
+    assert replaced(text, NAMES) == expected
+
+
+def test_a_random_choice_is_one_of_the_values_and_the_same_each_time() -> None:
+    text = "{{random:a,b,c}} {{pick:a,b,c}} {{roll:6}} {{roll:d20}}"
+    first = replaced(text, NAMES)
+    assert {*first.split()[:2]} <= {"a", "b", "c"}
+    assert 1 <= int(first.split()[2]) <= 6
+    assert all(replaced(text, NAMES) == first for _ in range(3))
+
+
+@given(st.text("{}char<>user:,/\\ roliginal0", max_size=60))
+def test_any_text_is_read(text: str) -> None:
+    assert isinstance(replaced(text, NAMES), str)
+
+
+@pytest.mark.parametrize(("has_card", "expected"), [(True, "Mira"), (False, "{{char}}")])
+def test_only_the_texts_of_a_card_have_macros(*, has_card: bool, expected: str) -> None:
+    persona = Persona("mira", Settings(name="Mira"), has_card=has_card)
+    assert sent(persona, "{{char}}") == expected
+    assert [each.content for each in sent_items(persona, [item(1, "{{char}}")])] == [expected]

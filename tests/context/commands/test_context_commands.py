@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Clear
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.sessions import rows as session_rows
 from tests.sessions.service.saved_sessions import SHIPPED, count, file_of, folder, restore, save_idle
 from tests.world import World
-
-if TYPE_CHECKING:
-    from chorus_cli.log.rules.operations import Operation
 
 SAVE = "/context save Auth refactor"
 
@@ -120,10 +117,7 @@ async def test_list_sessions_returns_all_snapshots(talk: World) -> None:
     await talk.say("Afresh")
     talk.clock.advance(timedelta(minutes=1))
     await save_idle(talk)
-    assert [row.description for row in (await talk.sessions.listing("chorus")).rows] == [
-        "Silence",
-        "Auth refactor",
-    ]
+    assert [row.description for row in (await talk.sessions.listing("chorus")).rows] == ["Silence", "Auth refactor"]
 
 
 async def test_list_sessions_includes_summary(talk: World) -> None:

@@ -1,21 +1,29 @@
-"""``/context`` and ``/why``: the window as a picture, the request part by part."""
+"""``/context``, its previews and pasts, ``/why`` and ``/thoughts``."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.context.commands import correction, request_limit
+from chorus_cli.context.service.report import context_report
+from chorus_cli.framework.command_line import resolve
+from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.models.rules.budget import Budget, Calibration, Limit
+from chorus_cli.models.rules.costs import THOUGHT
+from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
+from chorus_cli.storage.store import Store
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.editing.commands.edited_texts import replacing, without
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.fakes import FakeClock, ScriptedModel
+from tests.turns.service.tool_talk import TOOLS, call
+from tests.world import Tools, World, built
 
 
 class TerminalStream(StringIO):
@@ -77,7 +85,7 @@ async def test_an_empty_window_is_a_line_without_blocks(world: World) -> None:
 
 
 @pytest.mark.parametrize(("columns", "slots"), [(200, 48), (60, 48), (40, 28), (20, 8)])
-async def test_the_line_of_the_window_fits_the_terminal(
+async def test_the_window_fits_the_terminal(
     world: World, monkeypatch: pytest.MonkeyPatch, columns: int, slots: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -163,3 +171,206 @@ def test_the_limit_for_a_request_is_the_share_or_has_a_reason(tokens: int, sente
 )
 def test_estimates_are_spoken_of_only_when_they_are_corrected(known: Calibration, sentence: str) -> None:
     assert correction(known) == sentence
+
+
+@pytest.fixture
+async def told(world: World) -> World:
+    """Three turns: twenty hours, ten hours and one hour ago."""
+    world.configure("{}")
+    for text, later in (("One\nand more", 10), ("Two", 9), ("Three", 1)):
+        await world.say(text)
+        world.clock.advance(timedelta(hours=later))
+    return world
+
+
+async def test_what_would_come_in_is_counted_weighed_and_shown_by_its_ends(told: World) -> None:
+    text = await told.told("/context 24h?")
+    assert text.startswith("With a context window of 24h instead of 8h:\n\n4 messages, ~")
+    assert "tokens, would come in; first and last:" in text
+    assert "Human   One and more" in text
+    assert "chorus  ok" in text
+    assert "Each request would cost about $0." in text
+    assert text.endswith("Nothing was changed.")
+    assert told.settings_text() == "{}"
+    assert await told.seen() == ["Three", "ok"]
+
+
+async def test_what_would_fall_out_is_shown_too(told: World) -> None:
+    await told.told("/context 24h")
+    text = await told.told("/context sub 12h ?")
+    assert text.startswith("With a context window of 12h instead of 24h:\n\n2 messages, ~")
+    assert "would fall out" in text
+    assert "less." in text
+    assert (await told.window.state()).hours == 24
+
+
+async def test_a_preview_names_the_same_view_bounds_rounding_and_a_nearer_boundary(told: World) -> None:
+    text = await told.told("/context add 1h?")
+    assert "The model would see the same messages." in text
+    assert "cost" not in text
+    assert "Warning: 400h is more than 168h (7 days); using 168h" in await told.told("/context 400h?")
+    for line in ("/context 90m?", "/context 90m"):
+        assert "1h 30m is rounded to whole hours.\n" in await told.told(line)
+    await told.told("/new")
+    assert "The context starts at your /new of " in await told.told("/context 24h?")
+
+
+@pytest.mark.parametrize("line", ["/context ?", "/context banana?", "/context tomorrow?"])
+async def test_what_is_no_time_is_refused_with_its_sentence(told: World, line: str) -> None:
+    assert (await told.told(line)).count("\n") == 0
+    assert told.settings_text() == "{}"
+
+
+async def test_a_window_that_cannot_reach_older_messages_names_the_edit(told: World) -> None:
+    edit = "No window reaches further back; /context edit brings in older messages that you choose."
+    assert edit not in await told.told("/context 200h")
+    told.clock.advance(timedelta(days=10))
+    assert (await told.told("/context 200h")).endswith(edit)
+    assert (await told.told("/context add 1h")).endswith(edit)
+    assert edit not in await told.told("/context 167h")
+    await told.told("/new")
+    assert edit not in await told.told("/context 168h")
+
+
+@pytest.fixture
+async def day(world: World) -> World:
+    """At 0 h: One. At 2 h: a window of 4 h. At 3 h: Two. At 4 h: /new. At 5 h: Three. At 6 h: its undo. Now: 7 h."""
+    for text in ("One", "/context", "/context 4h", "Two", "/new", "Three", "/context undo"):
+        await (world.told(text) if text.startswith("/") else world.say(text))
+        world.clock.advance(timedelta(hours=1))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("time", "hours", "seen"),
+    [
+        ("6h", 8, ["One"]),
+        ("3h 30m", 4, ["One", "Two"]),
+        ("2h 30m", 4, []),
+        ("1h 30m", 4, ["Three"]),
+        ("30m", 4, ["Two", "Three"]),
+        ("20h", 8, []),
+    ],
+)
+async def test_the_view_of_a_moment_is_what_it_was(day: World, time: str, hours: int, seen: list[str]) -> None:
+    before = (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text())
+    text = await day.told(f"/context at {time}")
+    assert f"with a window of {hours}h: {2 * len(seen)} messages, ~" in text
+    assert [word for word in ("One", "Two", "Three") if f"Human   {word}" in text] == seen
+    assert "today's" in text
+    assert (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text()) == before
+
+
+async def test_an_edit_and_its_undo_are_seen_where_they_counted(world: World) -> None:
+    await world.say("One")
+    world.clock.advance(timedelta(hours=1))
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: One", "Human: Won")))
+    await world.told("/context edit")
+    world.clock.advance(timedelta(hours=1))
+    await world.told("/undo")
+    world.clock.advance(timedelta(hours=1))
+    assert "Human   One" in await world.told("/context at 2h 30m")
+    assert "Human   Won" in await world.told("/context at 90m")
+    assert "Human   One" in await world.told("/context at 30m")
+
+
+NOTHING = "No reply in this thread has thoughts."
+HIDDEN = "The provider does not show the thoughts before the newest reply."
+
+
+async def answered(world: World, thought: str, text: str = "Do you want my answer?") -> None:
+    """Have a question answered after some thoughts, or by a model that keeps them to itself."""
+    thoughts = [ReasoningDelta(thought)] if thought else []
+    world.model.enqueue(*thoughts, TextDelta("Yes."), ReplyEnd("stop", {THOUGHT: 640}))
+    await world.say(text)
+
+
+def printed(*thoughts: str) -> str:
+    return "\n\n".join(f"thought for 0.1 s, 640 tokens\n{thought}" for thought in thoughts)
+
+
+async def test_the_thoughts_of_the_newest_reply_that_has_any_are_printed_whole(world: World) -> None:
+    assert await world.told("/thoughts") == NOTHING
+    await answered(world, "")
+    assert await world.told("/thoughts") == HIDDEN
+    await answered(world, "First.")
+    await answered(world, "Second,\n\nand more.\n")
+    for number in range(40):
+        world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop"))
+        await world.say(f"Number {number}?")
+    assert await world.told("/thoughts") == printed("Second,\n\nand more.")
+    await answered(world, "")
+    assert await world.told("/thoughts") == HIDDEN
+
+
+async def test_each_round_of_a_reply_has_thoughts_of_its_own(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
+) -> None:
+    tooled = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    called = tuple(call("echo", {"text": "a"}, f"c{number}") for number in range(12))
+    tooled.model.enqueue(ReasoningDelta("I must look."), ReplyEnd("tool_calls", {THOUGHT: 640}, called))
+    await answered(tooled, "Gold!")
+    assert await tooled.told("/thoughts") == printed("I must look.", "Gold!")
+
+
+async def test_what_was_taken_back_or_asked_again_or_cleared_is_not_printed(world: World) -> None:
+    await answered(world, "First.")
+    await answered(world, "Second.")
+    world.model.enqueue(ReasoningDelta("Third."), TextDelta("No."), ReplyEnd("stop", {THOUGHT: 640}))
+    _ = [event async for event in world.conversation.retry(world.current.target())]
+    assert await world.told("/thoughts") == printed("Third.")
+    await world.told("/undo")
+    assert await world.told("/thoughts") == printed("Second.")
+    await world.told("/undo")
+    assert await world.told("/thoughts") == printed("First.")
+    await world.told("/thread fork")
+    assert await world.told("/thoughts") == printed("First.")
+    await world.told("/new")
+    assert await world.told("/thoughts") == NOTHING
+
+
+REASON = "before 2 replies, sent back to the model that had them"
+
+
+@pytest.fixture
+async def thoughtful(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    """A world in which a tool was called after 300 tokens of thoughts, and the answer came after 40."""
+    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    called = (call("echo", {"text": "gold"}),)
+    model.enqueue(ReasoningDelta("I must look."), TextDelta("Hm."), ReplyEnd("tool_calls", {THOUGHT: 300}, called))
+    model.enqueue(ReasoningDelta("Gold!"), TextDelta("It is gold."), ReplyEnd("stop", {THOUGHT: 40}))
+    await world.say("What is it?")
+    return world
+
+
+def echoing(world: World, echo: Echo) -> World:
+    """Return the same world with a model that is sent its thoughts again."""
+    context = replace(world.context, echo_of=lambda _model: echo)
+    return replace(world, services=replace(world.services, context=context))
+
+
+@pytest.mark.parametrize(
+    ("echo", "tokens"),
+    [(NO_ECHO, None), (Echo(Span.TURN), None), (Echo(Span.EVER), 300), (Echo(Span.EVER, calls_only=False), 340)],
+)
+async def test_thoughts_that_go_back_are_a_part_of_their_own(thoughtful: World, echo: Echo, tokens: int | None) -> None:
+    without = await context_report(thoughtful.context, thoughtful.current.target(), thoughtful.clock.now())
+    world = echoing(thoughtful, echo)
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    parts = {part.name: part.tokens for part in report.parts}
+    assert parts.pop("thoughts", None) == tokens
+    assert parts == {part.name: part.tokens for part in without.parts}
+    assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
+    told = report.as_json()["messages"]
+    assert isinstance(told, list)
+    thoughts = [message["thoughts"] for message in told if "thoughts" in message]
+    assert thoughts == ["I must look.", "Gold!"][: {None: 0, 300: 1, 340: 2}[tokens]]
+
+
+@pytest.mark.parametrize(("line", "words"), [("/context", ("thoughts", "340")), ("/why", ("thoughts", "340", REASON))])
+async def test_the_user_reads_them_apart(thoughtful: World, line: str, words: tuple[str, ...]) -> None:
+    services = echoing(thoughtful, Echo(Span.EVER, calls_only=False)).services
+    answer = await resolve(services.registry, line, thoughtful.clock.now()).run(services)
+    assert isinstance(answer, Reply)
+    row = next(row for row in plain(answer).splitlines() if row.startswith("thoughts"))
+    assert all(word in row for word in words)

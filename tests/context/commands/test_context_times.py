@@ -1,20 +1,16 @@
-"""Every time that can be typed after ``/context``: the answer, and the persona's file afterwards."""
+"""Times that are typed after ``/context``: each kind of answer, and the persona's file afterwards."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
 from chorus_cli.log.rules.acts import Window
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 # The clock stands at Thursday 2026-02-12 14:30, and the tests' time zone is UTC.
 BEFORE = '{\n  // mine\n  "context_hours": 10,\n}\n'
@@ -22,40 +18,26 @@ BEFORE = '{\n  // mine\n  "context_hours": 10,\n}\n'
 # The time typed, its hours, and the moment they reach back to.
 SET = {
     "/context 24h": (24, "Wed 2026-02-11 14:30"),
-    "/context 24H": (24, "Wed 2026-02-11 14:30"),
     "/context set 24h": (24, "Wed 2026-02-11 14:30"),
     "/context 2d": (48, "Tue 2026-02-10 14:30"),
     "/context 1 week": (168, "Thu 2026-02-05 14:30"),
     "/context 48 hours": (48, "Tue 2026-02-10 14:30"),
     "/context 2h 30m": (3, "Thu 2026-02-12 11:30"),
     "/context 1.5h": (2, "Thu 2026-02-12 12:30"),
-    "/context 1,5h": (2, "Thu 2026-02-12 12:30"),
     "/context 90m": (2, "Thu 2026-02-12 12:30"),
     "/context 1h30": (2, "Thu 2026-02-12 12:30"),
-    "/context 89m": (1, "Thu 2026-02-12 13:30"),
-    "/context an hour": (1, "Thu 2026-02-12 13:30"),
     "/context half an hour": (1, "Thu 2026-02-12 13:30"),
-    "/context the last 2 days": (48, "Tue 2026-02-10 14:30"),
-    "/context 3 days ago": (72, "Mon 2026-02-09 14:30"),
     '/context "3 days ago"': (72, "Mon 2026-02-09 14:30"),
     "/context yesterday": (24, "Wed 2026-02-11 14:30"),
-    "/context day before yesterday": (48, "Tue 2026-02-10 14:30"),
-    "/context today": (15, "Wed 2026-02-11 23:30"),
     '/context "last monday"': (87, "Sun 2026-02-08 23:30"),
-    "/context last monday": (87, "Sun 2026-02-08 23:30"),
     "/context monday 9am": (78, "Mon 2026-02-09 08:30"),
     "/context since friday": (159, "Thu 2026-02-05 23:30"),
-    "/context since thursday": (15, "Wed 2026-02-11 23:30"),
     "/context sun": (111, "Sat 2026-02-07 23:30"),
-    "/context 2026-02-11 14:30": (24, "Wed 2026-02-11 14:30"),
     "/context add yesterday": (34, "Wed 2026-02-11 04:30"),
     "/context add 8": (18, "Wed 2026-02-11 20:30"),
-    "/context add 20m": (10, "Thu 2026-02-12 04:30"),
     "/context sub 4h": (6, "Thu 2026-02-12 08:30"),
     "/context sub today 9am": (5, "Thu 2026-02-12 09:30"),
-    "/context a couple of days": (48, "Tue 2026-02-10 14:30"),
     "/context since 9:00": (6, "Thu 2026-02-12 08:30"),
-    "/context last night": (21, "Wed 2026-02-11 17:30"),
 }
 
 BARE = {
@@ -66,52 +48,32 @@ BARE = {
 
 CLAMPED = {
     "/context 200h": (168, "200h is more than 168h (7 days)"),
-    "/context 999999h": (168, "999999h is more than 168h (7 days)"),
-    "/context a fortnight": (168, "336h is more than 168h (7 days)"),
-    "/context 3 weeks": (168, "504h is more than 168h (7 days)"),
-    "/context last thursday": (168, "182h 30m is more than 168h (7 days)"),
-    "/context 2026-01-01": (168, "1022h 30m is more than 168h (7 days)"),
     "/context add 1000h": (168, "1010h is more than 168h (7 days)"),
     "/context 20m": (1, "20m is less than 1h"),
-    "/context today 14:10": (1, "20m is less than 1h"),
     "/context today 14:30": (1, "1s is less than 1h"),
     "/context sub 1000h": (1, "that would leave nothing"),
-    "/context sub yesterday": (1, "that would leave nothing"),
 }
 
 REFUSED = {
     "/context 0h": "'0h' is zero; write how far back to go, as in 24h.",
-    "/context now": "'now' is the present; write how far back to go, as in 24h.",
     "/context -5h": "'-5h' has a sign; write it without one, as in 5h.",
-    "/context +5h": "'+5h' has a sign; write it without one, as in 5h.",
-    "/context 1:30": "'1:30' may be a time of day or a length of time; write today 9:30 or 1h30.",
+    "/context now": "'now' is the present; write how far back to go, as in 24h.",
     "/context 1,000h": "'1,000h' has a comma that may separate thousands or decimals; "
     "write it without one, as in 1000h or 1.5h.",
-    "/context 11/12": "'11/12' may be read as a date in more than one way; "
-    "write 2026-11-18 for a date, 1.5h for a length.",
-    "/context monday 9": "'monday 9' has a number that may be an hour or a day of the month; "
-    "write it as in monday 9am.",
     "/context this evening": "'this evening' names a part of the day, which has no exact beginning; "
     "write the hour, as in yesterday 8pm.",
     "/context 9am EST": "'9am EST' names a time zone; write local time, as in monday 9am.",
     "/context 1 month": "'1 month' counts in months or years, which vary in length; count in days or weeks, as in 7d.",
     "/context may": "'may' names a month; write a date as in 2026-11-18, or count back in days, as in 7d.",
+    "/context 1:30": "'1:30' may be a time of day or a length of time; write today 9:30 or 1h30.",
     "/context tomorrow": "'tomorrow' is in the future; write how far back to go, as in 24h.",
-    "/context today 5pm": "'today 5pm' is in the future; write how far back to go, as in 24h.",
-    "/context 2026-02-13": "'2026-02-13' is in the future; write how far back to go, as in 24h.",
-    "/context in 2 hours": "'in 2 hours' is in the future; write how far back to go, as in 24h.",
     "/context banana": "Cannot read 'banana' as a length of time or a moment; "
     "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
-    "/context 1e400h": "Cannot read '1e400h' as a length of time or a moment; "
-    "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
     f"/context {'9' * 50}h": f"'{'9' * 39}…' reaches back before the calendar begins; write less, as in 7d.",
-    f"/context {'9' * 10_000}": f"'{'9' * 39}…' is too long for a time; write it as in 24h or 3 days ago.",
     f"/context {'x' * 10_000}": f"'{'x' * 39}…' is too long for a time; write it as in 24h or 3 days ago.",
-    f"/context 1{' ' * 10_000}h": f"'1{' ' * 38}…' is too long for a time; write it as in 24h or 3 days ago.",
     '/context ""': "No time given; write how far back to go, as in 24h.",
     "/context a fortnite": "Cannot read 'a fortnite' as a length of time or a moment; "
     "did you mean 'a fortnight'? Or write it as in 24h or 3 days ago.",
-    "/context since 9": "'since 9' has a number that may be a time of day or hours; write since 9:00 or 9h.",
     "/context sub soon": "Cannot read 'soon' as a length of time or a moment; "
     "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
 }
@@ -176,7 +138,7 @@ async def test_a_time_out_of_bounds_is_clamped_with_a_warning(world: World, line
         *((line, sentence, CommandError) for line, sentence in INCOMPLETE.items()),
     ],
 )
-async def test_what_is_no_time_is_refused_in_a_sentence_and_leaves_file_and_window(
+async def test_what_is_no_time_is_refused_and_changes_nothing(
     world: World, line: str, sentence: str, kind: type[ChorusError]
 ) -> None:
     with pytest.raises(kind) as refusal:

@@ -4,51 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from chorus_cli.context.files import OpenThreads
-from chorus_cli.storage.file_lock import FileLock, hold
+from chorus_cli.storage.file_lock import hold
 
 
-@pytest.fixture
-def other(tmp_path: Path) -> OpenThreads:
-    """Another Chorus, which has thread 3 of Frodo open."""
-    other = OpenThreads(tmp_path, "other")
-    other.announce("frodo", 3)
-    return other
-
-
-@pytest.fixture
-def alive(tmp_path: Path, other: OpenThreads) -> FileLock:
-    """The lock of the other Chorus's process."""
-    del other
-    return hold(tmp_path / "other")
-
-
-@pytest.mark.parametrize(
-    ("persona", "thread_id", "shared"), [("frodo", 3, True), ("frodo", 33, False), ("sam", 3, False)]
-)
-def test_a_thread_is_shared_with_the_chat_that_has_it_open(
-    tmp_path: Path, alive: FileLock, persona: str, thread_id: int, *, shared: bool
-) -> None:
-    with alive:
-        assert OpenThreads(tmp_path, "own").is_shared(persona, thread_id) is shared
-
-
-def test_a_process_that_has_ended_has_nothing_open(tmp_path: Path, alive: FileLock) -> None:
-    alive.close()
-    assert not OpenThreads(tmp_path, "own").is_shared("frodo", 3)
-
-
-def test_nobody_shares_a_thread_with_itself(other: OpenThreads, alive: FileLock) -> None:
-    with alive:
-        assert not other.is_shared("frodo", 3)
-
-
-def test_only_the_thread_announced_last_is_open(tmp_path: Path, other: OpenThreads, alive: FileLock) -> None:
+def test_the_thread_that_a_running_chat_announced_last_is_shared_with_it(tmp_path: Path) -> None:
+    own, other = OpenThreads(tmp_path, "own"), OpenThreads(tmp_path, "other")
     other.announce("frodo", 4)
+    other.announce("frodo", 3)
+    alive = hold(tmp_path / "other")
     with alive:
-        assert [OpenThreads(tmp_path, "own").is_shared("frodo", number) for number in (3, 4)] == [False, True]
+        shared = [own.is_shared(*thread) for thread in (("frodo", 3), ("frodo", 33), ("frodo", 4), ("sam", 3))]
+        assert shared == [True, False, False, False]
+        assert not other.is_shared("frodo", 3)
+    assert not own.is_shared("frodo", 3)
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:

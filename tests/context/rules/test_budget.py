@@ -6,17 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.models.rules.budget import (
-    Budget,
-    Calibration,
-    Limit,
-    Room,
-    budget,
-    calibrations_differ,
-    learned_calibration,
-    read_calibration,
-    written_calibration,
-)
+from chorus_cli.models.rules import budget as rules
+from chorus_cli.models.rules.budget import Budget, Calibration, Limit, Room
 
 LIMIT = Limit(10_000, "a test")
 
@@ -32,9 +23,9 @@ LIMIT = Limit(10_000, "a test")
     ],
 )
 def test_room_is_left_for_the_reply(threshold: float, output: int | None, tokens: int, aside: int, undone: int) -> None:
-    allowed = budget(LIMIT, threshold, output)
+    allowed = rules.budget(LIMIT, threshold, output, Calibration())
     assert (allowed.tokens, allowed.background_fold_tokens) == (tokens, aside)
-    assert budget(LIMIT, threshold, output, fold_is_undone=True).tokens == undone
+    assert rules.budget(LIMIT, threshold, output, Calibration(), fold_is_undone=True).tokens == undone
 
 
 def test_a_model_that_counts_more_leaves_less_room() -> None:
@@ -67,17 +58,17 @@ def test_expected_parts_add_up_to_what_is_expected_of_the_whole(parts: list[int]
 def test_reports_correct_the_estimate(
     before: Calibration, estimated: int, reported: int, factor: float, error: float
 ) -> None:
-    after = learned_calibration(before, estimated, reported)
+    after = rules.learned_calibration(before, estimated, reported)
     assert (round(after.factor, 3), round(after.error or 0, 3)) == (factor, error)
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "3", '{"factor": 9, "error": 0}', '{"factor": "x", "error": 0}'])
 def test_what_cannot_be_read_counts_as_nothing_learned(text: str | None) -> None:
-    assert read_calibration(text) == Calibration()
+    assert rules.read_calibration(text) == Calibration()
 
 
 @given(st.floats(0.8, 2.0), st.none() | st.floats(-1, 5))
 def test_what_is_written_is_read_back(factor: float, error: float | None) -> None:
-    assert not calibrations_differ(
-        read_calibration(written_calibration(Calibration(factor, error))), Calibration(factor, error)
+    assert not rules.calibrations_differ(
+        rules.read_calibration(rules.written_calibration(Calibration(factor, error))), Calibration(factor, error)
     )

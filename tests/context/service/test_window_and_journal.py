@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.context.service.report import context_report
-from chorus_cli.core.errors import JournalError, ModelError, SettingsError, UnknownPersonaError
+from chorus_cli.core.errors import JournalError, ModelError, SettingsError
 from chorus_cli.core.time import timespan
-from chorus_cli.log.rules.acts import Clear, Window
+from chorus_cli.core.time.timespan import Span
+from chorus_cli.log.rules.acts import Window
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
-from tests.world import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.core.time.timespan import Span
-    from tests.world import World
+from tests.sessions.service.saved_sessions import sql
+from tests.world import World, built
 
 
 def span(text: str, world: World) -> Span:
     return timespan.parse(text, world.clock.now())
-
-
-async def test_rolling_window_default_is_eight_hours(world: World) -> None:
-    assert (await world.window.state()).hours == 8
 
 
 async def test_rolling_window_configurable(world: World) -> None:
@@ -114,26 +106,6 @@ async def test_a_broken_file_is_never_overwritten(world: World) -> None:
     assert world.settings_text() == '{"context_hours": 24,, }'
     assert (await world.window.state()).hours == 8
     assert "nothing in this file counts until it is mended" in world.current.target().persona.warnings[0]
-
-
-async def test_widening_never_crosses_a_clear(world: World) -> None:
-    await world.say("Before")
-    await world.journal.clear(world.current.target())
-    await world.say("After")
-    state = await world.window.set(span("7d", world))
-    assert state.boundary is not None
-    assert isinstance(state.boundary.act, Clear)
-    assert await world.seen() == ["After", "ok"]
-
-
-async def test_undoing_a_clear_brings_everything_back_and_redo_hides_it_again(world: World) -> None:
-    await world.say("Before")
-    place = world.current.target()
-    await world.journal.clear(place)
-    await world.journal.undo(place, None)
-    assert await world.seen() == ["Before", "ok"]
-    await world.journal.redo(place)
-    assert await world.seen() == []
 
 
 async def test_redo_is_over_once_something_was_said(world: World) -> None:
@@ -233,20 +205,12 @@ async def test_a_reply_that_never_came_is_not_counted(world: World) -> None:
 
 async def test_a_call_of_a_tool_without_its_result_is_counted_apart(world: World) -> None:
     await world.say("One")
-    await world.store.write(
-        lambda connection: connection.execute(
-            "INSERT INTO messages(persona, thread_id, turn_id, role, tool_calls, tool_call_id, timestamp) "
-            "VALUES ('chorus', 1, 1, 'tool_use', '[]', 'x', '2026-02-12T14:30:00Z')"
-        )
+    insert = (
+        "INSERT INTO messages(persona, thread_id, turn_id, role, tool_calls, tool_call_id, timestamp) "
+        "VALUES ('chorus', 1, 1, 'tool_use', '[]', 'x', ?)"
     )
+    await sql(world, insert, "2026-02-12T14:30:00Z")
     assert await _left_out(world) == {"blank, or half of a tool's call": 1}
-
-
-async def test_a_persona_is_found_by_folder_name_and_alias_in_any_case(world: World) -> None:
-    world.configure('{"name": "The Chorus", "aliases": ["Helper"]}')
-    assert {world.personas.find(name) for name in ("CHORUS", "the chorus", "helper")} == {"chorus"}
-    with pytest.raises(UnknownPersonaError, match=r"There is no persona called 'nobody'. Known personas: chorus\."):
-        world.personas.find("nobody")
 
 
 async def test_a_past_window_that_the_setting_does_not_take_counts_as_the_default(talked: World) -> None:

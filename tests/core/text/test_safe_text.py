@@ -1,4 +1,4 @@
-"""Untrusted text: control characters are shown, invisible ones are removed and counted."""
+"""Untrusted text: controls are shown, hidden characters removed, counted or revealed, surrogates joined or replaced."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.code_points import PLAIN
+from chorus_cli.core.text.code_points import PLAIN, cleaned_input, join_surrogates
 from chorus_cli.core.text.safe_text import (
     DECODED_LENGTH,
     MARKS_PER_BASE,
     SafeTextStream,
     hidden_warning,
+    may_hide,
+    revealed,
     safe_line,
     safe_text,
 )
@@ -29,11 +31,16 @@ from tests.core.text.hostile_text import (
     FLAG,
     ZWJ,
     ZWNJ,
+    any_character,
     fed,
     hidden_in,
     hostile_texts,
     tags,
 )
+
+# The planes 4 to 13 are empty but for the noncharacters at their ends: of the rest a sample will do.
+EMPTY, FILLED = range(0x40000, 0xE0000), (*range(0x40000), *range(0xE0000, sys.maxunicode + 1))
+CODE_POINTS = (*FILLED, *(point for point in EMPTY if point % 251 == 0 or point & 0xFFFE == 0xFFFE))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +72,7 @@ def test_what_a_terminal_would_obey_becomes_visible_and_nothing_counts_as_hidden
     "character",
     list(
         "\u200b\u200e\u200f\u061c\u2060\ufeff\u00ad\u034f\u115f\u1160\u3164\uffa0\u2061\u2064\u2065\u206a\u206f\u17b4"
-        "\u180b\u180e\ufff0\ufff8\ufe00\ufe0d\U0001bca0\U0001d173\U000e0001\U000e0100\U000e01ef\U000e0fff",
+        "\u180b\u180e\ufff0\ufff8\ufe00\ufe0d\U0001bca0\U0001d173\U000e0001\U000e0100\U000e01ef\U000e0fff"
     ),
 )
 def test_what_is_never_seen_is_hidden_and_counted(character: str) -> None:
@@ -132,7 +139,7 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
 
 
 def test_no_single_code_point_leaves_anything_that_a_terminal_obeys_or_that_cannot_be_encoded() -> None:
-    shown = safe_text(" ".join(map(chr, range(sys.maxunicode + 1))))
+    shown = safe_text(" ".join(map(chr, CODE_POINTS)))
     shown.encode()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]", shown)
 
@@ -140,7 +147,7 @@ def test_no_single_code_point_leaves_anything_that_a_terminal_obeys_or_that_cann
 def test_every_format_character_that_is_kept_can_be_seen() -> None:
     kept = {
         character
-        for character in map(chr, range(sys.maxunicode + 1))
+        for character in map(chr, CODE_POINTS)
         if unicodedata.category(character) == "Cf" and safe_text(character) == character
     }
     assert {unicodedata.name(character).split()[0] for character in kept} <= {
@@ -152,7 +159,7 @@ def test_every_format_character_that_is_kept_can_be_seen() -> None:
 
 
 def test_plain_characters_are_neither_marks_nor_controls() -> None:
-    plain = re.findall(f"[{PLAIN}]", "".join(map(chr, range(sys.maxunicode + 1))))
+    plain = re.findall(f"[{PLAIN}]", "".join(map(chr, CODE_POINTS)))
     categories = {unicodedata.category(character) for character in plain if character not in "\n\t"}
     assert not categories & {"Mn", "Mc", "Me", "Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -254,3 +261,100 @@ def test_the_warning_counts_and_decodes(raw: str, warning: str | None) -> None:
 
 def test_the_warning_names_another_place() -> None:
     assert hidden_warning(fed(["\u200b"])[1], "your message") == "1 hidden character in your message"
+
+
+def surrogate_halves(text: str) -> list[str]:
+    encoded = text.encode("utf-16-le")
+    return [encoded[start : start + 2].decode("utf-16-le", "surrogatepass") for start in range(0, len(encoded), 2)]
+
+
+def test_tags_sent_as_surrogate_halves_are_decoded() -> None:
+    shown, stream = fed(surrogate_halves(tags("ls")))
+    assert (shown, stream.hidden_count, stream.decoded_tags) == ("", 2, "ls")
+
+
+def test_the_longest_flag_sent_as_surrogate_halves_is_kept() -> None:
+    flag = FLAG + tags("gbengl") + CANCEL
+    shown, stream = fed(surrogate_halves(flag + flag))
+    assert (shown, stream.hidden_count) == (flag + flag, 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "joined"),
+    [
+        ("plain \U0001f600", "plain \U0001f600"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("\ud83d \ude00", "\ufffd \ufffd"),
+        ("\ud83d\ud83d\ude00\ude00", "\ufffd\U0001f600\ufffd"),
+        ("bad byte \udcff", "bad byte \ufffd"),
+    ],
+)
+def test_surrogate_pairs_are_joined_and_lone_ones_replaced(raw: str, joined: str) -> None:
+    assert join_surrogates(raw) == joined
+
+
+@examples(200)
+@given(st.text(any_character))
+def test_joined_text_can_be_encoded_and_keeps_what_could_be_already(text: str) -> None:
+    joined = join_surrogates(text)
+    joined.encode()
+    assert re.sub("\ufffd|[^\0-\uffff]", "", joined) == re.sub("[\ud800-\udfff\ufffd]|[^\0-\uffff]", "", text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "cleaned"),
+    [
+        ("as it is\n\x1b[31m\u202e\u200b", ("as it is\n\x1b[31m\u202e\u200b", False)),
+        ("a\r\nb\rc\n", ("a\nb\nc\n", False)),
+        ("\ud83d\ude00", ("\U0001f600", False)),
+        ("\udcff", ("\ufffd", True)),
+        ("already \ufffd", ("already \ufffd", False)),
+        ("nul\0here", ("nul\u2400here", True)),
+        ("", ("", False)),
+    ],
+)
+def test_input_is_cleaned_only_where_it_could_not_be_stored(raw: str, cleaned: tuple[str, bool]) -> None:
+    assert cleaned_input(raw) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("line", "signs"),
+    [
+        ("a\u202eb", ["a", "<U+202E>", "b"]),
+        ("\u2066x\u2069", ["<U+2066>", "x", "<U+2069>"]),
+        ("a\u200bb\u00adc", ["a", "<U+200B>", "b", "<U+00AD>", "c"]),
+        (f"x{tags('hi')}", ["x", "<U+E0068>", "<U+E0069>"]),
+        (ENGLAND, list(ENGLAND)),
+        (f"{FLAG}{tags('g')}x", [FLAG, "<U+E0067>", "x"]),
+        (f"a{ZWJ}b", ["a", "<U+200D>", "b"]),
+        (f"\U0001f468{ZWJ}\u2764\ufe0f{ZWJ}\U0001f525", [*f"\U0001f468{ZWJ}\u2764\ufe0f{ZWJ}\U0001f525"]),
+        (f"\U0001f468{ZWJ}x", ["\U0001f468", "<U+200D>", "x"]),
+        (f"\U0001f468{ZWJ}{ZWJ}\U0001f525", ["\U0001f468", ZWJ, "<U+200D>", "\U0001f525"]),
+        (f"\u0645\u06cc{ZWNJ}\u062e a{ZWNJ}", [*f"\u0645\u06cc{ZWNJ}\u062e a", "<U+200C>"]),
+        ("\u2764\ufe0f\ufe0f", ["\u2764", "\ufe0f", "<U+FE0F>"]),
+        ("a\u2028b", ["a", "<U+2028>", "b"]),
+        ("\uffff\u200b", ["<U+FFFF>", "<U+200B>"]),
+        ("\x1b[2J\x9b\x85\t\udcff\u202e", [*"\x1b[2J\x9b\x85\t\udcff", "<U+202E>"]),
+        ("<U+202E>\u202e<U+202E>", [*"<U+202E>", "<U+202E>", *"<U+202E>"]),
+        (f"a{ACUTE * 31}\u202eb", ["a", *ACUTE * 30, "<U+0301>", "<U+202E>", "b"]),
+    ],
+)
+def test_what_hides_or_misleads_in_a_line_is_revealed(line: str, signs: list[str]) -> None:
+    assert revealed(line) == signs
+    assert may_hide(line)
+
+
+@given(hostile_texts.map(join_surrogates))
+def test_what_is_revealed_is_what_is_not_shown_as_it_is(text: str) -> None:
+    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", "", text)
+
+    def shown(character: str, sign: str) -> str:
+        if sign == character:
+            return character
+        assert sign == f"<U+{ord(character):04X}>"
+        return "" if unicodedata.category(character).startswith("M") else safe_text(character)
+
+    signs = revealed(line)
+    assert "".join(map(shown, line, signs)) == safe_text(line)
+    assert len(signs) == len(line)
+    assert may_hide(line) or signs == list(line) or ACUTE in line

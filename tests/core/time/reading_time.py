@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -20,16 +19,10 @@ def moment_of(span: Span, now: datetime) -> datetime:
     return now.astimezone(UTC) - timedelta(seconds=span.seconds)
 
 
-def printed(statements: str, **environment: str) -> list[str]:
+def printed(statements: str) -> list[str]:
     """Return the output of a fresh interpreter in which every warning is an error."""
     lines = f"import sys\nfrom datetime import *\nfrom chorus_cli.core.time.timespan import parse\n{statements}"
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", lines],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
+    command = [sys.executable, "-W", "error", "-c", lines]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.stderr == ""
     return result.stdout.split()

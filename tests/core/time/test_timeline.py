@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.time.timeline import (
-    age,
-    bar,
-    counts_by_slot,
-    duration,
-    slot_of,
-    timeline,
-    window_reaching,
-)
+from chorus_cli.core.time.timeline import age, bar, counts_by_slot, duration, slot_of, timeline, window_reaching
 
 SINCE = datetime(2026, 2, 12, 6, tzinfo=UTC)
 UNTIL = SINCE + timedelta(hours=8)
@@ -47,8 +39,7 @@ def test_the_boundary_is_a_line_where_it_lies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "drawn"),
-    [(0, ""), (0.0001, "▏"), (0.5, "█████"), (0.55, "█████▌"), (1, "██████████"), (7, "██████████")],
+    ("share", "drawn"), [(0, ""), (0.0001, "▏"), (0.5, "█████"), (0.55, "█████▌"), (1, "██████████"), (7, "██████████")]
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
     assert bar(share, 10) == drawn

@@ -9,86 +9,47 @@ import pytest
 from chorus_cli.core.time.timespan import Span, WindowChoice, parse, shifted, window_hours
 from tests.core.time.reading_time import DAY, HOUR, NOW
 
+MORE = "Warning: {} is more than 168h (7 days); using 168h"
+LESS = "Warning: {} is less than 1h; using 1h"
+NOTHING = "Warning: that would leave nothing; using 1h"
+
+
+def span_of(time: str | float) -> Span:
+    """Return a length of time as it is typed, or the time since a moment in seconds."""
+    return parse(time, NOW) if isinstance(time, str) else Span(time, is_moment=True)
+
 
 @pytest.mark.parametrize(
-    ("text", "hours", "warning"),
+    ("time", "hours", "warning"),
     [
-        ("24h", 24, None),
-        ("1h", 1, None),
-        ("168h", 168, None),
-        ("1 week", 168, None),
-        ("90m", 2, None),
-        ("89m", 1, None),
-        ("2h 30m", 3, None),
-        ("2h 29m 59s", 2, None),
-        ("30m", 1, None),
-        ("half an hour", 1, None),
-        ("168h 29m", 168, None),
-        ("168h30", 168, "Warning: 168h 30m is more than 168h (7 days); using 168h"),
-        ("200h", 168, "Warning: 200h is more than 168h (7 days); using 168h"),
-        ("200", 168, "Warning: 200h is more than 168h (7 days); using 168h"),
-        ("999999h", 168, "Warning: 999999h is more than 168h (7 days); using 168h"),
-        ("20m", 1, "Warning: 20m is less than 1h; using 1h"),
-        ("29m 59s", 1, "Warning: 29m 59s is less than 1h; using 1h"),
+        *(("24h", 24, ""), ("1h", 1, ""), ("168h", 168, ""), ("1 week", 168, ""), ("90m", 2, ""), ("89m", 1, "")),
+        *(("2h 30m", 3, ""), ("2h 29m 59s", 2, ""), ("30m", 1, ""), ("half an hour", 1, ""), ("168h 29m", 168, "")),
+        *(("168h30", 168, MORE.format("168h 30m")), ("999999h", 168, MORE.format("999999h"))),
+        *(("200h", 168, MORE.format("200h")), ("200", 168, MORE.format("200h"))),
+        *(("20m", 1, LESS.format("20m")), ("29m 59s", 1, LESS.format("29m 59s"))),
+        *((DAY, 24, ""), (HOUR, 1, ""), (HOUR + 0.000001, 2, ""), (15 * HOUR + 60, 16, ""), (168 * HOUR, 168, "")),
+        *((167.5 * HOUR, 168, ""), (168 * HOUR + 1, 168, MORE.format("168h 1s"))),
+        *((183 * HOUR + 0.25, 168, MORE.format("183h 1s")), (1200, 1, LESS.format("20m"))),
+        *((45.25, 1, LESS.format("46s")), (0.000001, 1, LESS.format("1s"))),
     ],
 )
-def test_a_window_is_whole_hours_rounded_half_up_within_bounds(text: str, hours: int, warning: str | None) -> None:
-    assert window_hours(parse(text, NOW)) == WindowChoice(hours, warning)
+def test_a_length_is_rounded_half_up_and_the_time_since_a_moment_up_within_bounds(
+    time: str | float, hours: int, warning: str
+) -> None:
+    assert window_hours(span_of(time)) == WindowChoice(hours, warning or None)
 
 
 @pytest.mark.parametrize(
-    ("hours", "sign", "text", "expected"),
+    ("hours", "sign", "time", "shifted_hours", "warning"),
     [
-        (8, 1, "8h", WindowChoice(16)),
-        (8, -1, "4h", WindowChoice(4)),
-        (8, 1, "20m", WindowChoice(8)),
-        (8, 1, "30m", WindowChoice(9)),
-        (8, -1, "30m", WindowChoice(8)),
-        (8, -1, "31m", WindowChoice(7)),
-        (160, 1, "2d", WindowChoice(168, "Warning: 208h is more than 168h (7 days); using 168h")),
-        (8, -1, "8h", WindowChoice(1, "Warning: that would leave nothing; using 1h")),
-        (8, -1, "1d", WindowChoice(1, "Warning: that would leave nothing; using 1h")),
-        (1, -1, "40m", WindowChoice(1, "Warning: 20m is less than 1h; using 1h")),
+        *((8, 1, "8h", 16, ""), (8, -1, "4h", 4, ""), (8, 1, "20m", 8, ""), (8, 1, "30m", 9, "")),
+        *((8, -1, "30m", 8, ""), (8, -1, "31m", 7, ""), (160, 1, "2d", 168, MORE.format("208h"))),
+        *((8, -1, "8h", 1, NOTHING), (8, -1, "1d", 1, NOTHING), (1, -1, "40m", 1, LESS.format("20m"))),
+        *((8, 1, DAY, 32, ""), (8, 1, 1.25 * HOUR, 10, ""), (8, -1, 1.75 * HOUR, 7, ""), (8, -1, DAY, 1, NOTHING)),
+        *((8, -1, 7.5 * HOUR, 1, LESS.format("30m")), (160, 1, 8.25 * HOUR, 168, MORE.format("168h 15m"))),
     ],
 )
 def test_adding_and_subtracting_are_exact_before_rounding(
-    hours: int, sign: Literal[1, -1], text: str, expected: WindowChoice
+    hours: int, sign: Literal[1, -1], time: str | float, shifted_hours: int, warning: str
 ) -> None:
-    assert shifted(hours, parse(text, NOW), sign) == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "hours", "warning"),
-    [
-        (DAY, 24, None),
-        (HOUR, 1, None),
-        (HOUR + 0.000001, 2, None),
-        (15 * HOUR + 60, 16, None),
-        (167.5 * HOUR, 168, None),
-        (168 * HOUR, 168, None),
-        (168 * HOUR + 1, 168, "Warning: 168h 1s is more than 168h (7 days); using 168h"),
-        (183 * HOUR + 0.25, 168, "Warning: 183h 1s is more than 168h (7 days); using 168h"),
-        (1200, 1, "Warning: 20m is less than 1h; using 1h"),
-        (45.25, 1, "Warning: 46s is less than 1h; using 1h"),
-        (0.000001, 1, "Warning: 1s is less than 1h; using 1h"),
-    ],
-)
-def test_a_window_reaches_back_to_a_moment_by_rounding_up(seconds: float, hours: int, warning: str | None) -> None:
-    assert window_hours(Span(seconds, is_moment=True)) == WindowChoice(hours, warning)
-
-
-@pytest.mark.parametrize(
-    ("hours", "sign", "seconds", "expected"),
-    [
-        (8, 1, DAY, WindowChoice(32)),
-        (8, 1, 1.25 * HOUR, WindowChoice(10)),
-        (8, -1, 1.75 * HOUR, WindowChoice(7)),
-        (8, -1, 7.5 * HOUR, WindowChoice(1, "Warning: 30m is less than 1h; using 1h")),
-        (8, -1, DAY, WindowChoice(1, "Warning: that would leave nothing; using 1h")),
-        (160, 1, 8.25 * HOUR, WindowChoice(168, "Warning: 168h 15m is more than 168h (7 days); using 168h")),
-    ],
-)
-def test_adding_and_subtracting_the_time_since_a_moment_rounds_up(
-    hours: int, sign: Literal[1, -1], seconds: float, expected: WindowChoice
-) -> None:
-    assert shifted(hours, Span(seconds, is_moment=True), sign) == expected
+    assert shifted(hours, span_of(time), sign) == WindowChoice(shifted_hours, warning or None)

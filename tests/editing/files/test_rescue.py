@@ -7,9 +7,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,9 +17,6 @@ import pytest
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.storage.files import home_mark, rescue
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NOW = datetime(2026, 2, 12, 14, 30, 5, tzinfo=UTC)
 NAME = "rescue-20260212T143005Z.jsonl"
@@ -54,8 +51,8 @@ def rescued_by_another_process(folder: Path, temporary: Path, disk: str) -> str:
     return ended.stdout.strip()
 
 
-def test_text_is_kept_in_a_file_that_only_its_owner_may_read(tmp_path: Path) -> None:
-    path = rescue(tmp_path / "state" / "rescue", NOW, RECORD)
+def test_text_is_kept_in_a_file_named_by_the_time_in_utc_that_only_its_owner_may_read(tmp_path: Path) -> None:
+    path = rescue(tmp_path / "state" / "rescue", NOW.astimezone(ZoneInfo("Asia/Tokyo")), RECORD)
     assert path == tmp_path / "state" / "rescue" / NAME
     assert records(path) == [RECORD]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -76,11 +73,6 @@ def test_it_is_kept_where_no_name_can_be_synced(tmp_path: Path, monkeypatch: pyt
     path = rescue(tmp_path / "rescue", NOW, RECORD)
     assert path == tmp_path / "rescue" / NAME
     assert records(path) == [RECORD]
-
-
-def test_the_file_is_named_by_the_time_in_utc(tmp_path: Path) -> None:
-    path = rescue(tmp_path, NOW.astimezone(ZoneInfo("Asia/Tokyo")), RECORD)
-    assert path == tmp_path / NAME
 
 
 def test_a_second_text_of_the_same_moment_joins_the_first(tmp_path: Path) -> None:
@@ -111,19 +103,10 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path) -> None
     assert not (tmp_path / "somebody elses").exists()
 
 
-def test_when_nothing_can_be_written_at_all_it_says_so_and_raises_nothing(tmp_path: Path) -> None:
-    (tmp_path / "temporary").mkdir()
-    assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
-
-
-def test_an_attempt_without_room_leaves_no_empty_file(tmp_path: Path) -> None:
+def test_an_attempt_without_room_says_so_and_leaves_the_texts_that_are_there_and_no_empty_file(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
     assert [*(tmp_path / "rescue").iterdir(), *(tmp_path / "temporary").iterdir()] == []
-
-
-def test_an_attempt_without_room_leaves_the_texts_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "temporary").mkdir()
     kept = rescue(tmp_path / "rescue", NOW, RECORD)
     assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
     assert records(kept) == [RECORD]

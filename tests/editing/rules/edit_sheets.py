@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
 
 from chorus_cli.editing.rules import matching
-from chorus_cli.editing.rules.format import parse
+from chorus_cli.editing.rules.format import ParsedEdit, parse
 from chorus_cli.editing.rules.matching import Sheet, laid_out
+from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import Message, MessageContent, Role
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chorus_cli.editing.rules.format import ParsedEdit
-    from chorus_cli.log.rules.attachments import Attachment
 
 NOON = datetime(2026, 2, 12, 12, 0, 0, 123456, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from hypothesis import strategies as st
 
 from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, Block
 from chorus_cli.log.rules.messages import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # What could be taken for a part of the format, and what some programs take for the end of a line.
 NASTY_LINES = (

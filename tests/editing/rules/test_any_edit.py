@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta, timezone
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,19 +22,14 @@ from tests.editing.rules.edit_sheets import (
     ZONES,
     ContextEdit,
     Kept,
+    Member,
     Reworded,
-    edited,
     kept,
     matched,
     said,
     sheet_of,
 )
 from tests.editing.rules.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.editing.rules.edit_sheets import Member
 
 EDITORS: dict[str, Callable[[str], str]] = {
     **LOSSLESS_EDITORS,
@@ -82,11 +77,6 @@ def test_what_was_not_changed_is_unchanged_through_any_editor(
         assert matched(parse(editor(sheet.text), sheet.name), sheet) == expected
 
 
-def test_a_message_of_a_megabyte_is_unchanged() -> None:
-    sheet = sheet_of([], [said(1, f"{END_LINE}\r\n" * 40_000)])
-    assert edited(sheet) == ContextEdit(kept(1), dropped=(), changed=False)
-
-
 @dataclass(frozen=True)
 class Fate:
     """The change of one message: its new position in the text, and its new words."""
@@ -120,7 +110,7 @@ def after(text: str, sheet: Sheet, fates: list[Fate]) -> str:
     lines = text.split("\n")
     parsed = parse(text, sheet.name)
     end = lines.index(END_LINE)
-    cuts = sorted([*(block.line - 1 for block in parsed.blocks), (parsed.context_line or 0) - 1, end])
+    cuts = sorted([*(block.line - 1 for block in parsed.blocks), lines.index(CONTEXT_LINE), end])
     pieces = {start: lines[start:stop] for start, stop in pairwise(cuts)}
     chosen: list[tuple[int, list[str]]] = []
     for fate, block in zip(fates, parsed.blocks, strict=True):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chorus_cli.core.errors import EditFormatError
-from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, Block, ParsedEdit, parse, render, shown_name
+from chorus_cli.core.errors import EditFormatError, HeaderLikeError
+from chorus_cli.editing.rules.format import (
+    CONTEXT_LINE,
+    END_LINE,
+    Block,
+    ParsedEdit,
+    header_likeness,
+    parse,
+    render,
+    shown_name,
+)
 from chorus_cli.log.rules.messages import Role
 from tests.amount import examples
 from tests.editing.rules.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAME = "Frodo"
 NOON = "2025-01-18 12:00:00"
@@ -59,11 +65,6 @@ def test_the_text_has_the_messages_around_the_line() -> None:
     assert len(lines[end + 2 : -1]) >= 6
     assert all(line.startswith("# ") and len(line) <= 120 for line in lines[end + 2 : -1])
     assert lines[-1] == ""
-
-
-def test_both_parts_may_be_empty() -> None:
-    parsed = parse(render(NAME, [], []), NAME)
-    assert (parsed.blocks, parsed.context_start) == ((), 0)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +128,6 @@ def test_lines_are_counted_as_an_editor_counts_them(before: list[Block], context
     parsed = parse(text, NAME)
     lines = text.split("\n")
     assert all(lines[block.line - 1].startswith(f"[{block.time}]") for block in parsed.blocks)
-    assert parsed.context_line is not None
-    assert lines[parsed.context_line - 1] == CONTEXT_LINE
 
 
 @pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
@@ -188,7 +187,7 @@ def test_a_message_can_be_written_by_hand(line: str, block: Block) -> None:
 
 def test_without_the_line_all_of_it_is_the_context() -> None:
     parsed = messages(f"[{NOON}] Human: a\n\n[{NOON}] Frodo: b")
-    assert (len(parsed.blocks), parsed.context_start, parsed.context_line) == (2, 0, None)
+    assert (len(parsed.blocks), parsed.context_start) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ def test_without_the_line_all_of_it_is_the_context() -> None:
 )
 def test_the_line_may_be_touched_in_passing(line: str) -> None:
     parsed = messages(f"[{NOON}] Human: a\n{line}\n[{NOON}] Frodo: b")
-    assert (len(parsed.blocks), parsed.context_start, parsed.context_line) == (2, 1, 3)
+    assert (len(parsed.blocks), parsed.context_start) == (2, 1)
 
 
 def test_the_comments_may_be_deleted_and_others_written() -> None:
@@ -272,3 +271,72 @@ def test_whatever_is_written_is_read_or_refused(lines: list[str]) -> None:
     assert bare(once_more.blocks) == bare(parsed.blocks)
     read = "".join(block.body for block in parsed.blocks)
     assert all(line in read for line in lines if line.isalnum())
+
+
+# Lines that look like the beginning of a message and are none
+
+is_header_like = header_likeness(["Human", "Frodo", "Frodo (tool)"])
+
+LIKE = (
+    "[20x5-01-18 22:15:03] Human: hello",
+    "2025-01-18 22:15:03] Human: hello",
+    "2025-01-18 22:15:03 Human: hello",
+    " [2025-01-18 22:15:03] Human: hello",
+    "[[2025-01-18 22:15:03] Human: hello",
+    "(2025-01-18 22:15:03) Human: hello",
+    "[202-01-18 22:15:03] Human: hello",
+    "[2025/01/18 22:15:03] Humn: hello",
+    "[20255-01-18 22:15:03] hello",
+    "[2025 01 18 22.15.03] Human: hello",
+    "]2025-01-18 22:15:03[ frodo : hello",
+    "2025-01-18 Frodo (tool): x",
+    "22:15 Frodo: hello",
+)
+UNLIKE = (
+    "",
+    "hello",
+    "Human: hello",
+    "Frodo: *adjusts pack*",
+    "(laughs) Frodo: hello",
+    "2025-01-18 22:15:03 ERROR: disk full",
+    "2025-01-18 22:15:03,123 INFO root: Human: came in",
+    "[18/Jan/2025:22:15:03 +0000] GET /",
+    "[link](https://example.org/2025-01-18)",
+    "[1]: https://example.org",
+    "- 12:30 lunch with Frodo: bring bread",
+    "On 2025-01-18 at 22:15 Human: hello",
+    "At ten Human: hello",
+    "2025 was a good year for Frodo: he came home",
+    "> [2025-01-18 22:15:03] Human: quoted",
+    " " * 1_000_000,
+    "[" * 1_000_000,
+    "1-" * 1_000_000 + ":",
+)
+
+
+@pytest.mark.parametrize("line", LIKE)
+def test_a_date_and_time_that_is_nearly_a_header_looks_like_one(line: str) -> None:
+    assert is_header_like(line)
+
+
+@pytest.mark.parametrize("line", UNLIKE, ids=lambda line: line[:40])
+def test_what_stands_in_ordinary_texts_does_not(line: str) -> None:
+    assert not is_header_like(line)
+
+
+@pytest.mark.parametrize("line", LIKE)
+def test_such_a_line_is_refused_by_its_number_unless_it_is_said_to_be_text(line: str) -> None:
+    text = f"---\n[{NOON}] Human: a\n\n{line}\n{END_LINE}"
+    with pytest.raises(HeaderLikeError, match=r"^Line 4: this looks like the beginning of a message, but is none; "):
+        parse(text, "Frodo")
+    assert parse(text, "Frodo", header_like_is_text=True).blocks == (Block(Role.USER, NOON, f"a\n\n{line}", 2),)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [(1, " (nor is 1 more line like it);"), (2, " (nor are 2 more lines like it);")]
+)
+def test_of_several_such_lines_the_first_is_named_and_the_others_are_counted(more: int, told: str) -> None:
+    text = "\n".join(["---", f"[{NOON}] Human: a", *LIKE[:1] * (more + 1), END_LINE])
+    with pytest.raises(HeaderLikeError, match="Line 3: ") as caught:
+        parse(text, "Frodo")
+    assert told in str(caught.value)

@@ -1,24 +1,25 @@
-"""Matching the edited text with the original messages."""
+"""Matching the edited text with the original messages, what tools did, and attachments."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timezone
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
 
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, parse
-from chorus_cli.editing.rules.matching import laid_out
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.editing.rules.matching import EditCounts, edit_counts, laid_out
+from chorus_cli.editing.rules.matching import Member as EditMember
+from chorus_cli.log.rules.attachments import Attachment
+from chorus_cli.log.rules.messages import Message, MessageContent, Role
 from tests.editing.rules.edit_sheets import (
     ANSWER,
     BERLIN,
+    CALL,
     MOMENTS,
     NOON,
-    OLD,
-    OLD_ANSWER,
     QUESTION,
     TALK,
     THANKS,
@@ -26,86 +27,44 @@ from tests.editing.rules.edit_sheets import (
     Added,
     ContextEdit,
     Kept,
+    Member,
     Reworded,
+    call,
     edited,
     kept,
     matched,
+    result,
     said,
     sheet_of,
 )
 
-if TYPE_CHECKING:
-    from tests.editing.rules.edit_sheets import Member
-
-
 # Case by case
 
+AT_20, AT_11 = datetime(2026, 2, 12, 12, 0, 20, tzinfo=UTC), datetime(2026, 2, 12, 12, 0, 11, tzinfo=UTC)
+OLD_BELOW = ("Thanks!\n", "Thanks!\n\n[2026-02-12 11:58:20] Human: Long ago\n")
+COPY = ("Thanks!\n", "Thanks!\n\n[2026-02-12 12:00:20] Human: Thanks!\n")
 
-def test_nothing_at_all_is_unchanged() -> None:
-    assert edited(sheet_of([], [])) == ContextEdit((), dropped=(), changed=False)
-
-
-def test_the_line_moved_up_brings_older_messages_in() -> None:
-    text = TALK.text.replace(f"{CONTEXT_LINE}\n\n", "")
-    text = text.replace("[2026-02-12 11:58:21] Frodo", f"{CONTEXT_LINE}\n\n[2026-02-12 11:58:21] Frodo")
-    assert matched(parse(text, "Frodo"), TALK) == ContextEdit(kept(2, 3, 4, 5), dropped=(), changed=True)
-
-
-def test_the_line_deleted_brings_all_in() -> None:
-    assert edited(TALK, (f"{CONTEXT_LINE}\n", "")) == ContextEdit(kept(1, 2, 3, 4, 5), dropped=(), changed=True)
-
-
-def test_the_line_moved_down_leaves_messages_out() -> None:
-    edit = edited(TALK, (f"{CONTEXT_LINE}\n\n", ""), ("Thanks!\n", f"Thanks!\n\n{CONTEXT_LINE}\n"))
-    assert edit == ContextEdit((), dropped=(3, 4, 5), changed=True)
-
-
-def test_a_message_may_be_copied_down_and_stay_above() -> None:
-    edit = edited(TALK, ("Thanks!\n", "Thanks!\n\n[2026-02-12 11:58:20] Human: Long ago\n"))
-    assert edit == ContextEdit(kept(3, 4, 5, 1), dropped=(), changed=True)
+CASES: dict[str, tuple[list[tuple[str, str]], tuple[Member, ...], tuple[int, ...]]] = {
+    "a message copied down stays above too": ([OLD_BELOW], kept(3, 4, 5, 1), ()),
+    "one copied within the context is new": ([COPY], (*kept(3, 4, 5), Added(Role.USER, AT_20, "Thanks!")), ()),
+    "another speaker": (
+        [("Frodo: There.", "Human: There.")],
+        (Kept(3), Added(Role.USER, AT_11, "There."), Kept(5)),
+        (4,),
+    ),
+    "another time, even in the future": (
+        [("[2026-02-12 12:00:11]", "[2126-02-12 12:00:11]")],
+        (Kept(3), Added(Role.ASSISTANT, AT_11.replace(year=2126), "There."), Kept(5)),
+        (4,),
+    ),
+}
 
 
-def test_a_message_copied_within_the_context_is_a_new_one() -> None:
-    edit = edited(TALK, ("Thanks!\n", "Thanks!\n\n[2026-02-12 12:00:20] Human: Thanks!\n"))
-    assert edit.members == (*kept(3, 4, 5), Added(Role.USER, datetime(2026, 2, 12, 12, 0, 20, tzinfo=UTC), "Thanks!"))
-
-
-def test_an_older_message_is_brought_in_and_reworded_at_once() -> None:
-    edit = edited(TALK, (f"{CONTEXT_LINE}\n", ""), ("far away", "near by"))
-    assert edit.members == (Kept(1), Reworded(2, "and near by"), *kept(3, 4, 5))
-
-
-def test_a_new_text_is_a_rewording_and_drops_nothing() -> None:
-    edit = edited(TALK, ("There.", "Here.\nOr there."))
-    assert edit == ContextEdit((Kept(3), Reworded(4, "Here.\nOr there."), Kept(5)), dropped=(), changed=True)
-
-
-def test_another_speaker_makes_a_new_message_and_drops_the_old_one() -> None:
-    edit = edited(TALK, ("Frodo: There.", "Human: There."))
-    added = Added(Role.USER, datetime(2026, 2, 12, 12, 0, 11, tzinfo=UTC), "There.")
-    assert edit == ContextEdit((Kept(3), added, Kept(5)), dropped=(4,), changed=True)
-
-
-def test_another_time_makes_a_new_message_even_in_the_future() -> None:
-    edit = edited(TALK, ("[2026-02-12 12:00:11]", "[2126-02-12 12:00:11]"))
-    added = Added(Role.ASSISTANT, datetime(2126, 2, 12, 12, 0, 11, tzinfo=UTC), "There.")
-    assert edit == ContextEdit((Kept(3), added, Kept(5)), dropped=(4,), changed=True)
-
-
-def test_order_alone_is_a_change() -> None:
-    edit = edited(sheet_of([], [THANKS, ANSWER]))
-    assert not edit.changed
-    swapped = sheet_of([], [ANSWER, THANKS])
-    assert matched(parse(swapped.text, "Frodo"), sheet_of([], [THANKS, ANSWER])) == ContextEdit(
-        kept(4, 5), dropped=(), changed=True
-    )
-
-
-def test_deleting_and_moving_above_the_line_change_nothing() -> None:
-    without = sheet_of([OLD_ANSWER], [QUESTION, ANSWER, THANKS])
-    turned_round = sheet_of([OLD_ANSWER, OLD], [QUESTION, ANSWER, THANKS])
-    for text in (without.text, turned_round.text):
-        assert matched(parse(text, "Frodo"), TALK) == ContextEdit(kept(3, 4, 5), dropped=(), changed=False)
+@pytest.mark.parametrize(("changes", "members", "dropped"), CASES.values(), ids=CASES)
+def test_an_edited_text_is_matched_with_the_messages(
+    changes: list[tuple[str, str]], members: tuple[Member, ...], dropped: tuple[int, ...]
+) -> None:
+    assert edited(TALK, *changes) == ContextEdit(members, dropped, changed=True)
 
 
 def test_carriage_returns_stay_in_a_message_that_is_left_alone_and_become_lines_in_one_that_is_not() -> None:
@@ -217,3 +176,179 @@ def test_a_time_beyond_the_calendar_is_refused() -> None:
     sheet = laid_out("Frodo", [], [], BERLIN)
     with pytest.raises(EditFormatError, match=r"0001-01-01 00:00:00 is too far away"):
         edited(sheet, (END_LINE, f"[0001-01-01 00:00:00] Human: new\n{END_LINE}"))
+
+
+# What tools did
+
+
+def test_a_call_and_its_result_are_one_block() -> None:
+    sheet = sheet_of([], [QUESTION, call(6, "a", 12), result(7, "a", "three\n\nhits", 13), ANSWER])
+    assert '[2026-02-12 12:00:12] Frodo (tool): search {"q": "ring"}\n→ three\n\nhits\n\n' in sheet.text
+    assert [tuple(row.id for row in entry.rows) for entry in sheet.context] == [(3,), (6, 7), (4,)]
+
+
+@pytest.mark.parametrize(
+    ("log", "sizes"),
+    [
+        ([call(1, "a"), result(2, "a"), call(3, "b"), result(4, "b")], [2, 2]),
+        ([call(1, "a"), call(2, "b"), result(3, "a"), result(4, "b")], [4]),
+        ([call(1, "a"), call(2, "b"), result(3, "b"), call(4, "c"), result(5, "c")], [1, 2, 2]),
+        ([call(1, "a"), said(2, "stop"), result(3, "a")], [1, 1, 1]),
+        ([result(1, "a"), call(2, "b"), result(3, "b")], [1, 2]),
+        ([call(1, "a"), result(2, "a"), result(3, "x")], [2, 1]),
+    ],
+)
+def test_calls_side_by_side_are_one_block_and_what_lacks_its_partner_is_alone(
+    log: list[Message], sizes: list[int]
+) -> None:
+    sheet = sheet_of([], log)
+    assert [len(entry.rows) for entry in sheet.context] == sizes
+    assert edited(sheet) == ContextEdit(kept(*(row.id for row in log)), dropped=(), changed=False)
+
+
+def test_a_tool_block_can_be_moved_and_deleted() -> None:
+    tool = [call(6, "a", 12), result(7, "a", seconds=13)]
+    sheet = sheet_of([], [QUESTION, *tool, ANSWER])
+    moved = sheet_of([], [QUESTION, ANSWER, *tool]).text
+    deleted = sheet_of([], [QUESTION, ANSWER]).text
+    brought_out = sheet_of(tool, [QUESTION, ANSWER]).text
+    assert matched(parse(moved, "Frodo"), sheet) == ContextEdit(kept(3, 4, 6, 7), dropped=(), changed=True)
+    for text in (deleted, brought_out):
+        assert matched(parse(text, "Frodo"), sheet) == ContextEdit(kept(3, 4), dropped=(6, 7), changed=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("three", "four"),
+        ("search", "find"),
+        ("12:00:12", "12:00:13"),
+        ("→ three\nhits\n", ""),
+        ("There.\n", "There.\n\n[2026-02-12 12:00:12] Frodo (tool): made up\n"),
+    ],
+)
+def test_a_tool_block_cannot_be_changed_or_made_up(old: str, new: str) -> None:
+    sheet = sheet_of([], [QUESTION, call(6, "a", 12), result(7, "a", seconds=13), ANSWER])
+    with pytest.raises(EditFormatError, match=r"what a tool did cannot be changed or made up") as caught:
+        edited(sheet, (old, new))
+    line = sheet.text.replace(old, new).split("\n")[caught.value.line - 1]
+    assert line.startswith("[2026-02-12 12:00:1")
+    assert "Frodo (tool)" in line
+
+
+@pytest.mark.parametrize(
+    ("tool_calls", "shown"),
+    [
+        (CALL, 'search {"q": "ring"}'),
+        (json.dumps([json.loads(CALL)[0]] * 2), 'search {"q": "ring"}\nsearch {"q": "ring"}'),
+        (CALL[1:-1], 'search {"q": "ring"}'),
+        ('[{"function": {"name": "f", "arguments": "\\ud83d\\ude00 \\ud800"}}]', "f 😀 \ufffd"),
+        ('[{"function": {"name": 7}}]', '[{"function": {"name": 7}}]'),
+        ("not JSON", "not JSON"),
+        ("[" * 100_000, "[" * 100_000),
+        ("9" * 5_000, "9" * 5_000),
+        ("[]", ""),
+        (None, ""),
+    ],
+    ids=range(10),
+)
+def test_calls_are_shown_by_their_names_whatever_the_log_holds(tool_calls: str | None, shown: str) -> None:
+    sheet = sheet_of([], [call(1, "a")._replace(tool_calls=tool_calls)])
+    assert sheet.context[0].block.body == shown
+    sheet.text.encode()
+    assert not edited(sheet).changed
+
+
+def test_what_is_said_before_a_call_is_shown_with_it() -> None:
+    sheet = sheet_of([], [call(1, "a")._replace(content="Let me look.")])
+    assert "Frodo (tool): Let me look.\nsearch " in sheet.text
+
+
+# Attachments
+
+PHOTO = Attachment("photo.png", "image/png", 1_234_567, "0" * 64)
+OTHER = PHOTO._replace(sha256="1" * 64)
+LINE, OTHER_LINE = "[attachment: photo.png 1.2 MB]", "[attachment: photo.png 1.2 MB, 2]"
+ASKED = QUESTION._replace(attachments=(PHOTO,))
+ASKED_TALK = sheet_of([], [ASKED, ANSWER, THANKS])
+
+
+def test_an_attachment_is_a_line_below_its_message() -> None:
+    assert f"Human: Where?\n{LINE}\n\n" in ASKED_TALK.text
+    assert edited(ASKED_TALK) == ContextEdit(kept(3, 4, 5), dropped=(), changed=False)
+
+
+def test_a_line_that_is_deleted_or_moved_takes_the_attachment_with_it() -> None:
+    deleted = (f"\n{LINE}", "")
+    assert edited(ASKED_TALK, deleted).members == (Reworded(3, "Where?"), Kept(4), Kept(5))
+    moved = edited(ASKED_TALK, deleted, ("Thanks!", f"Thanks!\n{LINE}"))
+    assert moved.members == (Reworded(3, "Where?"), Kept(4), Reworded(5, "Thanks!", (PHOTO,)))
+
+
+def test_a_line_may_stand_anywhere_in_its_message() -> None:
+    assert not edited(ASKED_TALK, (f"Where?\n{LINE}", f"Where?\n\n{LINE}\n  ")).changed
+
+
+def test_words_can_change_beside_an_attachment_and_go_altogether() -> None:
+    assert edited(ASKED_TALK, ("Where?", "When?")).members[0] == Reworded(3, "When?", (PHOTO,))
+    assert edited(ASKED_TALK, ("Where?", "")).members[0] == Reworded(3, "", (PHOTO,))
+
+
+def test_a_message_of_an_attachment_alone_stays() -> None:
+    sheet = sheet_of([], [ASKED._replace(content="")])
+    assert edited(sheet) == ContextEdit(kept(3), dropped=(), changed=False)
+
+
+def test_a_new_message_may_have_an_attachment_of_another() -> None:
+    (_, _, _, added) = edited(
+        ASKED_TALK, ("Thanks!", f"Thanks!\n\n[2026-02-12 12:01:00] Human: Again:\n{LINE}")
+    ).members
+    assert added == Added(Role.USER, NOON.replace(minute=1, second=0, microsecond=0), "Again:", (PHOTO,))
+
+
+def test_attachments_with_the_same_name_and_size_are_told_apart() -> None:
+    sheet = sheet_of([], [ASKED, ANSWER, THANKS._replace(attachments=(OTHER,))])
+    edit = edited(sheet, (f"\n{OTHER_LINE}", ""), (f"\n{LINE}", f"\n{OTHER_LINE}"))
+    assert edit.members == (Reworded(3, "Where?", (OTHER,)), Kept(4), Reworded(5, "Thanks!"))
+
+
+def test_words_that_look_like_an_attachment_are_escaped() -> None:
+    sheet = sheet_of([], [said(3, f"see\n{LINE}", 10)])
+    assert f"see\n\\{LINE}" in sheet.text
+    assert not edited(sheet).changed
+
+
+def test_an_attachment_cannot_be_made_up() -> None:
+    with pytest.raises(EditFormatError) as refused:
+        edited(ASKED_TALK, ("Thanks!", "Thanks!\n[attachment: secret.png 1 kB]"))
+    assert str(refused.value).startswith(r"Line ")
+    assert r"no message here has the file [attachment: secret.png 1 kB]; put a \ before that line" in str(refused.value)
+
+
+# Counts
+
+NEW = MessageContent(1, Role.USER, "new", NOON)
+
+
+def reworded(row_id: int) -> MessageContent:
+    return NEW._replace(revises=row_id)
+
+
+@pytest.mark.parametrize(
+    ("members", "counts"),
+    [
+        ([3, 4, 5, 6, 7], EditCounts()),
+        ([1, 2, 3, 4, 5, 6, 7], EditCounts()),
+        ([3, 5, 7], EditCounts(left_out=2)),
+        ([3, 4, reworded(5), 6, 7], EditCounts(reworded=1)),
+        ([reworded(1), 3, 4, 5, 6, 7], EditCounts(reworded=1)),
+        ([NEW, 3, 4, 5, 6, 7, NEW], EditCounts(added=2)),
+        ([7, 3, 4, 5, 6], EditCounts(moved=1)),
+        ([4, 5, 6, 7, 3], EditCounts(moved=1)),
+        ([7, 6, 5, 4, 3], EditCounts(moved=4)),
+        ([6, 7, 1, 3, 4, 5], EditCounts(moved=2)),
+        ([7, NEW, reworded(3), 5, 6], EditCounts(reworded=1, left_out=1, added=1, moved=1)),
+    ],
+)
+def test_each_change_is_counted_by_its_kind(members: list[EditMember], counts: EditCounts) -> None:
+    assert edit_counts(members, [3, 4, 5, 6, 7]) == counts

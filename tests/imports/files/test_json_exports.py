@@ -1,14 +1,17 @@
-"""Exports in archives, folders and single files: found by content, read shard by shard, and never unpacked."""
+"""Exports of JSON in archives, folders and files: found by content, read shard by shard and item by item."""
 
 from __future__ import annotations
 
+import io
 import json
 import struct
+import tracemalloc
 import zipfile
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,12 +19,20 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import FORMATS, sources
-from chorus_cli.imports.files.source import Opening, archive
+from chorus_cli.imports.files.source import Opening, archive, json_items
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from tests.imports.rules.exports import chatgpt, chatgpt_node, check, claude, claude_message, said, web, web_message
-
-if TYPE_CHECKING:
-    from chorus_cli.imports.files.source import Source
+from tests.imports.rules.exports import (
+    ANYTHING,
+    chatgpt,
+    chatgpt_node,
+    check,
+    claude,
+    claude_message,
+    said,
+    source_of,
+    web,
+    web_message,
+)
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_ab1"}
 LOOK = {"content_type": "multimodal_text", "parts": ["look", PICTURE]}
@@ -36,12 +47,6 @@ def zipped(path: Path, files: dict[str, Any]) -> Path:
         for name, content in files.items():
             into.writestr(name, content if isinstance(content, (bytes, str)) else json.dumps(content))
     return path
-
-
-def source_of(path: Path) -> Source:
-    (found,) = sources(path)
-    assert not isinstance(found, Skipped)
-    return found
 
 
 def read(path: Path) -> list[ForeignConversation | str]:
@@ -99,11 +104,7 @@ def test_pictures_are_found_by_their_ids(tmp_path: Path) -> None:
     (found,) = source.conversations()
     assert isinstance(found, ForeignConversation)
     (file,) = found.messages[0].files
-    assert source.bytes_of(file) == b"PNG"
-    assert (
-        source.bytes_of(file._replace(entry="file_zz") if hasattr(file, "_replace") else type(file)("x", "", "file_zz"))
-        is None
-    )
+    assert (source.bytes_of(file), source.bytes_of(replace(file, entry="file_zz"))) == (b"PNG", None)
     source.close()
 
 
@@ -177,13 +178,6 @@ def test_an_archive_beyond_a_limit_is_refused(tmp_path: Path) -> None:
         archive(path, ExitStack(), most_bytes=100)
 
 
-def test_an_archive_of_many_small_bombs_is_refused(tmp_path: Path) -> None:
-    bombs: dict[str, object] = {f"file-{number}.png": bytes(1 << 24) for number in range(5)}
-    path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT], **bombs})
-    with pytest.raises(ImportFormatError, match="packed more than 250 times"):
-        archive(path, ExitStack())
-
-
 def test_a_damaged_shard_does_not_keep_the_others_away(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with zipfile.ZipFile(path, "w") as into:
@@ -243,3 +237,105 @@ def test_each_format_says_what_it_is(tmp_path: Path, name: str, conversation: di
     opened = [each for each in FORMATS if each.opened(Opening(path, path.read_bytes()))]
     assert [each.name for each in opened] == [name]
     assert len({(each.name, each.title, each.files) for each in FORMATS}) == len(FORMATS)
+
+
+MEGABYTE = 1_000_000
+
+
+class Endless(io.RawIOBase):
+    """A file of repeated pieces, made while it is read."""
+
+    def __init__(self, beginning: bytes, piece: bytes, pieces: int, end: bytes) -> None:
+        self._left = pieces
+        self._piece = piece
+        self._end = end
+        self._held = beginning
+
+    def read(self, size: int = -1) -> bytes:
+        while self._left and len(self._held) < size:
+            self._held += self._piece
+            self._left -= 1
+        if not self._left:
+            self._held, self._end = self._held + self._end, b""
+        found, self._held = self._held[:size], self._held[size:]
+        return found
+
+
+def items_of(text: str | bytes, largest: int = MEGABYTE) -> list[object]:
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return list(json_items(io.BytesIO(data), largest))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[]", []),
+        (' [ {"a": 1} , {"b": [2]} ] \n', [{"a": 1}, {"b": [2]}]),
+        ("\ufeff[1, 23]", [1, 23]),
+        ('{"a": 1}', [{"a": 1}]),
+        ('["tab\there"]', ["tab\there"]),
+        ("[NaN]", None),
+        (b'["\xff"]', ["\ufffd"]),
+        ('["\\ud83d"]', ["\ud83d"]),
+    ],
+)
+def test_items_are_read(text: str | bytes, expected: list[object] | None) -> None:
+    found = items_of(text)
+    assert found == expected or expected is None
+
+
+BROKEN, CUT = "no valid JSON, and all after it in its file", "file that ends before its end"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[{"a": 1}, {"b" 2}, {"c": 3}]', [{"a": 1}, BROKEN]),
+        ("[oops, 7]", [BROKEN]),
+        ("[[" * 50_000 + "]" * 100_000, [BROKEN]),
+        ("[7, " + '{"a":' * 50_000 + "1" + "}" * 50_000 + ", 7]", [7, BROKEN]),
+        (f'[{"9" * 5000}, 7]', [BROKEN]),
+        ('[{"a": 1}, {"b": "cut of', [{"a": 1}, BROKEN]),
+        ('[{"a": 1}', [{"a": 1}, CUT]),
+        (f'[{{"a": "{"x" * 3 * MEGABYTE}"}}, 7]', ["of more than 1,000,000 characters, and all after it in its file"]),
+    ],
+)  # fmt: skip
+def test_what_is_read_ends_at_an_item_that_cannot_be_read(text: str, expected: list[object]) -> None:
+    found = items_of(text)
+    assert len(found) == len(expected)
+    for item, wanted in zip(found, expected, strict=True):
+        assert wanted == item or (isinstance(item, Skipped) and item.reason.endswith(str(wanted)))
+
+
+def test_a_file_that_is_one_value_is_not_read_on_beyond_the_limit() -> None:
+    file = Endless(b'{"a": "', b"x" * 100_000, 1_000, b'"}')
+    (found,) = json_items(cast("IO[bytes]", file), MEGABYTE)
+    assert isinstance(found, Skipped)
+    assert len(file.read(MEGABYTE)) == MEGABYTE
+
+
+@given(st.text('[]{}",\\: 1a\n', max_size=60))
+def test_any_text_comes_to_an_end(text: str) -> None:
+    assert len(items_of("[" + text)) <= 2 * len(text) + 2
+
+
+@given(st.lists(ANYTHING), st.none() | st.integers(0, 3))
+def test_items_are_those_of_the_parser(items: list[Any], indent: int | None) -> None:
+    text = json.dumps(items, indent=indent)
+    assert repr(items_of(text)) == repr(json.loads(text))
+
+
+def test_items_of_any_length_are_found_across_the_pieces_that_are_read() -> None:
+    items = [{"n": number, "text": "ü😀" * (number * 977 % 90_000)} for number in range(40)]
+    assert items_of(json.dumps(items, ensure_ascii=False).encode()) == items
+
+
+def test_memory_holds_an_item_and_not_the_file() -> None:
+    file = Endless(b"[", b'{"a": "' + b"x" * 100_000 + b'"},', 1_000, b"7]")
+    tracemalloc.start()
+    try:
+        for _ in json_items(cast("IO[bytes]", file), 2 * MEGABYTE):
+            pass
+        assert tracemalloc.get_traced_memory()[1] < 30 * MEGABYTE
+    finally:
+        tracemalloc.stop()

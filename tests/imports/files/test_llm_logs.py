@@ -9,7 +9,6 @@ from collections import Counter
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,10 +18,7 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said
-
-if TYPE_CHECKING:
-    from chorus_cli.imports.files.source import Source
+from tests.imports.rules.exports import check, live, said, source_of
 
 WRITTEN = (Path(__file__).parent / "samples" / "llm-0.26-and-0.36.sql").read_text(encoding="utf-8")
 CONTINUED, FIRST, FORK = "01m81wxfyhmq292y8rbtye1p62", "01m81x4rcm752hf3exvaj3bx0h", "01m81yere4t72699932d1d3ppb"
@@ -47,14 +43,8 @@ def changed(path: Path, script: str) -> None:
         connection.executescript(script)
 
 
-def source(path: Path) -> Source:
-    (found,) = sources(path)
-    assert not isinstance(found, Skipped)
-    return found
-
-
 def conversations(path: Path) -> dict[str, ForeignConversation]:
-    opened = source(path)
+    opened = source_of(path)
     found = {each.key: each for each in opened.conversations() if isinstance(each, ForeignConversation)}
     opened.close()
     return found
@@ -74,11 +64,8 @@ def test_the_counts_are_those_that_llm_itself_tells(log: Path) -> None:
 
 def test_a_conversation_of_both_generations_is_one_with_the_times_of_each(log: Path) -> None:
     found = conversations(log)[CONTINUED]
-    assert [message.content for message in live(found)][::2] == [
-        "First question",
-        "And a second one",
-        "New: a third one in the old conversation",
-    ]
+    asked = ["First question", "And a second one", "New: a third one in the old conversation"]
+    assert [message.content for message in live(found)][::2] == asked
     assert len(found.messages) == 6
     times = [message.timestamp for message in live(found) if message.timestamp]
     assert times[0] == datetime(2026, 11, 22, 15, 10, 10, 669375, tzinfo=UTC)
@@ -117,14 +104,8 @@ def test_fragments_stand_before_the_prompt_and_system_prompts_are_counted(log: P
 
 
 def test_attachments_have_their_bytes(log: Path) -> None:
-    opened = source(log)
-    files = [
-        file
-        for each in opened.conversations()
-        if isinstance(each, ForeignConversation)
-        for message in each.messages
-        for file in message.files
-    ]
+    opened = source_of(log)
+    files = [file for each in opened.conversations() for file in _files(each)]
     assert [(file.name, file.media_type) for file in files] == [("attachment.png", "image/png")] * 4
     assert all((opened.bytes_of(file) or b"").startswith(b"\x89PNG") for file in files)
     opened.close()
@@ -137,7 +118,7 @@ def test_an_attachment_on_the_disk_is_read_only_if_it_is_still_the_same(log: Pat
         (tmp_path / "other.png").write_bytes(b"a secret")
     for name, expected in (("same.png", content), ("other.png", None), ("gone.png", None)):
         changed(log, f"UPDATE attachments SET content = NULL, path = '{tmp_path / name}'")  # noqa: S608 - a path
-        opened = source(log)
+        opened = source_of(log)
         (file,) = {file for each in opened.conversations() for file in _files(each)}
         assert (file.name, opened.bytes_of(file)) == (name, expected)
         opened.close()
@@ -188,7 +169,7 @@ def test_a_log_that_is_damaged_further_on_is_told_in_a_sentence(log: Path) -> No
         )
     log.write_bytes(whole[: (page - 1) * size] + bytes(size) + whole[page * size :])
     with pytest.raises(ImportFormatError, match="cannot be read as the log of llm"):
-        list(source(log).conversations())
+        list(source_of(log).conversations())
 
 
 ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
@@ -197,7 +178,7 @@ ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more)
 def test_a_view_in_place_of_a_table_is_not_waited_for(log: Path) -> None:
     view = f"CREATE VIEW Fragments AS {ENDLESS} n AS id, 'x' AS content FROM more"
     changed(log, f"PRAGMA legacy_alter_table = ON; ALTER TABLE fragments RENAME TO pieces; {view};")
-    opened = source(log)
+    opened = source_of(log)
     skipped = [each.reason for each in opened.conversations() if isinstance(each, Skipped)]
     opened.close()
     assert skipped
@@ -233,10 +214,10 @@ def test_any_value_in_any_column_harms_at_most_its_conversation(log: Path, data:
             with suppress(sqlite3.IntegrityError):
                 connection.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ? WHERE rowid = ?', one)  # noqa: S608
         connection.commit()
-    opened = source(log)
+    opened = source_of(log)
     for each in opened.conversations():
         if isinstance(each, ForeignConversation):
             check(each)
-            for file in (file for message in each.messages for file in message.files):
-                opened.bytes_of(file)
+        for file in _files(each):
+            opened.bytes_of(file)
     opened.close()

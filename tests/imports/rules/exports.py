@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from chorus_cli.imports.files.reading import sources
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Skipped
+
 if TYPE_CHECKING:
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
+    from datetime import tzinfo
+    from pathlib import Path
+
+    from chorus_cli.imports.files.source import Source
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
@@ -55,6 +61,23 @@ def check(conversation: ForeignConversation) -> None:
     assert all(parents[after] == before for before, after in pairwise(conversation.live))
 
 
+def source_of(path: Path, zone: tzinfo | None = None) -> Source:
+    (found,) = sources(path, zone)
+    assert not isinstance(found, Skipped)
+    return found
+
+
+def found_in(path: Path, zone: tzinfo | None = None) -> tuple[list[ForeignConversation], list[str]]:
+    """Return the conversations of a file or a folder, and the reasons for those that were skipped."""
+    found: list[ForeignConversation | Skipped] = []
+    for source in sources(path, zone):
+        found += [source] if isinstance(source, Skipped) else source.conversations()
+    conversations = [each for each in found if isinstance(each, ForeignConversation)]
+    for each in conversations:
+        check(each)
+    return conversations, [each.reason for each in found if isinstance(each, Skipped)]
+
+
 def live(conversation: ForeignConversation) -> list[ForeignMessage]:
     by_key = {message.key: message for message in conversation.messages}
     return [by_key[key] for key in conversation.live]
@@ -63,6 +86,15 @@ def live(conversation: ForeignConversation) -> list[ForeignMessage]:
 def said(conversation: ForeignConversation) -> list[tuple[str, str]]:
     """Return the live path as pairs of role and text."""
     return [(message.role.value, message.content) for message in live(conversation)]
+
+
+def others(conversation: ForeignConversation) -> list[str]:
+    """Return the texts of other branches."""
+    return [message.content for message in conversation.messages if message.key not in conversation.live]
+
+
+def files_of(message: ForeignMessage) -> list[tuple[str, str, bytes | None]]:
+    return [(file.name, file.media_type, file.data) for file in message.files]
 
 
 def chatgpt_node(key: str, parent: str | None, role: str, text: Any, **more: Any) -> dict[str, Any]:

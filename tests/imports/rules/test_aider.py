@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from chorus_cli.imports.files.reading import sources
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from tests.imports.rules.exports import check, live, said
+from chorus_cli.imports.rules.conversation import ForeignConversation
+from tests.imports.rules.exports import found_in, live, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,19 +50,14 @@ Yes.
 > Aider v0.45.1  \n"""
 
 
-def read(path: Path, text: str) -> list[ForeignConversation | Skipped]:
+def read(path: Path, text: str) -> tuple[list[ForeignConversation], list[str]]:
     path.write_text(text, encoding="utf-8")
-    (source,) = sources(path, ZoneInfo("Europe/Berlin"))
-    assert not isinstance(source, Skipped)
-    return list(source.conversations())
+    return found_in(path, ZoneInfo("Europe/Berlin"))
 
 
 def test_each_chat_is_a_conversation_of_what_was_said(tmp_path: Path) -> None:
-    first, second, third = read(tmp_path / ".aider.chat.history.md", HISTORY)
-    assert isinstance(first, ForeignConversation)
-    assert isinstance(second, ForeignConversation)
-    assert third == Skipped("conversation without messages")
-    check(first)
+    ((first, second), skipped) = read(tmp_path / ".aider.chat.history.md", HISTORY)
+    assert skipped == ["conversation without messages"]
     question, reply, command = live(first)
     assert (question.content, command.content) == ("Say hello\nin two lines.", "/tokens")
     assert reply.content.startswith("Of course:\n\nhello.py\n```python\n<<<<<<< SEARCH")
@@ -71,19 +65,12 @@ def test_each_chat_is_a_conversation_of_what_was_said(tmp_path: Path) -> None:
     assert (reply.model, question.timestamp) == ("gpt-4o", datetime(2024, 7, 12, 12, 30, tzinfo=UTC))
     assert (first.created_at, dict(first.skipped)) == (question.timestamp, {"note of the program": 3})
     assert first.guesses[0].startswith("aider writes times without a zone: they were read in the zone Europe/Berlin.")
-    assert said(second) == [
-        ("user", "Cut off"),
-        ("assistant", "```python\nhalf"),
-        ("user", "Again"),
-        ("assistant", "Yes."),
-    ]
+    cut, again = ("assistant", "```python\nhalf"), ("user", "Again")
+    assert said(second) == [("user", "Cut off"), cut, again, ("assistant", "Yes.")]
 
 
 def test_a_chat_that_goes_on_keeps_its_keys(tmp_path: Path) -> None:
     cut = HISTORY.index("#### /tokens")
-    before = read(tmp_path / "a.md", HISTORY[:cut])[0]
-    after = read(tmp_path / "a.md", HISTORY)[0]
-    assert isinstance(before, ForeignConversation)
-    assert isinstance(after, ForeignConversation)
+    before, after = (read(tmp_path / "a.md", text)[0][0] for text in (HISTORY[:cut], HISTORY))
     assert after.key == before.key
     assert [each.key for each in after.messages][:2] == [each.key for each in before.messages]

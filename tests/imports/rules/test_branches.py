@@ -1,17 +1,20 @@
-"""Branches: parents come first, the path it ended with is whole, and no tree is too broken to be read."""
+"""What readers are made of: values of any type, and branches whose parents come first."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import unicodedata
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignMessage, Joined, Node, joined
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.assembly import Joined, Kind, Node, Said, assembled, joined
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rules.messages import Role
+from tests.imports.rules.exports import ANYTHING
 
 
 def message(key: str, second: int | None = None) -> ForeignMessage:
@@ -59,7 +62,7 @@ def test_a_node_of_several_messages_is_a_chain() -> None:
 
 
 def test_messages_without_branches_follow_each_other() -> None:
-    found = assembled(Talk("fake"), [Said(key, Kind.USER, key) for key in "abc"])
+    found = assembled(ForeignConversation("fake"), [Said(key, Kind.USER, key) for key in "abc"])
     assert {each.key: each.parent for each in found.messages} == {"a": None, "b": "a", "c": "b"}
     assert found.live == ("a", "b", "c")
 
@@ -89,3 +92,93 @@ def test_any_tree_has_parents_first_and_one_path(nodes: list[Node], leaf: str | 
         assert parents[key] is None or parents[key] in keys[:position]
     assert [parents[key] for key in tree.live[:1]] == [None] * len(tree.live[:1])
     assert all(parents[after] == before for before, after in pairwise(tree.live))
+
+
+BERLIN = timezone(timedelta(hours=1))
+
+
+NO_TIMES = (0, -5, True, float("nan"), 10**400, 1e300, "yesterday", "0001-01-01T00:00:00+14:00", "9" * 5000, None)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (1700000000, "2023-11-14T22:13:20+00:00"),
+        (1700000000.5, "2023-11-14T22:13:20.500000+00:00"),
+        (1700000000500, "2023-11-14T22:13:20.500000+00:00"),
+        (1700000000500000, "2023-11-14T22:13:20.500000+00:00"),
+        ("1700000000", "2023-11-14T22:13:20+00:00"),
+        ("2023-11-14T22:13:20.123456Z", "2023-11-14T22:13:20.123456+00:00"),
+        ("2023-11-14 22:13:20+02:00", "2023-11-14T20:13:20+00:00"),
+        ("2023-11-14T22:13:20", "2023-11-14T21:13:20+00:00"),
+        *((each, None) for each in NO_TIMES),
+    ],
+)
+def test_a_time_is_read_in_each_of_its_forms(written: object, expected: str | None) -> None:
+    found = values.moment(written, BERLIN)
+    assert (found and found.isoformat()) == expected
+
+
+@given(ANYTHING)
+def test_no_value_is_refused_by_any_reader(value: object) -> None:
+    values.json_text(value).encode()
+    if not isinstance(value, str):
+        assert (values.text(value), values.line(value), values.decoded(value)) == ("", "", None)
+        assert values.from_data_url(value) is None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            assert (values.identifier(value), values.whole_number(value), values.moment(value)) == ("", 0, None)
+    values.identifier(value).encode()
+    assert values.whole_number(value) >= 0
+    assert values.record(value) == (value if isinstance(value, dict) else {})
+    listed = value if isinstance(value, list) else []
+    assert values.records(value) == [each for each in listed if isinstance(each, dict)]
+
+
+@given(st.text(st.characters()))
+def test_any_text_can_be_stored_and_shown_in_a_line(text: str) -> None:
+    assert not {"\0", "\r"} & set(values.text(text))
+    values.text(text).encode()
+    line = values.line(text)
+    line.encode()
+    assert not [sign for sign in line if unicodedata.category(sign) == "Cc"]
+    assert line == values.line(line)
+
+
+def test_a_text_can_be_stored() -> None:
+    assert values.text("a\ud83d\ude00b\ud83dc\0d\r\ne") == "a😀b\ufffdc\u2400d\ne"
+    long = values.text("x" * (values.LONGEST_TEXT + 1500))
+    assert long.endswith("x\n[1,500 more characters were not imported]")
+
+
+def test_a_title_is_one_line_without_control_sequences() -> None:
+    assert values.line(" Tea\x1b]0;owned\x07 \u009b2J\nand\tcake ") == "Tea ]0;owned 2J and cake"
+    assert values.line("y" * 300) == "y" * 199 + "…"
+
+
+def test_json_is_written_once() -> None:
+    assert values.json_text({"a": [1, "ä"]}) == '{"a": [1, "ä"]}'
+    assert values.json_text('{"a": 1}') == '{"a": 1}'
+    deep: object = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert values.json_text(deep) == "{}"
+
+
+def test_a_data_url_is_its_media_type_and_its_bytes() -> None:
+    assert values.from_data_url("data:image/PNG;base64,aGk=") == ("image/png", b"hi")
+    assert values.from_data_url("data:text/plain;charset=utf-8;base64,aGk=") == ("text/plain", b"hi")
+    assert values.from_data_url("data:;base64,aGk=") == ("", b"hi")
+    assert values.from_data_url("data:image/png;base64,a?") is None
+    assert values.from_data_url("https://example.org/a.png") is None
+
+
+def test_equal_messages_have_keys_of_their_own() -> None:
+    first, second = values.ContentKeys(), values.ContentKeys()
+    keys = [first.of("user", "hi"), first.of("user", "hi"), first.of("userh", "i")]
+    assert len(set(keys)) == 3
+    assert keys[:2] == [second.of("user", "hi"), second.of("user", "hi")]
+
+
+def test_an_id_may_be_a_number() -> None:
+    assert [values.identifier(each) for each in ("a", 7, 7.5, True, None)] == ["a", "7", "", "", ""]
+    assert values.moment(datetime(2023, 1, 1, tzinfo=UTC)) is None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.rules.chatgpt import conversation_of, is_conversation
+from chorus_cli.imports.rules.chatgpt import conversation_of
 from chorus_cli.log.rules.messages import Role, Status
-from tests.imports.rules.exports import ANYTHING, chatgpt, chatgpt_node, check, live, said, spoiled
+from tests.imports.rules.exports import chatgpt, chatgpt_node, check, live, others, said
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-ab12", "size_bytes": 9}
 THOUGHTS = {"content_type": "thoughts", "thoughts": [{"summary": "Water", "content": "It must boil."}]}
@@ -45,7 +42,7 @@ def test_a_conversation_is_read_along_its_current_branch() -> None:
     ]
     assert (found.source, found.key, found.title) == ("chatgpt", "talk-1", "Tea")
     assert found.created_at == datetime(2023, 11, 14, 22, 13, 20, 250000, tzinfo=UTC)
-    assert [message.content for message in found.messages if message.key not in found.live] == ["Three."]
+    assert others(found) == ["Three."]
 
 
 def test_files_calls_thoughts_and_models_are_kept() -> None:
@@ -53,9 +50,8 @@ def test_files_calls_thoughts_and_models_are_kept() -> None:
     assert [(file.name, file.media_type, file.entry) for file in question.files] == [
         ("pot.png", "image/png", "file-ab12")
     ]
-    assert call.tool_calls is not None
-    assert '"name": "python"' in call.tool_calls
-    assert "1+1" in call.tool_calls
+    assert '"name": "python"' in (call.tool_calls or "")
+    assert "1+1" in (call.tool_calls or "")
     assert call.tool_call_id == result.tool_call_id == "c"
     assert (reply.model, question.model) == ("gpt-4o", None)
     assert conversation_of(chatgpt(
@@ -135,7 +131,7 @@ def test_an_old_export_without_a_current_node_ends_with_its_newest_leaf() -> Non
 def test_titles_times_and_ids_may_be_missing() -> None:
     node = chatgpt_node("a", None, "user", "q", create_time=None)
     found = conversation_of({"title": None, "mapping": {"a": node}})
-    assert (found.title, found.key, found.created_at, found.messages[0].timestamp) == ("", "a", None, None)
+    assert (found.title, found.key, found.created_at, found.messages[0].timestamp) == ("q", "a", None, None)
 
 
 def test_a_reply_that_was_stopped_says_so() -> None:
@@ -164,20 +160,3 @@ def test_an_edit_of_the_first_question_is_a_branch_whatever_the_times_say() -> N
     check(found)
     assert said(found) == [("user", "edited"), ("assistant", "two")]
     assert [message.content for message in found.messages] == ["first", "edited", "one", "two"]
-
-
-@pytest.mark.parametrize("value", [None, [], {}, {"mapping": []}, {"mapping": {}}, {"mapping": {"a": None}}])
-def test_without_messages_it_is_none(value: object) -> None:
-    with pytest.raises(ImportFormatError):
-        conversation_of(value)
-
-
-@given(spoiled(FULL))
-def test_no_type_of_any_field_breaks_the_reader(value: object) -> None:
-    with suppress(ImportFormatError):
-        check(conversation_of(value))
-
-
-@given(ANYTHING)
-def test_other_values_are_no_conversations(value: object) -> None:
-    assert not is_conversation(value) or isinstance(value, dict)

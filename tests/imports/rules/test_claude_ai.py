@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.claude_ai import NEWEST_BRANCH, conversation_of, is_conversation
 from chorus_cli.log.rules.messages import Role, Status
-from tests.imports.rules.exports import check, claude, claude_message, live, said, spoiled
+from tests.imports.rules.exports import check, claude, claude_message, live, said
 
 ROOT = "00000000-0000-4000-8000-000000000000"
 BLOCKS = [
@@ -58,8 +55,7 @@ def test_thoughts_calls_endings_and_files_are_kept() -> None:
     found = conversation_of({**FULL, "current_leaf_message_uuid": "c", "model": "claude-3-opus"})
     _, first, call, result, last, question = live(found)
     assert (first.reasoning, last.reasoning, last.status) == ("Look it up.", None, Status.TRUNCATED)
-    assert call.tool_calls is not None
-    assert '{\\"q\\": \\"ä\\"}' in call.tool_calls
+    assert '{\\"q\\": \\"ä\\"}' in (call.tool_calls or "")
     assert call.tool_call_id == result.tool_call_id
     assert [(file.name, file.data) for file in question.files] == [("notes.md", b"# notes"), ("cup.png", None)]
     assert first.model == "claude-3-opus"
@@ -103,18 +99,6 @@ def test_what_is_left_out_is_counted() -> None:
     messages = [claude_message("a", ROOT, "human", "q"), claude_message("b", "a", "human", ""), {"sender": "?"}]
     found = conversation_of({**claude(*messages), "chat_messages": [*messages, None]})
     assert dict(found.skipped) == {"message that cannot be read": 2, "empty message": 1}
-
-
-@pytest.mark.parametrize("value", [None, {}, claude(), {"chat_messages": [None, 7]}])
-def test_without_messages_it_is_none(value: object) -> None:
-    with pytest.raises(ImportFormatError):
-        conversation_of(value)
-
-
-@given(spoiled(FULL))
-def test_no_type_of_any_field_breaks_the_reader(value: object) -> None:
-    with suppress(ImportFormatError):
-        check(conversation_of(value))
 
 
 def test_roles_have_two_names() -> None:

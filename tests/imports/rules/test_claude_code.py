@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.claude_code import conversation_of, is_line
+from chorus_cli.imports.rules.claude_code import conversation_of
 from chorus_cli.log.rules.messages import Role, Status
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, files_of, live, others, said
 from tests.imports.rules.sessions import boundary, claude_line, text, tool_result, tool_use
 
 QUESTION = claude_line("u1", None, "user", "Start")
@@ -28,16 +25,26 @@ REWOUND = [
     claude_line("c1", "a1", "user", "Second attempt"),
     claude_line("c2", "c1", "assistant", [text("Second answer")]),
 ]
-KEPT_GOING = [
-    ("user", "Start"),
-    ("assistant", "Ready"),
-    ("user", "Second attempt"),
-    ("assistant", "Second answer"),
-    ("user", "Go on"),
-    ("assistant", "Kept going"),
-    ("user", "After"),
+REWOUND_TALK = [
+    *(("user", "Start"), ("assistant", "Ready")),
+    *(("user", "Second attempt"), ("assistant", "Second answer")),
 ]
+KEPT_GOING = [*REWOUND_TALK, ("user", "Go on"), ("assistant", "Kept going"), ("user", "After")]
+GO_ON = claude_line("g1", "c2", "user", "Go on")
+GOING = claude_line("g2", "g1", "assistant", [text("Kept going")])
+PRESERVED = boundary(
+    "cb",
+    "g2",
+    preservedMessages={"anchorUuid": "cs", "uuids": ["c2", "g1", "g2"]},
+    preservedSegment={"headUuid": "c2", "anchorUuid": "cs", "tailUuid": "g2"},
+)
 SUMMARY = claude_line("cs", "cb", "user", "This session is being continued.", isCompactSummary=True)
+# The last message that was preserved is written behind the summary, with it as its parent, and maybe before it too.
+KEPT = [PRESERVED, SUMMARY, {**GOING, "parentUuid": "cs"}, claude_line("p1", "g2", "user", "After")]
+SUMMED_UP = {"summary of a compaction": 1}
+REMOVED = {"type": "queue-operation", "operation": "remove", "content": "the parser first", "sessionId": "s1"}
+QUEUED = {"attachment": {"type": "queued_command", "prompt": "the parser first"}}
+REMINDED = "Please\n<system-reminder>\ncwd changed\n</system-reminder>\n# Notes"
 
 
 def read(*lines: Any, name: str = "s1") -> Any:
@@ -46,71 +53,67 @@ def read(*lines: Any, name: str = "s1") -> Any:
     return found
 
 
+def mark(*, explicit: bool | None) -> dict[str, Any]:
+    """The mark of a rewind that nothing followed yet."""
+    return {"type": "last-prompt", "leafUuid": "b2", "explicit": explicit, "sessionId": "s1"}
+
+
+def after_a_compaction(parent: str) -> list[Any]:
+    return [*REWOUND, GO_ON, GOING, boundary("cb", "g2"), SUMMARY, claude_line("p1", parent, "user", "After")]
+
+
+TALKS: dict[str, tuple[list[Any], list[tuple[str, str]], dict[str, int]]] = {
+    "a rewind leaves a branch": (REWOUND, REWOUND_TALK, {}),
+    "one that nothing followed is heeded": ([*REWOUND, mark(explicit=True)], [("assistant", "First answer")], {}),
+    "if it was asked for": ([*REWOUND, mark(explicit=None)], [("assistant", "Second answer")], {}),
+    "and if something followed": (
+        [*REWOUND, mark(explicit=True), claude_line("d1", "c2", "user", "more")], [("user", "more")], {},
+    ),
+    "a compaction leaves no gap before its summary": (after_a_compaction("cs"), KEPT_GOING, SUMMED_UP),
+    "nor before a message that was preserved": (after_a_compaction("g2"), KEPT_GOING, SUMMED_UP),
+    "messages that were preserved stand where they were said": ([*REWOUND, GO_ON, *KEPT], KEPT_GOING, SUMMED_UP),
+    "also if they are repeated": ([*REWOUND, GO_ON, GOING, *KEPT], KEPT_GOING, SUMMED_UP),
+    "a call alone is text": (
+        [QUESTION, claude_line("r1", "u1", "assistant", [tool_use("t1", path="x")])],
+        [("user", "Start"), ("assistant", '[Read]\n{"path": "x"}')], {},
+    ),
+    "a result alone is text": (
+        [QUESTION, claude_line("x1", "u1", "user", [tool_result("gone", "found")])],
+        [("user", "Start"), ("assistant", "[tool]\nfound")], {},
+    ),
+    "reminders are cut out": ([claude_line("u1", None, "user", REMINDED)], [("user", "Please\n# Notes")], {}),
+    "words given meanwhile are kept once": (
+        [QUESTION, ANSWER, REMOVED, claude_line("q", "a1", "attachment", "") | QUEUED,
+         claude_line("u2", "q", "user", "and?")],
+        [*REWOUND_TALK[:2], ("user", "the parser first"), ("user", "and?")], {},
+    ),
+    "a parent that is not there is the line before": (
+        [QUESTION, ANSWER, claude_line("u2", "gone", "user", "and?")], [*REWOUND_TALK[:2], ("user", "and?")], {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "end", "skipped"), TALKS.values(), ids=TALKS)
+def test_what_was_said_is_read(lines: list[Any], end: list[tuple[str, str]], skipped: dict[str, int]) -> None:
+    found = read(*lines)
+    assert (said(found)[-len(end) :], dict(found.skipped)) == (end, skipped)
+    assert len(said(found)) == len(end) or len(end) == 1
+
+
 def test_where_no_line_names_a_parent_each_follows_the_one_before() -> None:
     conversation = conversation_of([line | {"parentUuid": None} for line in REWOUND], FileFacts("s1"))
     assert conversation.live == ("u1", "a1", "b1", "b2", "c1", "c2")
 
 
-def test_a_rewind_leaves_a_branch() -> None:
+def test_a_session_is_known_by_its_id_and_keeps_other_branches() -> None:
     found = read(*REWOUND)
-    assert said(found) == [
-        ("user", "Start"),
-        ("assistant", "Ready"),
-        ("user", "Second attempt"),
-        ("assistant", "Second answer"),
-    ]
-    assert {message.key for message in found.messages} - set(found.live) == {"b1", "b2"}
+    assert others(found) == ["First attempt", "First answer"]
     assert (found.source, found.key, found.title) == ("claude-code", "s1", "Start")
 
 
-@pytest.mark.parametrize(("explicit", "last"), [(True, "First answer"), (None, "Second answer")])
-def test_a_rewind_that_nothing_followed_yet_is_heeded(*, explicit: bool | None, last: str) -> None:
-    mark = {"type": "last-prompt", "leafUuid": "b2", "explicit": explicit, "sessionId": "s1"}
-    assert said(read(*REWOUND, mark))[-1] == ("assistant", last)
-    assert said(read(*REWOUND, mark, claude_line("d1", "c2", "user", "more")))[-1] == ("user", "more")
-
-
-@pytest.mark.parametrize("after", ["cs", "g2"])
-def test_a_compaction_leaves_no_gap(after: str) -> None:
-    """``after`` is the parent of the line after the compaction: the summary, or a message that was preserved."""
-    whole = [
-        *REWOUND,
-        claude_line("g1", "c2", "user", "Go on"),
-        claude_line("g2", "g1", "assistant", [text("Kept going")]),
-        boundary("cb", "g2"),
-        SUMMARY,
-        claude_line("p1", after, "user", "After"),
-    ]
-    found = read(*whole)
-    assert said(found) == KEPT_GOING
-    assert dict(found.skipped) == {"summary of a compaction": 1}
-
-
-@pytest.mark.parametrize("is_repeated", [True, False])
-def test_messages_that_a_compaction_preserved_stand_where_they_were_said(*, is_repeated: bool) -> None:
-    """The last one is written behind the summary, with it as its parent, and maybe before it too."""
-    reply = claude_line("g2", "g1", "assistant", [text("Kept going")])
-    preserved = {"anchorUuid": "cs", "uuids": ["c2", "g1", "g2"]}
-    segment = {"headUuid": "c2", "anchorUuid": "cs", "tailUuid": "g2"}
-    found = read(
-        *REWOUND,
-        claude_line("g1", "c2", "user", "Go on"),
-        *([reply] if is_repeated else []),
-        boundary("cb", "g2", preservedMessages=preserved, preservedSegment=segment),
-        SUMMARY,
-        {**reply, "parentUuid": "cs"},
-        claude_line("p1", "g2", "user", "After"),
-    )
-    assert said(found) == KEPT_GOING
-
-
 def test_a_reply_over_several_lines_is_one_with_its_thoughts_and_calls() -> None:
-    parts = [
-        [{"type": "thinking", "thinking": "Look first.", "signature": "x"}],
-        [text("One")],
-        [text("moment.")],
-        [tool_use("t1", path="ä")],
-    ]
+    thinking = {"type": "thinking", "thinking": "Look first.", "signature": "x"}
+    parts = [[thinking], [text("One")], [text("moment.")], [tool_use("t1", path="ä")]]
     lines = [claude_line(f"r{n}", f"r{n - 1}" if n else "u1", "assistant", part) for n, part in enumerate(parts)]
     for line in lines:
         line["message"]["id"] = "msg_same"
@@ -141,22 +144,21 @@ def test_results_of_calls_made_at_once_are_all_kept() -> None:
     assert len(found.live) == len(found.messages)
 
 
-def test_a_call_or_a_result_alone_is_text() -> None:
-    alone = read(QUESTION, claude_line("r1", "u1", "assistant", [tool_use("t1", path="x")]))
-    assert said(alone)[1:] == [("assistant", '[Read]\n{"path": "x"}')]
-    result = read(QUESTION, claude_line("x1", "u1", "user", [tool_result("gone", "found")]))
-    assert said(result)[1:] == [("assistant", "[tool]\nfound")]
+PROGRAM = "note of the program"
+NOTES = (
+    "<command-name>/clear</command-name>",
+    "<local-command-stdout>x</local-command-stdout>",
+    "Caveat: The messages below were generated by",
+    "<system-reminder>cwd changed</system-reminder>",
+)
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (claude_line("m", "a1", "user", "A caveat", isMeta=True), "note of the program"),
-        (claude_line("m", "a1", "user", "<command-name>/clear</command-name>"), "note of the program"),
-        (claude_line("m", "a1", "user", "<local-command-stdout>x</local-command-stdout>"), "note of the program"),
-        (claude_line("m", "a1", "user", "Caveat: The messages below were generated by"), "note of the program"),
-        (claude_line("m", "a1", "user", [text("[Request interrupted by user]")]), "note of the program"),
-        (claude_line("m", "a1", "user", "<system-reminder>cwd changed</system-reminder>"), "note of the program"),
+        (claude_line("m", "a1", "user", "A caveat", isMeta=True), PROGRAM),
+        (claude_line("m", "a1", "user", [text("[Request interrupted by user]")]), PROGRAM),
+        *((claude_line("m", "a1", "user", words), PROGRAM) for words in NOTES),
         (claude_line("m", "a1", "assistant", [text("API Error")], isApiErrorMessage=True), "error of the program"),
         (claude_line("m", "a1", "user", "Look there", isSidechain=True), "message of a subagent"),
         ("no object", "line that cannot be read"),
@@ -168,26 +170,11 @@ def test_lines_that_nobody_said_are_counted(line: object, reason: str) -> None:
     assert dict(found.skipped) == {reason: 1}
 
 
-def test_reminders_are_cut_out_of_the_users_words() -> None:
-    words = "Please\n<system-reminder>\ncwd changed\n</system-reminder>\n# Notes"
-    assert said(read(claude_line("u1", None, "user", words))) == [("user", "Please\n# Notes")]
-
-
-def test_words_given_while_the_model_was_at_work_are_kept_once() -> None:
-    removed = {"type": "queue-operation", "operation": "remove", "content": "the parser first", "sessionId": "s1"}
-    queued = {"type": "queued_command", "prompt": "the parser first"}
-    attachment = {**claude_line("q", "a1", "attachment", ""), "attachment": queued}
-    found = read(QUESTION, ANSWER, removed, attachment, claude_line("u2", "q", "user", "and?"))
-    assert said(found)[2:] == [("user", "the parser first"), ("user", "and?")]
-
-
 def test_pictures_are_files_and_a_cut_reply_says_so() -> None:
     reply = claude_line("a1", "u1", "assistant", [text("It is")])
     reply["message"]["stop_reason"] = "max_tokens"
     question, answer = live(read(claude_line("u1", None, "user", [text("What is it?"), PICTURE]), reply))
-    assert [(file.name, file.media_type, file.data) for file in question.files] == [
-        ("image.png", "image/png", b"\x89PNG")
-    ]
+    assert files_of(question) == [("image.png", "image/png", b"\x89PNG")]
     assert answer.status is Status.TRUNCATED
 
 
@@ -203,17 +190,6 @@ def test_the_title_is_the_users_or_the_programs_or_the_first_words(marks: list[A
     assert read(*marks, QUESTION, ANSWER).title == title
 
 
-def test_a_parent_that_is_not_in_the_file_is_the_line_before() -> None:
-    assert len(read(QUESTION, ANSWER, claude_line("u2", "gone", "user", "and?")).live) == 3
-
-
-def test_a_session_without_a_message_and_one_of_a_subagent_are_told_apart() -> None:
-    with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([{"type": "summary", "summary": "x"}], FileFacts("s1"))
-    with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([{**QUESTION, "isSidechain": True}], FileFacts("agent-1"))
-
-
 FULL = [
     *REWOUND,
     claude_line("g1", "c2", "assistant", [text("x"), tool_use("t1"), {"type": "thinking", "thinking": "y"}]),
@@ -222,11 +198,3 @@ FULL = [
     SUMMARY,
     {"type": "queue-operation", "operation": "remove", "content": "steer", "sessionId": "s1"},
 ]
-
-
-@given(spoiled(FULL))
-def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
-    for line in lines:
-        is_line(line)
-    with suppress(ImportFormatError):
-        check(conversation_of(lines, FileFacts("s1")))

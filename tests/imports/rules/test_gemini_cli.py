@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.gemini_cli import conversation_of, is_beginning
+from chorus_cli.imports.rules.gemini_cli import conversation_of
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, files_of, live, said
 from tests.imports.rules.sessions import gemini_line, gemini_meta
 
 CONTEXT = gemini_line("c", "user", [{"text": "<session_context>\nLinux</session_context>"}])
@@ -70,83 +67,36 @@ def test_a_message_that_is_written_again_is_replaced_and_keeps_its_first_time() 
     assert result.timestamp.minute == 6
 
 
-def test_messages_that_were_taken_back_are_a_branch() -> None:
-    found = read(QUESTION, ANSWER, *MORE, {"$rewindTo": "u2"}, gemini_line("u3", "user", "And Bern?"))
-    assert said(found) == [*ASKED, ("user", "And Bern?")]
-    assert len(found.messages) == 5
+BERN = gemini_line("u3", "user", "And Bern?")
+SUMMARY = gemini_line("s", "user", "<state_snapshot>They talked.</state_snapshot>")
+TYPED = gemini_line("u", "user", [{"text": "Read @a\n--- Content ---\nlong"}], displayContent=[{"text": "Read @a"}])
+ON_BERN = [*ASKED, ("user", "And Bern?")]
+LEFT_OUT = (("info", "Update available"), ("error", "Quota"), ("user", "/help"), ("user", RESULT), ("user", ""))
+TALKS: dict[str, tuple[list[Any], list[tuple[str, str]], int]] = {
+    "messages taken back are a branch": ([QUESTION, ANSWER, *MORE, {"$rewindTo": "u2"}, BERN], ON_BERN, 5),
+    "and so by a replacement": ([QUESTION, ANSWER, *MORE, replaced(QUESTION, ANSWER), BERN], ON_BERN, 5),
+    "a resumed session repeats its messages": (
+        [QUESTION, ANSWER, gemini_meta(), replaced(CONTEXT, QUESTION, ANSWER), *MORE], LONGER, 4,
+    ),
+    "what was summed up was said": ([CONTEXT, QUESTION, ANSWER, *MORE, replaced(CONTEXT, SUMMARY)], LONGER, 4),
+    "and so if the rest is kept": ([CONTEXT, QUESTION, ANSWER, *MORE, replaced(CONTEXT, SUMMARY, *MORE)], LONGER, 4),
+    **{f"nobody said {each}": ([QUESTION, ANSWER, gemini_line("x", *each)], ASKED, 2) for each in LEFT_OUT},
+    "a path is no command": ([gemini_line("x", "user", "/usr/bin is full")], [("user", "/usr/bin is full")], 1),
+    "words that were typed stand for files put into them": ([TYPED], [("user", "Read @a")], 1),
+}  # fmt: skip
 
 
-def test_a_resumed_session_repeats_its_messages() -> None:
-    found = read(QUESTION, ANSWER, gemini_meta(), replaced(CONTEXT, QUESTION, ANSWER), *MORE)
-    assert said(found) == LONGER
-    assert len(found.messages) == 4
-
-
-@pytest.mark.parametrize("kept", [[], MORE])
-def test_what_was_summed_up_was_said_all_the_same(kept: list[dict[str, Any]]) -> None:
-    summary = gemini_line("s", "user", "<state_snapshot>They talked.</state_snapshot>")
-    found = read(CONTEXT, QUESTION, ANSWER, *MORE, replaced(CONTEXT, summary, *kept))
-    assert said(found) == LONGER
-
-
-def test_a_replacement_without_the_last_messages_takes_them_back() -> None:
-    found = read(QUESTION, ANSWER, *MORE, replaced(QUESTION, ANSWER), gemini_line("u3", "user", "And Bern?"))
-    assert said(found) == [*ASKED, ("user", "And Bern?")]
-    assert len(found.messages) == 5
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        gemini_line("x", "info", "Update available"),
-        gemini_line("x", "error", "Quota"),
-        gemini_line("x", "user", "/help"),
-        gemini_line("x", "user", RESULT),
-        gemini_line("x", "user", ""),
-    ],
-)
-def test_lines_that_nobody_said_are_left_out(line: dict[str, Any]) -> None:
-    assert said(read(QUESTION, ANSWER, line)) == ASKED
-
-
-def test_a_path_at_the_beginning_is_no_command() -> None:
-    assert said(read(gemini_line("x", "user", "/usr/bin is full"))) == [("user", "/usr/bin is full")]
-
-
-def test_the_words_that_were_typed_stand_for_the_files_put_into_them() -> None:
-    typed = gemini_line("u", "user", [{"text": "Read @a\n--- Content ---\nlong"}], displayContent=[{"text": "Read @a"}])
-    assert said(read(typed)) == [("user", "Read @a")]
+@pytest.mark.parametrize(("lines", "talk", "messages"), TALKS.values(), ids=TALKS)
+def test_what_was_said_is_read(lines: list[Any], talk: list[tuple[str, str]], messages: int) -> None:
+    found = read(*lines)
+    assert (said(found), len(found.messages)) == (talk, messages)
 
 
 def test_pictures_are_files() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
     (question,) = live(read(gemini_line("u", "user", ["What is it?", picture])))
-    assert [(file.name, file.media_type, file.data) for file in question.files] == [
-        ("file.png", "image/png", b"\x89PNG")
-    ]
+    assert files_of(question) == [("file.png", "image/png", b"\x89PNG")]
 
 
-def test_a_subagents_session_and_an_empty_one_are_no_conversations() -> None:
-    with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([gemini_meta(kind="subagent"), QUESTION], FileFacts("session-1"))
-    with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([gemini_meta(), CONTEXT], FileFacts("session-1"))
-
-
-FULL = [
-    gemini_meta(),
-    CONTEXT,
-    QUESTION,
-    {**ANSWER, "toolCalls": [CALL]},
-    {"$rewindTo": "a1"},
-    *MORE,
-    replaced(QUESTION, *MORE),
-]
-
-
-@given(spoiled(FULL))
-def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
-    for line in lines:
-        is_beginning(line)
-    with suppress(ImportFormatError):
-        check(conversation_of(lines, FileFacts("session-1")))
+CALLED = {**ANSWER, "toolCalls": [CALL]}
+FULL = [gemini_meta(), CONTEXT, QUESTION, CALLED, {"$rewindTo": "a1"}, *MORE, replaced(QUESTION, *MORE)]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-from chorus_cli.imports.rules.plain_messages import conversation_of, is_beginning
-from tests.imports.rules.exports import check, live, said, spoiled
+from chorus_cli.imports.rules.plain_messages import conversation_of
+from tests.imports.rules.exports import found_in, live, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,20 +32,6 @@ MESSAGES: list[dict[str, Any]] = [
 LINES = "\n".join(map(json.dumps, MESSAGES))
 
 
-def read(path: Path) -> Any:
-    (source,) = sources(path)
-    assert not isinstance(source, Skipped)
-    (found,) = source.conversations()
-    return found
-
-
-def test_lines_after_a_very_long_first_one_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
-    lines = [{"role": "user", "content": "a" * 100_000}, {"role": "assistant", "content": "Long."}]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert len(read(path).messages) == 2
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -65,8 +47,7 @@ def test_lines_after_a_very_long_first_one_are_read(tmp_path: Path) -> None:
 def test_messages_are_read_in_every_form(tmp_path: Path, text: str) -> None:
     path = tmp_path / "talk.txt"
     path.write_text(text, encoding="utf-8")
-    found = read(path)
-    check(found)
+    ((found,), _) = found_in(path)
     assert (found.source, found.title, dict(found.skipped)) == ("messages", "What is it?", {"system prompt": 1})
     question, call, result, reply = live(found)
     assert (question.files[0].data, call.reasoning, call.tool_call_id) == (b"PNG", "A cup?", "t1")
@@ -84,13 +65,8 @@ def test_each_line_may_have_a_conversation_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     lines = [{"messages": MESSAGES}, {"messages": MESSAGES}, {"messages": []}, MESSAGES[:2], MESSAGES[4]]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    (source,) = sources(path)
-    assert not isinstance(source, Skipped)
-    first, second, empty, last = source.conversations()
-    assert isinstance(first, ForeignConversation)
-    assert isinstance(second, ForeignConversation)
-    assert isinstance(last, ForeignConversation)
-    assert empty == Skipped("conversation without messages")
+    ((first, second, last), skipped) = found_in(path)
+    assert skipped == ["conversation without messages"]
     assert [len(said(found)) for found in (first, second, last)] == [4, 4, 2]
     assert len({first.key, second.key, last.key}) == 3
     assert first.key == conversation_of(MESSAGES, FileFacts("talk")).key
@@ -100,12 +76,4 @@ def test_each_line_may_have_a_conversation_of_its_own(tmp_path: Path) -> None:
 def test_other_lists_are_of_no_known_format(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(ImportFormatError):
-        list(sources(tmp_path / "a.json"))
-
-
-@given(spoiled([MESSAGES]))
-def test_any_lines_are_read_or_refused(lines: Any) -> None:
-    values = lines if isinstance(lines, list) and lines else [lines]
-    is_beginning(values)
-    with suppress(ImportFormatError):
-        assert isinstance(conversation_of(values, FileFacts("talk")), ForeignConversation)
+        found_in(tmp_path / "a.json")

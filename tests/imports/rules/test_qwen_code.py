@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import base64
-from contextlib import suppress
 from typing import Any
 
-import pytest
-from hypothesis import given
-
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.qwen_code import conversation_of, is_line
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, live, said
 from tests.imports.rules.sessions import claude_line, qwen_answer, qwen_call, qwen_line
 
 PNG = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(b"\x89PNG").decode()}}
@@ -53,8 +48,7 @@ def test_words_thoughts_and_calls_with_their_results_are_read() -> None:
     assert said(found) == WORKED
     _, words, call, result, *_ = live(found)
     assert (words.reasoning, words.model, call.reasoning) == ("I must look.", "qwen3-coder-plus", None)
-    assert call.tool_calls is not None
-    assert '"name": "ls"' in call.tool_calls
+    assert '"name": "ls"' in (call.tool_calls or "")
     assert (call.tool_call_id, result.tool_call_id) == ("t1", "t1")
     assert (found.source, found.key, found.title, found.skipped) == ("qwen-code", "s1", "What is in it?", ())
 
@@ -99,23 +93,6 @@ def test_what_the_user_did_not_say_is_left_out() -> None:
     assert dict(found.skipped) == {"note of the program": 1}
 
 
-def test_a_session_of_a_subagent_is_none_of_its_own() -> None:
-    with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([{**line, "isSidechain": True} for line in FULL], FileFacts("agent"))
-
-
-@pytest.mark.parametrize("lines", [[], [None], [TELEMETRY], [{**QUESTION, "message": {"parts": []}}]])
-def test_without_messages_it_is_none(lines: list[Any]) -> None:
-    with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of(lines, FileFacts("s1"))
-
-
 def test_its_lines_are_the_sign() -> None:
     assert all(map(is_line, FULL))
     assert not any(map(is_line, [None, [], {"parentUuid": None}, claude_line("u1", None, "user", "Start")]))
-
-
-@given(spoiled(FULL))
-def test_no_type_of_any_field_breaks_the_reader(lines: list[object]) -> None:
-    with suppress(ImportFormatError):
-        check(conversation_of(lines, FileFacts("s1")))

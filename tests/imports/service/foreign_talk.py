@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
+from chorus_cli.imports.service import Exports, ImportReport, Wanted
 from tests.world import World
 
 ROME = {"chorus_conversation": 1, "source": "demo", "key": "c1", "title": "Rome", "created_at": "2025-01-01T10:00:00Z"}
@@ -22,18 +22,45 @@ def written(folder: Path, *lines: object) -> Path:
     return path
 
 
-def imports(world: World) -> Imports:
-    return world.services.imports
+async def took_in(world: World, *paths: Path) -> ImportReport:
+    """Import files, and return the report."""
+    report = ImportReport(is_dry=False)
+    await world.services.imports.take_in(Wanted(paths, "chorus"), report, lambda _line: None)
+    return report
+
+
+async def previewed(world: World, *paths: Path) -> ImportReport:
+    return await world.services.imports.preview(Wanted(paths, "chorus"))
 
 
 async def reported(world: World, *lines: object) -> ImportReport:
     """Import these lines, and return the report."""
-    report = ImportReport(is_dry=False)
-    await imports(world).take_in(Wanted([written(world.folder, *lines)], "chorus"), report, lambda _line: None)
-    return report
+    return await took_in(world, written(world.folder, *lines))
+
+
+async def exported(world: World, folder: Path, ending: str) -> dict[str, bytes]:
+    """Export everything, and return the files by their names."""
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    await exports.export_all(folder, ending, None, lambda _line: None)
+    return contents_of(folder)
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {f"{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 async def taken_in(world: World, *lines: object) -> tuple[int, int]:
     """Import these lines, and return the numbers of new conversations and messages."""
     report = await reported(world, *lines)
     return report.added.conversations, report.added.messages
+
+
+def many(folder: Path, number: int) -> Path:
+    """Write conversations of a thousand messages, each of which is a batch of its own."""
+    said = [{**WHERE, "key": f"m{position}", "content": f"word {position}"} for position in range(1_000)]
+    path = folder / "many.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for each in range(number):
+            for line in ({**ROME, "key": f"c{each}", "title": f"Talk {each}"}, *said):
+                file.write(json.dumps(line) + "\n")
+    return path

@@ -1,20 +1,27 @@
-"""What an import leaves in the log, and that the same one twice leaves nothing more."""
+"""``/import`` as it is typed, what it leaves in the log, and that the same one twice leaves nothing more."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rules.conversation import NO_TIME
-from chorus_cli.imports.service.imports import ImportReport, Wanted, _progress
-from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rules.messages import Message
+from chorus_cli.imports.commands import FILES
+from chorus_cli.imports.files import reading
+from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.rows.import_rows import Added, Incoming
+from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
+from chorus_cli.imports.service import ImportReport, Wanted
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
+from tests.imports.rules.sessions import qwen_line
 from tests.imports.service.foreign_talk import (
     ITALY,
     LATIUM,
@@ -22,13 +29,17 @@ from tests.imports.service.foreign_talk import (
     OSLO,
     ROME,
     WHERE,
-    imports,
+    many,
+    previewed,
     reported,
     taken_in,
+    took_in,
     written,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.world import World
 
 
@@ -65,66 +76,34 @@ async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: Worl
     assert NO_TIME in report.text()
 
 
-async def test_the_same_import_twice_adds_nothing(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
-    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (0, 0)
-    assert len(await world.journal.entries(world.current.target())) == 1
-
-
-async def test_a_newer_export_adds_what_is_new(world: World) -> None:
-    await taken_in(world, ROME, WHERE)
-    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (1, 2)
-    assert await contents(world) == ["Where is Rome?", "In Latium", "Is Oslo cold?"]
-
-
 async def test_a_dry_run_changes_nothing(world: World) -> None:
     await taken_in(world, ROME, WHERE)
-    report = await imports(world).preview(Wanted([written(world.folder, ROME, WHERE, ITALY, LATIUM)], "chorus"))
+    report = await previewed(world, written(world.folder, ROME, WHERE, ITALY, LATIUM))
     assert (report.conversations, report.messages, report.known, report.off) == (1, 3, 1, 1)
     assert await contents(world) == ["Where is Rome?"]
 
 
-async def test_the_database_of_this_very_chorus_is_left_out(world: World) -> None:
+async def test_the_database_of_this_very_chorus_has_nothing_to_add(world: World) -> None:
     await taken_in(world, ROME, WHERE)
-    own = world.services.imports.attachments.with_name("chorus.db")
-    other = written(world.folder, OSLO, OFTEN)
-    report = await imports(world).preview(Wanted([own, other], "chorus"))
-    assert (report.conversations, [*report.skipped]) == (1, ["database of this very Chorus"])
+    world.model.say("Hi")
+    await world.say("Hello")
+    report = await took_in(world, *world.folder.glob("*.db"))
+    assert (report.conversations, report.added.messages, report.known) == (2, 0, 3)
 
 
 async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
     folder = written(world.folder, ROME, WHERE).parent / "system"
     folder.mkdir()
     (folder / "endless").touch(mode=0o000)
-    report = await imports(world).preview(Wanted([folder], "chorus"))
+    report = await previewed(world, folder)
     assert not report.skipped
-
-
-async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
-    await taken_in(world, ROME, WHERE)
-    await world.carry_out("/context undo")
-    assert await taken_in(world, ROME, WHERE) == (0, 0)
-    assert next(entry.counts for entry in await world.journal.entries(world.current.target()))
-
-
-async def test_search_finds_imported_messages(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM)
-    found = await world.search.find("latium", Scope(None, None, 10), lambda _line: None)
-    assert [match.message.content for match in found.matches] == ["In Latium"]
-
-
-async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World) -> None:
-    path = world.folder / "notes.txt"
-    path.write_text("hello", encoding="utf-8")
-    with pytest.raises(ImportFormatError, match=r"is of no known format\. Known are"):
-        await imports(world).preview(Wanted([path], "chorus"))
 
 
 async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
     ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
     report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
     assert (report.added.conversations, report.added.messages) == (1, 1)
-    assert report.skipped == {"conversation that the log cannot hold": 1}
+    assert report.skipped == {"conversation that the log cannot hold, or holds otherwise": 1}
     assert await contents(world) == ["Is Oslo cold?"]
 
 
@@ -143,15 +122,8 @@ async def test_a_file_may_name_the_persona_by_a_name_that_is_not_its_slug(world:
     lines = {**ROME, "persona": name}, WHERE
     assert await taken_in(world, *lines) == (1, 1)
     assert await taken_in(world, *lines) == (0, 0)
-    found = await imports(world).preview(Wanted([written(world.folder, *lines)], "chorus"))
+    found = await previewed(world, written(world.folder, *lines))
     assert (found.known, found.messages) == (1, 1)
-
-
-async def test_the_title_of_a_file_is_one_line_without_control_characters(world: World) -> None:
-    await taken_in(world, {**ROME, "title": f"Rome\x1b]0;x\x07\nline two {'long ' * 100}"}, WHERE)
-    title = next(each.title for each in await world.threads.all() if each.title.startswith("Rome"))
-    assert title.isprintable()
-    assert len(title) <= 200
 
 
 async def test_imported_messages_do_not_put_the_idle_timer_off(world: World) -> None:
@@ -170,6 +142,114 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
     ]
 
 
-def test_the_progress_counts_one_as_one() -> None:
-    report = ImportReport(is_dry=False, conversations=1, messages=1)
-    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 message a second)"
+class Incomparable(ForeignMessage):
+    """A message that no other may be compared with, as that would be done for each pair."""
+
+    def __eq__(self, other: object) -> NoReturn:
+        """Refuse to be compared."""
+        raise AssertionError(other)
+
+    __hash__ = ForeignMessage.__hash__
+
+
+def incomparable(key: str) -> ForeignMessage:
+    return Incomparable(key, None, Role.USER, f"say {key}")
+
+
+async def stored(world: World, messages: Sequence[ForeignMessage], *, live: bool) -> Added:
+    conversation = ForeignConversation(
+        "tavern", "c", "Talk", tuple(messages), tuple(each.key for each in messages if live)
+    )
+    incoming = [Incoming("chorus", conversation, {})]
+    return await world.store.write(import_rows.store, incoming, Added(), world.clock.now())
+
+
+async def test_hidden_messages_are_found_by_their_keys_also_if_one_was_purged_elsewhere(world: World) -> None:
+    await world.say("A secret")
+    secret = (await world.log())[0]
+    origin = await world.store.read(
+        lambda connection: connection.execute("SELECT origin || '-' || origin_seq FROM messages").fetchone()[0]
+    )
+    await (await world.asked_back(f"/purge message {secret.id}")).confirmed()
+    await stored(world, [incomparable("a")], live=True)
+    hidden = [replace(incomparable(key), is_hidden=True) for key in ("a", "b", "c", origin)]
+    added = await stored(world, hidden, live=False)
+    assert (added.messages, added.purged) == (2, 1)
+    operations = await world.store.read(operation_rows.imports_of, "chorus")
+    told = {row.content for row in await world.log() if row.id in journal.hidden_by(journal.effective(operations))}
+    assert told == {"say a", "say b", "say c"}
+
+
+async def test_import_says_what_came_in(world: World) -> None:
+    path = written(world.folder, ROME, WHERE, ITALY, LATIUM, OSLO, OFTEN)
+    assert await world.told(f"/import {path}") == (
+        "Found 2 conversations, 4 messages, 2025-01-01 to 2025-01-01 (demo).\n"
+        "1 conversation with branches: the log keeps 1 message of branches that were left; they stay out of context.\n"
+        "Imported 4 new messages in 2 new threads, for chorus. /search finds them, /thread TITLE opens one, "
+        "/context undo takes the import back."
+    )
+    assert (await world.told(f"/import {path}")).endswith("Everything is in the log already; nothing was changed.")
+
+
+@pytest.mark.parametrize("line", ["{} --dry-run", "--dry-run {}"])
+async def test_a_dry_run_says_what_would_come_in(world: World, line: str) -> None:
+    told = await world.told(f"/import {line.format(written(world.folder, ROME, WHERE))}")
+    assert told.endswith("Of the messages 0 are in the log already and 1 are new. Nothing was changed.")
+    assert await world.log() == []
+
+
+async def test_an_import_without_a_file_is_refused(world: World) -> None:
+    usage = "/import needs <file…>. Usage: /import <file…> [--dry-run]"
+    assert (await world.told("/import --dry-run")).startswith(usage)
+    assert await world.told("/import /nowhere/a.zip") == "/nowhere/a.zip cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize("line", ["/import {}", "/import {} --dry-run", "/import {} {}"])
+async def test_an_import_without_a_message_is_refused(world: World, line: str) -> None:
+    path = world.folder / "s1.jsonl"
+    path.write_text(f"{json.dumps(qwen_line('n1', None, 'system', subtype='ui_telemetry'))}\n")
+    paths = "These 2 paths hold" if line.count("{}") == 2 else f"{path} holds"
+    assert await world.told(line.format(path, path)) == (
+        f"{paths} no message that can be imported: conversation without messages ({line.count('{}')}); "
+        "docs/moving.md tells what is taken."
+    )
+
+
+async def test_a_path_with_blanks_needs_no_quotes_and_is_completed(world: World) -> None:
+    folder = world.folder / "my talks"
+    folder.mkdir()
+    path = written(folder, ROME, WHERE)
+    assert "Imported 1 new message" in await world.told(f"/import {path}")
+    offered = FILES.candidates(world.services, (), f"{folder}/")
+    assert [each.text for each in offered] == [str(path)]
+
+
+async def test_several_paths_may_be_quoted_each(world: World) -> None:
+    (first := world.folder / "a b").mkdir()
+    (second := world.folder / "c d").mkdir()
+    line = f'"{written(first, ROME, WHERE)}" {written(second, OSLO, OFTEN)}'
+    assert "Found 2 conversations" in await world.told(f"/import {line.replace('c d', 'c' + chr(92) + ' d')} --dry-run")
+
+
+async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes_on(world: World) -> None:
+    path, report, told = many(world.folder, 12), ImportReport(is_dry=False), list[str]()
+    running = asyncio.ensure_future(world.services.imports.take_in(Wanted([path], "chorus"), report, told.append))
+    for _ in range(5_000):
+        if report.added.messages >= 3_000:
+            break
+        await asyncio.sleep(0.001)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    came = [thread.messages for thread in await world.threads.all() if thread.title]
+    assert len(came) < 12
+    assert set(came) == {1_000}
+    assert report.added.messages == 1_000 * len(came)
+    again = ImportReport(is_dry=False)
+    await world.services.imports.take_in(Wanted([path], "chorus"), again, told.append)
+    assert (again.added.conversations, again.known) == (12 - len(came), 1_000 * len(came))
+
+
+async def test_a_file_is_read_batch_by_batch(world: World) -> None:
+    batches = reading.batches([many(world.folder, 5)], None)
+    assert [len(batch.read) for batch in batches] == [1, 1, 1, 1, 1, 0]

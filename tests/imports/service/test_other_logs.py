@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.imports.files.other_logs import CHORUS
+from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError
+from chorus_cli.imports.files.own_files import CHORUS
 from chorus_cli.imports.files.source import Opening
 from chorus_cli.imports.rules.conversation import ForeignConversation
-from chorus_cli.imports.service.exports import Exported, Exports
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import ImportReport, Wanted
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.migrations import STEPS, migrate
+from tests.imports.service.foreign_talk import exported, took_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +32,10 @@ SAID = (
     "VALUES ('chorus', ?, ?, 'user', ?, '2025-01-01T00:00:00.000000Z')"
 )
 DAMAGED = {
-    "time": "UPDATE messages SET timestamp = '2025-13-41T99:00:00Z' WHERE id = 2",
-    "attachments": "UPDATE messages SET attachments = 'garbage' WHERE id = 2",
-    "fields of attachments": "UPDATE messages SET attachments = '[{\"name\": 5}]' WHERE id = 2",
-    "usage": "UPDATE messages SET usage = '{' WHERE id = 2",
+    "time": "UPDATE messages SET timestamp = '2025-13-41T99:00:00Z'",
+    "attachments": "UPDATE messages SET attachments = 'garbage'",
+    "fields of attachments": "UPDATE messages SET attachments = '[{\"name\": 5}]'",
+    "usage": "UPDATE messages SET usage = '{'",
 }
 HARMLESS = {
     "no origin": "UPDATE messages SET origin = NULL, origin_seq = NULL",
@@ -42,10 +43,6 @@ HARMLESS = {
     "operation": (
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) "
         "VALUES ('chorus', 1, 'martian', 0, '{}', '2025-01-01T00:00:00.000000Z')"
-    ),
-    "import": (
-        "INSERT INTO operations(persona, kind, after_message_id, detail, created_at) "
-        "VALUES ('chorus', 'import', 0, '[]', '2025-01-01T00:00:00.000000Z')"
     ),
 }
 
@@ -60,23 +57,12 @@ def other(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-async def taken_in(world: World, path: Path) -> ImportReport:
-    report = ImportReport(is_dry=False)
-    await world.services.imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
-    return report
-
-
-async def exported(world: World, folder: Path) -> Exported:
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    return await exports.export_all(folder, "md", None, lambda _line: None)
-
-
 async def test_an_older_log_stays_known_when_its_chorus_is_upgraded(
     world: World, tmp_path: Path, other: sqlite3.Connection
 ) -> None:
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
     migrate(other)
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 0
 
 
 async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path, other: sqlite3.Connection) -> None:
@@ -85,7 +71,7 @@ async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path,
     other.execute("UPDATE messages SET usage = ? WHERE id = 2", (json.dumps(tokens),))
     usage_rows.store(other, [OtherRequest("chorus", 1, "summary", "m", world.clock.now(), tokens)])
     assert [(use.replies, use.summaries) for use in usage_rows.uses(other)] == [(1, 0), (0, 1)]
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
     assert await world.store.read(usage_rows.uses) == []
 
 
@@ -95,7 +81,7 @@ async def test_the_triggers_and_views_of_another_log_are_not_run(
     endless = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
     other.execute(f"CREATE TRIGGER endless BEFORE UPDATE ON messages BEGIN {endless} COUNT(*) FROM more; END")
     other.execute(f"CREATE VIEW imported_messages AS {endless} n FROM more")
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
 
 
 def test_new_logs_have_names_of_their_own() -> None:
@@ -108,24 +94,17 @@ def test_new_logs_have_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("statement", DAMAGED.values(), ids=DAMAGED)
-async def test_a_damaged_message_of_another_log_is_skipped_and_counted(
+async def test_a_log_with_a_damaged_row_is_told_after_the_threads_before_it(
     world: World, tmp_path: Path, other: sqlite3.Connection, statement: str
-) -> None:
-    migrate(other)
-    other.execute(statement)
-    report = await taken_in(world, tmp_path / "other.db")
-    assert (report.added.messages, report.skipped) == (1, {"message that cannot be read": 1})
-
-
-async def test_a_conversation_of_another_log_without_a_readable_message_is_skipped_and_counted(
-    world: World, tmp_path: Path, other: sqlite3.Connection
 ) -> None:
     migrate(other)
     other.execute(OPENED, ("Damaged",))
     other.execute(SAID, (2, 3, "Lost"))
-    other.execute("UPDATE messages SET timestamp = '2025-13-41T99:00:00Z' WHERE id = 3")
-    report = await taken_in(world, tmp_path / "other.db")
-    assert (report.added.messages, report.skipped) == (2, {"conversation that cannot be read": 1})
+    other.execute(f"{statement} WHERE id = 3")
+    report = ImportReport(is_dry=False)
+    with pytest.raises(ImportFormatError, match=r"other\.db cannot be read: Message 3 of chorus.* chorus doctor"):
+        await world.services.imports.take_in(Wanted([tmp_path / "other.db"], "chorus"), report, lambda _line: None)
+    assert report.added.messages == 2
 
 
 @pytest.mark.parametrize("statement", HARMLESS.values(), ids=HARMLESS)
@@ -134,24 +113,16 @@ async def test_other_damage_loses_no_message(
 ) -> None:
     migrate(other)
     other.execute(statement)
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 0
 
 
-async def test_an_export_of_everything_skips_and_counts_damaged_rows(world: World, tmp_path: Path) -> None:
+async def test_an_export_ends_at_a_damaged_row(world: World, tmp_path: Path) -> None:
     world.model.say("Hi")
     await world.say("Hello")
-    await world.store.write(_damage)
-    found = await exported(world, tmp_path / "out")
-    assert (found.conversations, found.messages, found.damaged, found.damaged_conversations) == (1, 2, 1, 1)
-    assert len([*(tmp_path / "out").rglob("*.md")]) == 1
-
-
-def _damage(connection: sqlite3.Connection) -> None:
-    (thread,) = connection.execute("SELECT thread_id FROM messages LIMIT 1").fetchone()
-    for id_, thread_id in ((8, thread), (9, 77)):
-        connection.execute(SAID, (thread_id, id_, "Lost"))
-    connection.execute("UPDATE messages SET attachments = 'garbage' WHERE content = 'Lost'")
+    await world.store.write(lambda connection: connection.execute(DAMAGED["attachments"]))
+    with pytest.raises(DatabaseDamagedError, match=r"chorus doctor repairs the log\. Nothing was written\."):
+        await exported(world, tmp_path / "out", "md")
 
 
 def test_a_process_that_is_killed_leaves_no_copy_of_the_log(

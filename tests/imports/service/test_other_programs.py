@@ -1,24 +1,28 @@
-"""Exports of other programs come into the log: with branches, files and times, once, and what is new in a later one."""
+"""Exports and sessions of other programs come into the log: with branches, files and times, once; then what is new."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import shutil
 import zipfile
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.context.service.report import context_report
-from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
-from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
+from chorus_cli.imports.service import ImportReport, Wanted
+from tests.imports.rules.exports import chatgpt, chatgpt_node
+from tests.imports.rules.sessions import claude_line, text, tool_result, tool_use
+from tests.imports.service.foreign_talk import previewed, took_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.world import World
+
 
 LOOK = {
     "content_type": "multimodal_text",
@@ -45,25 +49,11 @@ def zipped(folder: Path, conversations: list[Any], **files: bytes) -> Path:
     return path
 
 
-async def taken_in(world: World, path: Path) -> ImportReport:
-    imports = Imports(world.store, world.clock, world.persona_admin, world.folder / "attachments")
-    report = ImportReport(is_dry=False)
-    await imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
-    return report
-
-
-async def rows(world: World) -> list[tuple[str, str, bool]]:
-    return [(row.role.value, row.content, row.superseded) for row in await world.log()]
-
-
 async def test_chatgpt_moves_in_with_branches_and_pictures(world: World) -> None:
-    report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    report = await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (report.added.conversations, report.added.messages, report.attachments) == (1, 3, 1)
-    assert await rows(world) == [
-        ("user", "look", False),
-        ("assistant", "A pot.", True),
-        ("assistant", "A teapot.", False),
-    ]
+    told = [(row.role.value, row.content, row.superseded) for row in await world.log()]
+    assert told == [("user", "look", False), ("assistant", "A pot.", True), ("assistant", "A teapot.", False)]
     (picture,) = (await world.log())[0].attachments
     assert attachments.read(world.folder / "attachments", picture.sha256) == b"PNG"
     assert (await world.threads.all())[-1].title == "Tea"
@@ -74,8 +64,7 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
     world: World, files: dict[str, bytes], found: int, lost: int
 ) -> None:
     path = zipped(world.folder, [EXPORT], **files)
-    imports = Imports(world.store, world.clock, world.persona_admin, world.folder / "attachments")
-    for report in (await imports.preview(Wanted([path], "chorus")), await taken_in(world, path)):
+    for report in (await previewed(world, path), await took_in(world, path)):
         assert (report.attachments, report.lost_attachments) == (found, lost)
         assert ("1 attachment missing from the export; messages name them." in report.text()) is bool(lost)
 
@@ -83,39 +72,24 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
 async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world: World) -> None:
     other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
     grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
-    await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
-    await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))
+    await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    await took_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))
     await world.carry_out("/context undo")
-    report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    report = await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (report.added.redone, report.added.messages) == (0, 0)
     assert "new" not in [entry.title for entry in await world.threads.all()]
-    assert (await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).added.redone == 1
+    assert (await took_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).added.redone == 1
 
 
 async def test_a_later_export_adds_what_is_new(world: World) -> None:
-    await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
-    assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added.messages == 0
+    await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added.messages == 0
     grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
     other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
-    report = await taken_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
+    report = await took_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
     assert (report.added.conversations, report.added.messages) == (1, 2)
     assert dict(report.skipped) == {"conversation without messages": 1}
-    assert [content for _, content, _ in await rows(world)] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
-
-
-@pytest.mark.parametrize(
-    ("export", "expected"),
-    [
-        (claude(claude_message("a", None, "human", "hello"), claude_message("b", "a", "assistant", "hi")), "Coffee"),
-        (web(web_message("a", None, "user", "hello"), web_message("b", "a", "assistant", "hi")), "Mate"),
-    ],
-)
-async def test_claude_and_open_webui_move_in(world: World, export: dict[str, Any], expected: str) -> None:
-    path = world.folder / "export.json"
-    path.write_text(json.dumps([export]))
-    await taken_in(world, path)
-    assert await rows(world) == [("user", "hello", False), ("assistant", "hi", False)]
-    assert (await world.threads.all())[-1].title == expected
+    assert [row.content for row in await world.log()] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
 
 
 async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_shown_again(world: World) -> None:
@@ -126,7 +100,7 @@ async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_sho
         times = [f"{now - timedelta(minutes=number):%Y-%m-%dT%H:%M:%SZ}" for number in (3, 2, 1)]
         lines = [{**each, "send_date": time} for each, time in zip(TAVERN, times, strict=True)]
         path.write_text("\n".join(map(json.dumps, [*lines[:-1], {**lines[-1], "is_system": hidden}, *more])))
-        await taken_in(world, path)
+        await took_in(world, path)
         await world.carry_out("/thread mara")
         report = await context_report(world.context, world.current.target(), now)
         reasons = [each.reason for each in report.omissions]
@@ -135,34 +109,23 @@ async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_sho
 
     replaced, hidden = "replaced by another reply", "hidden in the program it came from"
     assert await told(hidden=True) == [replaced, hidden, hidden]
-    assert await told(hidden=False) == [replaced]
-    later = {**TAVERN[2], "mes": "Well?", "send_date": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
-    assert await told(later, hidden=True) == [replaced, hidden, hidden]
+    later = [{**TAVERN[2], "mes": said, "send_date": f"{now:%Y-%m-%dT%H:%M:%SZ}"} for said in ("Well?", "Yes?")]
+    assert await told(later[0], hidden=False) == [replaced]
+    assert await told(*later, hidden=True) == [replaced, hidden, hidden]
 
 
 async def test_a_message_shown_again_and_then_replaced_by_a_swipe_is_no_longer_called_hidden(world: World) -> None:
     path = world.folder / "Mara.jsonl"
     marks: list[list[str]] = []
+    more: list[dict[str, Any]] = []
     for hidden, said in ((True, "Hello."), (False, "Hello."), (False, "Hey.")):
         last = {**TAVERN[-1], "swipes": ["Hello.", "Hey."], "swipe_id": ["Hello.", "Hey."].index(said)}
-        path.write_text("\n".join(map(json.dumps, [*TAVERN[:-1], {**last, "is_system": hidden, "mes": said}])))
-        await taken_in(world, path)
+        path.write_text("\n".join(map(json.dumps, [*TAVERN[:-1], {**last, "is_system": hidden, "mes": said}, *more])))
+        more.append({**TAVERN[1], "mes": f"{len(more)}"})
+        await took_in(world, path)
         history = (await world.told(f"/thread history {(await world.threads.all())[-1].number}")).splitlines()
         marks.append([mark for line in history if "Hello." in line for mark in re.findall(r"\[([a-z].*?)\]", line)])
     assert marks == [["hidden in the program it came from"], [], ["replaced by another reply"]]
-
-
-async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> None:
-    path = world.folder / "Mara - 2024.jsonl"
-    path.write_text("\n".join(map(json.dumps, TAVERN)))
-    await taken_in(world, path)
-    assert sorted(await rows(world)) == [
-        ("assistant", "Hi.", False),
-        ("assistant", "Ho.", True),
-        ("user", "Hello.", False),
-    ]
-    assert (await taken_in(world, path)).added.messages == 0
-    assert (await world.threads.all())[-1].title == "Mara - 2024"
 
 
 @pytest.mark.parametrize(
@@ -180,3 +143,40 @@ async def test_a_chat_with_a_character_goes_to_the_persona_of_that_name(
     await imports.take_in(wanted, report, lambda _line: None)
     assert (dict(report.personas), report.added.messages) == ({goes_to: 1}, 3)
     assert (await imports.preview(wanted)).known == 3
+
+
+SAMPLES = Path(__file__).parents[1] / "files" / "samples"
+PICTURE = {"type": "image", "source": {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG...").decode()}}
+
+
+async def took_in_lines(world: World, *lines: dict[str, Any]) -> ImportReport:
+    path = world.folder / "s1.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return await took_in(world, path)
+
+
+async def test_calls_pictures_and_times_come_into_the_log(world: World) -> None:
+    question = claude_line("u1", None, "user", [text("What is it?"), PICTURE])
+    call = claude_line("r1", "u1", "assistant", [text("I look."), tool_use("t1", path="cup.png")])
+    result = claude_line("x1", "r1", "user", [tool_result("t1", "a cup")])
+    await took_in_lines(world, question, call, result, claude_line("e1", "x1", "assistant", [text("A cup.")]))
+    asked, words, use, answer, reply = await world.log()
+    roles = [row.role.value for row in (asked, words, use, answer, reply)]
+    assert roles == ["user", "assistant", "tool_use", "tool_result", "assistant"]
+    (picture,) = asked.attachments
+    assert (picture.name, picture.media_type, picture.size_bytes) == ("image.png", "image/png", 7)
+    assert (answer.tool_call_id, answer.content, reply.model) == ("t1", "a cup", "claude")
+    assert {message.turn_id for message in (words, use, answer, reply)} == {asked.id}
+    assert asked.timestamp.microsecond == 123_000
+
+
+async def test_a_folder_of_several_programs_is_one_import_and_the_same_one_adds_nothing(world: World) -> None:
+    folder = world.folder / "sessions"
+    shutil.copytree(SAMPLES, folder)
+    first, second = [await took_in(world, folder) for _ in range(2)]
+    assert dict(first.sources) == {"codex": 2, "gemini-cli": 1}
+    assert (first.added.conversations, first.added.messages) == (3, 21)
+    assert (second.added.conversations, second.added.messages, second.added.continued) == (0, 0, 0)
+    assert len(await world.journal.entries(world.current.target())) == 1
+    await world.carry_out("/context undo")
+    assert not [entry for entry in await world.threads.all() if entry.title == "Please list something"]

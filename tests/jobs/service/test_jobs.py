@@ -74,7 +74,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
         (b"a\n", 0, ["1 line goes with your next message; /undo keeps it back."]),
     ],
 )
-async def test_of_a_quick_success_only_the_lines_for_the_model_are_told(
+async def test_of_a_quick_success_only_the_lines_are_told(
     world: World, output: bytes, code: int, lines: list[str]
 ) -> None:
     world.shell.enqueue(output, code=code) if output else world.shell.enqueue(code=code)
@@ -91,8 +91,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
 
 
 @pytest.mark.parametrize(
-    ("away", "place"),
-    [("/thread 1", ""), ("/thread new", "thread #1"), ("/persona frodo", "thread #1 of chorus")],
+    ("away", "place"), [("/thread 1", ""), ("/thread new", "thread #1"), ("/persona frodo", "thread #1 of chorus")]
 )
 async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: World, away: str, place: str) -> None:
     may_end = asyncio.Event()

@@ -1,12 +1,11 @@
-"""Whatever a user says, does and takes back, in whatever order and in which threads: the contexts are as expected.
-
-Commands are carried out as they are typed, on all services and a real store; ``expected_contexts`` says what must come
-of them.
-"""
+"""Whatever a user says, does and takes back, in whatever order and in which threads: the contexts are as expected."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import settings
@@ -14,9 +13,268 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from chorus_cli.context.service.report import context_report
-from tests.log.service.acting_user import ActingUser
-from tests.log.service.user_story import shown
+from chorus_cli.core.errors import JournalError
+from tests.editing.service.edited_lines import edited_lines
+from tests.log.service.expected_contexts import DEFAULT_HOURS, Deed, Line, Told
+from tests.log.service.expecting_user import MOST_THREADS, OTHER, ExpectingUser, Saved
+from tests.log.service.user_story import Ending, shown
 from tests.world import World
+
+NAMES = {
+    "clear": "new conversation",
+    "edit": "edit of the context, ",
+    "restore": "restored session, ",
+    "fork": "fork of thread #",
+    "retry": "another reply to the last message",
+    "window": "window ",
+}
+UNEDITED = "Nothing was changed"
+ENDINGS: st.SearchStrategy[Ending] = st.sampled_from(("reply", "reply", "reply", "reply", "nothing", "stopped"))
+
+
+class ActingUser(ExpectingUser):
+    """Does as a user does; each act draws what it needs."""
+
+    def begin(self, data: st.DataObject) -> None:
+        """Most of what can go wrong needs something said, a session, and a second thread."""
+        self._say("reply")
+        self._say("reply")
+        self.save(data)
+        self.open_a_thread(data)
+        self._say("reply")
+
+    # What is said
+
+    def say(self, data: st.DataObject) -> None:
+        self._say(data.draw(ENDINGS))
+
+    def _say(self, ending: Ending) -> None:
+        self._tick()
+        view, question, reply = self._view(), self._word(), self._word()
+        self.story.say(question, ending, reply)
+        self._check_request([*(line.text for line in view), question])
+        self.here.hold(self.thread, self.now)
+        turn = (self.here.next_number, 0)
+        texts = (question, reply) if ending == "reply" else (question,)
+        lines = tuple(Line(text, text == question, self.now, self.now, turn) for text in texts)
+        self.said += texts
+        self._do(Told("say", self.thread, self.now, {self.thread: lines}))
+
+    def retry(self, data: st.DataObject) -> None:
+        """Ask again: what follows the last question makes room, unless nothing comes."""
+        self._tick()
+        view, reply, ending = self._view(), self._word(), data.draw(ENDINGS)
+        asked = max((index for index, line in enumerate(view) if line.human), default=None)
+        if asked is None:
+            with pytest.raises(JournalError):
+                self.story.run(anext(self.story.world.conversation.retry(self.story.target())))
+            return
+        self.story.retry(ending, reply)
+        self._check_request([line.text for line in view[: asked + 1]])
+        self.here.hold(self.thread, self.now)
+        if ending == "reply":
+            line = Line(reply, human=False, said=self.now, entered=self.now, turn=view[asked].turn)
+            replaced = frozenset(line.text for line in view[asked + 1 :])
+            self._do(Told("retry", self.thread, self.now, {self.thread: (line,)}, replaced))
+        else:
+            self.here.let_slide(self.thread)
+
+    # What is done
+
+    def clear(self, _: st.DataObject) -> None:
+        self._tick()
+        self.story.told("/new")
+        self._do(Told("clear", None, self.now))
+
+    def change_the_window(self, data: st.DataObject) -> None:
+        before = DEFAULT_HOURS if self.here.hours is None else self.here.hours
+        by = data.draw(st.integers(1, 5))
+        hours = data.draw(st.sampled_from((1, 2, 8, 24, 168)))
+        commands: dict[str, int | None] = {
+            f"/context {hours}h": hours,
+            f"/context add {by}h": min(168, before + by),
+            f"/context sub {by}h": max(1, before - by),
+            "/context reset": None,
+        }
+        command = data.draw(st.sampled_from(sorted(commands)))
+        self._tick()
+        self.story.told(command)
+        if commands[command] != self.here.hours:
+            self._do(Told("window", None, self.now, hours=(self.here.hours, commands[command])))
+
+    def edit(self, data: st.DataObject) -> None:
+        self._tick()
+        view, hours = self._view(), data.draw(st.sampled_from((None, None, None, 1, 4)))
+        since = self.now - timedelta(hours=hours) if hours else None
+        opened = self.story.run(self.story.world.services.context_editing.open(self.story.target(), since))
+        hidden = [line for line in view if since and line.said <= since]
+        above, below = self._laid_out(opened.sheet.text, [line for line in view if line not in hidden])
+        wanted_above, wanted = edited_lines(data, above, below, self._word)
+        self.story.world.editor.enqueue(self.story.written(opened.sheet.text, wanted_above, wanted))
+        answer = self.story.told(f"/context edit {hours}h" if hours else "/context edit")
+        if wanted == below or not (wanted or hidden):
+            assert answer.startswith(UNEDITED), answer
+            return
+        together = self.here.edited(self._together(view, hidden, wanted), self.now)
+        assert answer.startswith(f"Context edited: {len(together):,} message"), answer
+        self._do(Told("edit", self.thread, self.now, {self.thread: together}))
+
+    def edit_while_something_is_said(self, data: st.DataObject) -> None:
+        """The message comes from another Chorus; it follows what was edited."""
+        self._tick()
+        number, view, editing = self.here.next_number, self._view(), self.story.world.services.context_editing
+        opened = self.story.run(editing.open(self.story.target()))
+        kept = [line for line in view if data.draw(st.booleans())]
+        self._say("reply")
+        self._tick()
+        self.story.run(editing.save(opened, self.story.written(opened.sheet.text, [], kept)))
+        if kept and kept != list(view):
+            self._do(
+                Told("edit", self.thread, self.now, {self.thread: self.here.edited(kept, self.now)}, opened=number)
+            )
+
+    def save(self, _: st.DataObject) -> None:
+        self._tick()
+        word = self._word()
+        saved = {thread: view for thread in self.here.threads if (view := self.here.view(thread, self.now))}
+        if not saved:
+            assert self.story.told(f"/context save {word}").startswith("There is nothing to save")
+            return
+        self.story.model.say("A summary.")
+        assert self.story.told(f"/context save {word}").startswith("Saved session ")
+        self.sessions[self.slug, f"{self.now:%Y-%m-%d}_{word}"] = Saved(saved, self.thread, self.slug)
+
+    def restore(self, data: st.DataObject) -> None:
+        names = sorted(name for slug, name in self.sessions if slug == self.slug)
+        if names:
+            self._restore(data.draw(st.sampled_from(names)))
+
+    def restore_what_the_other_saved(self, data: st.DataObject) -> None:
+        """A session's file is put into the folder of the other persona, whose log knows nothing of it."""
+        slug, name = data.draw(st.sampled_from(sorted(self.sessions)))
+        mine, theirs = (
+            self.story.folder / "personas" / each / "sessions" / f"{name}.json" for each in (slug, OTHER[slug])
+        )
+        theirs.parent.mkdir(exist_ok=True)
+        document = json.loads(mine.read_text(encoding="utf-8"))
+        theirs.write_text(json.dumps({**document, "persona": OTHER[slug]}), encoding="utf-8")
+        self.sessions[OTHER[slug], name] = self.sessions[slug, name]
+        if self.slug == slug:
+            self.turn_to_the_other(data)
+        self._restore(name)
+
+    def _restore(self, name: str) -> None:
+        self._tick()
+        session = self.sessions[self.slug, name]
+        assert self.story.told(f"/context restore {name}").startswith(f"Restored session {name}")
+        thread_of = self._threads_of(session)
+        if session.origin == self.slug:
+            assert thread_of == {thread: thread for thread in session.lines}
+            assert self.thread == session.active
+        elif session.active in thread_of:
+            assert self.thread == thread_of[session.active]
+        lines = {
+            thread_of[each]: self.here.restored(thread_of[each], said, self.now) for each, said in session.lines.items()
+        }
+        self._do(Told("restore", None, self.now, lines))
+
+    def fork(self, _: st.DataObject) -> None:
+        """Go on in a thread that begins with what is in context here."""
+        if len(self.here.threads) > MOST_THREADS:
+            return
+        self._tick()
+        origin, view = self.thread, self._view()
+        answer = self.story.told("/thread fork")
+        if not view:
+            assert answer.startswith("There is nothing to fork"), answer
+            return
+        assert self.thread not in self.here.threads
+        self.here.threads.append(self.thread)
+        lines = tuple(replace(line, entered=self.now) for line in view)
+        self._do(Told("fork", self.thread, self.now, {self.thread: lines}, origin=origin))
+
+    # What is taken back
+
+    def undo(self, _: st.DataObject) -> None:
+        self._tick()
+        self._undo("/undo", self.here.undoable(self.thread, self.now))
+
+    def undo_an_operation(self, _: st.DataObject) -> None:
+        self._tick()
+        self._undo("/context undo", self.here.undoable_operation(self.thread))
+
+    def undo_by_number(self, data: st.DataObject) -> None:
+        deeds = [deed for deed in self.here.deeds() if deed.is_listed(self.thread)]
+        if deeds:
+            self._tick()
+            deed = data.draw(st.sampled_from(deeds))
+            self._undo(f"/context undo {deed.operation}", None if deed.taken_back else deed)
+
+    def _undo(self, command: str, deed: Deed | None) -> None:
+        answer = self.story.insisted(command)
+        if deed is None or not self.here.may_undo(deed):
+            assert not answer.startswith("Undone"), answer
+            return
+        assert answer.startswith(f"Undone: {_named(deed)}"), answer
+        alone = {thread: lines for thread, lines in deed.before.items() if self.here.is_all_there_is(deed, thread)}
+        self.here.undo(deed)
+        self._follow(deed)
+        self._check_contexts(alone)
+
+    def redo(self, _: st.DataObject) -> None:
+        self._tick()
+        self._redo("/redo", self.here.redoable(self.thread))
+
+    def redo_by_number(self, data: st.DataObject) -> None:
+        deeds = [deed for deed in self.here.deeds() if deed.is_listed(self.thread)]
+        if deeds:
+            self._tick()
+            deed = data.draw(st.sampled_from(deeds))
+            self._redo(f"/context redo {deed.operation}", deed if deed.taken_back else None)
+
+    def _redo(self, command: str, deed: Deed | None) -> None:
+        answer = self.story.told(command)
+        if deed is None or not self.here.may_redo(deed):
+            assert not answer.startswith("Redone"), answer
+            return
+        assert answer.startswith(f"Redone: {_named(deed)}"), answer
+        alone = {thread: lines for thread, lines in deed.after.items() if self.here.is_all_there_is(deed, thread)}
+        self.here.redo(deed)
+        self._follow(deed)
+        self._check_contexts(alone)
+
+    def _follow(self, deed: Deed) -> None:
+        """An undo of a fork closes its thread and leads back, a redo leads to it again."""
+        if deed.told.kind != "fork":
+            return
+        was_open, origin = set(self.here.threads), deed.told.origin
+        self.here.threads = self.story.open_threads()
+        assert (deed.told.thread in self.here.threads) == (not deed.taken_back)
+        if not deed.taken_back:
+            assert self.thread == deed.told.thread
+        elif origin in was_open:
+            assert self.thread == origin
+
+    def undo_and_redo_after_a_look_elsewhere(self, data: st.DataObject) -> None:
+        self.undo(data)
+        self.go_to_a_thread(data)
+        if data.draw(st.booleans()):
+            self._say("reply")
+        self.go_to_a_thread(data)
+        self.redo(data)
+
+    def restore_what_was_just_changed(self, data: st.DataObject) -> None:
+        self.save(data)
+        data.draw(st.sampled_from((ActingUser.retry, ActingUser.undo, ActingUser.edit)))(self, data)
+        self.restore(data)
+
+
+def _named(deed: Deed) -> str:
+    if deed.told.kind != "say":
+        return NAMES[deed.told.kind]
+    (lines,) = deed.told.lines.values()
+    return f'your message "{lines[0].text}"' + (" and its reply" if len(lines) > 1 else "")
+
 
 WEIGHTS: dict[Callable[[ActingUser, st.DataObject], None], int] = {
     ActingUser.say: 9,

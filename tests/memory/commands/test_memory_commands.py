@@ -11,16 +11,9 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from chorus_cli.memory.rows import item_rows
 from tests.memory.service.remembered import Remembering
-from tests.world import World
 
 KINDS = "hot, warm, cold, archived, task, code, error, test_result, prd_section"
-
-
-@pytest.fixture
-def memory(world: World) -> Remembering:
-    return Remembering(world)
 
 
 @pytest.mark.parametrize(
@@ -32,17 +25,11 @@ def memory(world: World) -> Remembering:
         ("/remember note: buy milk", 'Remembered #1 "note: buy milk" as TASK, HOT. /undo reverts this.'),
         ("/remember task:", "Content cannot be empty or whitespace-only"),
         ("/memory add error  it's broken", 'Remembered #1 "it\'s broken" as ERROR, WARM. /undo reverts this.'),
-        (
-            "/memory add idea x",
-            "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION",
-        ),
+        ("/memory add idea x", "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION"),
         ("/mem", "Nothing is remembered yet. /remember TEXT adds something."),
         ("/memory list", "Nothing is remembered yet. /remember TEXT adds something."),
         ("/memory list warm", "There are no WARM items."),
-        (
-            "/memory list lukewarm",
-            f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}.",
-        ),
+        ("/memory list lukewarm", f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}."),
         ("/memory list 0", "Page numbers start at 1."),
         ("/memory show 3", "There is no memory item #3 here. /memory list shows those there are."),
         ("/memory checkpoints", "There are no checkpoints. /memory flash archives COLD items under one."),
@@ -52,44 +39,44 @@ def memory(world: World) -> Remembering:
     ],
 )
 async def test_what_is_typed_is_answered(memory: Remembering, line: str, answer: str) -> None:
-    assert await memory.world.told(line) == answer
+    assert await memory.told(line) == answer
 
 
 async def test_what_is_known_already_says_so(memory: Remembering) -> None:
-    await memory.world.told("/remember buy milk")
-    assert await memory.world.told("/remember buy milk") == ("Already remembered as #1; its age starts again.")
-    assert await memory.world.told("/remember error: buy milk") == (
+    await memory.told("/remember buy milk")
+    assert await memory.told("/remember buy milk") == ("Already remembered as #1; its age starts again.")
+    assert await memory.told("/remember error: buy milk") == (
         'Remembered #1 "buy milk" as ERROR, WARM. It was known under this number. /undo reverts this.'
     )
 
 
 async def test_a_list_shows_the_score_in_parts_with_use_age_and_source(memory: Remembering) -> None:
-    await memory.world.told("/remember call the plumber")
+    await memory.told("/remember call the plumber")
     persona = memory.world.current.target().persona
     await memory.service.capture(persona, "```\na = 1\nb = 2\nc = 3\n```\n", 7)
-    await memory.world.told("/memory pin 2")
+    await memory.told("/memory pin 2")
     memory.world.clock.advance(timedelta(hours=26))
-    heads, pinned, task = (await memory.world.told("/memory list")).splitlines()
+    heads, pinned, task = (await memory.told("/memory list")).splitlines()
     assert heads.split() == ["Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content"]
     assert " ".join(pinned.split()) == "#2 CODE pinned 0.55 .32+.23+.00 0 1 d #7 a = 1 b = 2 c = 3"
     assert " ".join(task.split()) == "#1 TASK WARM 0.65 .40+.23+.01 1 1 d you call the plumber"
-    assert len((await memory.world.told("/memory list code")).splitlines()) == 2
-    assert len((await memory.world.told("/memory list hot")).splitlines()) == 2
+    assert len((await memory.told("/memory list code")).splitlines()) == 2
+    assert len((await memory.told("/memory list hot")).splitlines()) == 2
 
 
 async def test_an_item_without_a_source_message_says_what_it_comes_from(memory: Remembering, tmp_path: Path) -> None:
     document = tmp_path / "plan.md"
     document.write_text("# The plan\n", encoding="utf-8")
     output = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no ring'
-    await memory.world.told("/remember call the plumber")
-    await memory.world.told(f"/memory import {document}")
+    await memory.told("/remember call the plumber")
+    await memory.told(f"/memory import {document}")
     await memory.service.capture(
         memory.world.current.target().persona, output, None, is_output=True, title="the output"
     )
     for item, origin in ((1, "you"), (2, "a document"), (3, "the output of a command")):
-        lines = [line.split(None, 1) for line in (await memory.world.told(f"/memory show {item}")).splitlines()]
+        lines = [line.split(None, 1) for line in (await memory.told(f"/memory show {item}")).splitlines()]
         assert ["From", origin] in lines
-    listed = (await memory.world.told("/memory list")).splitlines()[1:]
+    listed = (await memory.told("/memory list")).splitlines()[1:]
     assert {(line.split()[0], line.split()[8]) for line in listed} == {
         ("#1", "you"),
         ("#2", "document"),
@@ -100,17 +87,17 @@ async def test_an_item_without_a_source_message_says_what_it_comes_from(memory: 
 async def test_a_long_list_has_pages(memory: Remembering) -> None:
     for number in range(51):
         await memory.add(f"item {number}")
-    assert (await memory.world.told("/memory list")).endswith("Page 1 of 2; a number at the end shows another.")
-    assert len((await memory.world.told("/memory list task 2")).splitlines()) == 4
-    assert await memory.world.told("/memory list 3") == "There is no page 3; the last is 2."
+    assert (await memory.told("/memory list")).endswith("Page 1 of 2; a number at the end shows another.")
+    assert len((await memory.told("/memory list task 2")).splitlines()) == 4
+    assert await memory.told("/memory list 3") == "There is no page 3; the last is 2."
 
 
 async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(memory: Remembering) -> None:
-    await memory.world.told("/memory add prd_section an old section")
+    await memory.told("/memory add prd_section an old section")
     memory.world.clock.advance(timedelta(days=60))
-    await memory.world.told("/remember call the plumber")
-    await memory.world.told("/memory flash --force")
-    told = (await memory.world.told("/memory")).splitlines()
+    await memory.told("/remember call the plumber")
+    await memory.told("/memory flash --force")
+    told = (await memory.told("/memory")).splitlines()
     assert [line.split() for line in told[:6]] == [
         ["Memory", "of", "chorus"],
         ["Tier", "Items", "Tokens"],
@@ -123,44 +110,31 @@ async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(me
     assert await memory.sql(
         "SELECT tier, COUNT(*), SUM(token_count) FROM context_items GROUP BY tier ORDER BY tier DESC"
     ) == [("HOT", 1, 3), ("ARCHIVED", 1, 3)]
-
-
-async def test_the_overview_says_where_the_items_are(memory: Remembering) -> None:
-    await memory.world.told("/remember call the plumber")
-    told = await memory.world.told("/memory")
-    assert told.splitlines()[-1] == "/memory list shows the items, each with the number by which it is corrected."
-
-
-async def test_the_overview_reads_no_content(memory: Remembering) -> None:
-    for line in ("/remember call the plumber", "/memory"):
-        await memory.world.told(line)
-    statements = await memory.statements(memory.world.told("/memory"))
-    assert any("GROUP BY tier" in statement for statement in statements)
-    assert not any(item_rows.COLUMNS in statement for statement in statements)
+    assert told[-1] == "/memory list shows the items, each with the number by which it is corrected."
 
 
 async def test_an_item_is_shown_with_everything_that_is_known_of_it(memory: Remembering) -> None:
-    await memory.world.told("/remember call the plumber")
+    await memory.told("/remember call the plumber")
     memory.world.clock.advance(timedelta(days=1))
-    told = await memory.world.told("/memory show #1")
+    told = await memory.told("/memory show #1")
     assert "0.66 = 0.40+0.24+0.02 (type + age + use)" in told
     assert "2 times, last on " in told
     assert told.endswith("\n\ncall the plumber")
 
 
 async def test_an_item_is_corrected_in_the_editor(memory: Remembering) -> None:
-    await memory.world.told("/remember call the plumber")
+    await memory.told("/remember call the plumber")
     memory.world.editor.enqueue("call the electrician\n")
-    assert await memory.world.told("/memory edit 1") == 'Corrected #1 "call the electrician". /undo reverts this.'
+    assert await memory.told("/memory edit 1") == 'Corrected #1 "call the electrician". /undo reverts this.'
     assert memory.world.editor.shown == ["call the plumber\n"]
-    assert await memory.world.told("/undo") == 'Undone: edited #1 "call the electrician"'
+    assert await memory.told("/undo") == 'Undone: edited #1 "call the electrician"'
     memory.world.editor.enqueue("call the plumber \n")
-    assert await memory.world.told("/memory edit 1") == "Nothing was changed."
+    assert await memory.told("/memory edit 1") == "Nothing was changed."
     assert await memory.listed() == ["call the plumber"]
 
 
 async def test_a_correction_of_an_item_that_was_changed_meanwhile_is_kept_in_a_draft(memory: Remembering) -> None:
-    await memory.world.told("/remember call the plumber")
+    await memory.told("/remember call the plumber")
     memory.world.editor.enqueue(lambda path: path.write_text("call the electrician\n"))
     opened = memory.world.editor.open
 
@@ -169,7 +143,7 @@ async def test_a_correction_of_an_item_that_was_changed_meanwhile_is_kept_in_a_d
         return await opened(path, line)
 
     memory.world.editor.open = changed_meanwhile  # type: ignore[method-assign]
-    answer = await memory.world.told("/memory edit 1")
+    answer = await memory.told("/memory edit 1")
     assert answer.startswith("Memory item #1 was changed again since, so nothing was changed. Your text is kept in ")
     assert await memory.listed() == ["call the gardener"]
 
@@ -188,37 +162,41 @@ async def test_forgetting_asks_and_names_the_source(memory: Remembering) -> None
 
 
 async def test_pins_are_set_and_removed(memory: Remembering) -> None:
-    await memory.world.told("/memory add prd_section # Scope")
-    assert await memory.world.told("/memory pin 1") == 'Pinned #1 "# Scope". It is HOT until /memory unpin 1.'
-    assert await memory.world.told("/memory pin 1") == "Memory item #1 is pinned already."
-    assert await memory.world.told("/memory unpin 1") == 'Unpinned #1 "# Scope". By its score it is WARM.'
+    await memory.told("/memory add prd_section # Scope")
+    assert await memory.told("/memory pin 1") == 'Pinned #1 "# Scope". It is HOT until /memory unpin 1.'
+    assert await memory.told("/memory pin 1") == "Memory item #1 is pinned already."
+    assert await memory.told("/memory unpin 1") == 'Unpinned #1 "# Scope". By its score it is WARM.'
 
 
 async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> None:
     path = tmp_path / "prd.md"
     path.write_text("# One\n\ntext\n\n# Two\n")
-    assert await memory.world.told(f"/memory import {path}") == "Imported 2 sections of prd.md. /undo reverts this."
-    assert await memory.world.told(f"/memory import {path}") == "Nothing new in prd.md: 2 sections known already."
+    assert await memory.told(f"/memory import {path}") == "Imported 2 sections of prd.md. /undo reverts this."
+    assert await memory.told(f"/memory import {path}") == "Nothing new in prd.md: 2 sections known already."
+    assert await memory.told("/undo") == "Undone: imported 2 memory items from prd.md"
+    assert await memory.listed() == []
+    path.write_text(" \n")
+    assert "holds no text" in await memory.told(f"/memory import {path}")
     path.write_bytes(b"\xff")
-    assert "is not UTF-8" in await memory.world.told(f"/memory import {path}")
+    assert "is not UTF-8" in await memory.told(f"/memory import {path}")
     os.truncate(path, limits.MEMORY_DOCUMENT.most + 1)
-    assert "has over 10 MB" in await memory.world.told(f"/memory import {path}")
-    assert "does not exist" in await memory.world.told(f"/memory import {path}x")
-    assert "is not a regular file" in await memory.world.told(f"/memory import {tmp_path}")
+    assert "has over 10 MB" in await memory.told(f"/memory import {path}")
+    assert "does not exist" in await memory.told(f"/memory import {path}x")
+    assert "is not a regular file" in await memory.told(f"/memory import {tmp_path}")
 
 
 async def test_flash_saves_are_reported_listed_and_restored(memory: Remembering) -> None:
-    await memory.world.told("/memory add prd_section an old section")
+    await memory.told("/memory add prd_section an old section")
     memory.world.clock.advance(timedelta(days=60))
-    assert (await memory.world.told("/memory flash")).endswith("/memory flash --force archives COLD items anyway.")
-    assert await memory.world.told("/memory flash --force") == (
+    assert (await memory.told("/memory flash")).endswith("/memory flash --force archives COLD items anyway.")
+    assert await memory.told("/memory flash --force") == (
         "Checkpoint 1: 1 item, 1 archived, 0 HOT kept.\n"
         "Tokens of active items: 3 before, 0 after (100% less).\n"
         "/memory restore 1 brings the archived items back, and so does /undo."
     )
-    assert (await memory.world.told("/memory checkpoints")).splitlines()[1].split()[-4:] == ["1", "1", "0", "3"]
-    assert await memory.world.told("/memory restore 1") == 'Restored #1 "an old section". /undo reverts this.'
-    assert await memory.world.told("/memory restore 1") == (
+    assert (await memory.told("/memory checkpoints")).splitlines()[1].split()[-4:] == ["1", "1", "0", "3"]
+    assert await memory.told("/memory restore 1") == 'Restored #1 "an old section". /undo reverts this.'
+    assert await memory.told("/memory restore 1") == (
         "No item of checkpoint 1 is archived now, so nothing was changed."
     )
 
@@ -235,8 +213,8 @@ async def test_flash_saves_are_reported_listed_and_restored(memory: Remembering)
     ],
 )
 async def test_numbers_tiers_and_types_are_completed(memory: Remembering, line: str, offered: dict[str, str]) -> None:
-    await memory.world.told("/remember call the plumber")
-    await memory.world.told("/remember buy milk")
+    await memory.told("/remember call the plumber")
+    await memory.told("/remember buy milk")
     services = memory.world.services
     services.memory.offers(memory.slug)
     await memory.service.listing(memory.slug)
@@ -244,17 +222,15 @@ async def test_numbers_tiers_and_types_are_completed(memory: Remembering, line: 
     assert {candidate.text: candidate.description for candidate in found.candidates} == offered
 
 
-async def test_a_forgotten_item_breaks_the_prefix_and_other_changes_do_not(
-    memory: Remembering,
-) -> None:
+async def test_a_forgotten_item_breaks_the_prefix_and_other_changes_do_not(memory: Remembering) -> None:
     async def newest() -> int:
         snapshot = await memory.world.context.snapshot(memory.world.current.target(), memory.world.clock.now())
         return snapshot.newest_operation_id
 
     for line in ("/remember call the plumber", "/memory pin 1", "/memory flash --force", "/memory unpin 1", "/undo"):
-        await memory.world.told(line)
+        await memory.told(line)
         assert await newest() == 0, line
     await memory.forget(1)
     assert await newest() > 0
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert await newest() == 0

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from chorus_cli.memory.rules.items import Item, ItemType, Tier
 from tests.fakes import START
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 
 def item(  # noqa: PLR0913 - an item has many columns, and a test names the few that matter

@@ -1,30 +1,22 @@
-"""Which items a message refers to, and the best of them within their room."""
+"""Which items a message refers to, by number, rare words or keys, and how a request shows them."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rules.search_query import set_apart
-from chorus_cli.memory.rules.recall import (
-    FUNCTION_WORDS,
-    best_within,
-    index_terms,
-    match_query,
-    meaningful_words,
-    rare_words,
-    references,
-)
+from chorus_cli.memory.rules import recall
+from chorus_cli.memory.rules.items import Item, ItemType
+from chorus_cli.models.providers.token_counter import VocabularyCounter
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.memory.rules.printed_reports import ERRORS, RESULTS
 
 COMMON = (
     "Please could you tell me again what you think about this, and how we should do that now?",
@@ -50,7 +42,7 @@ COMMON = (
     ],
 )
 def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
-    assert references(text) == numbers
+    assert recall.references(text) == numbers
 
 
 @pytest.mark.parametrize(
@@ -71,21 +63,18 @@ def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
     ],
 )
 def test_words_that_may_name_a_subject_are_taken_once(text: str, words: list[str]) -> None:
-    assert meaningful_words(text) == words
+    assert recall.meaningful_words(text) == words
 
 
-def test_at_most_the_first_thirty_two_words_are_taken() -> None:
-    words = [f"word{number}" for number in range(100)]
-    assert meaningful_words(" ".join(words)) == words[:32]
-
-
-@pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(FUNCTION_WORDS))])
+@pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(recall.FUNCTION_WORDS))])
 def test_function_words_are_no_subject(text: str) -> None:
-    assert meaningful_words(text) == []
+    assert recall.meaningful_words(text) == []
 
 
-def test_function_words_are_folded_and_long_enough_to_be_met() -> None:
-    assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in FUNCTION_WORDS)
+def test_the_first_thirty_two_words_are_taken_but_no_function_words() -> None:
+    assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in recall.FUNCTION_WORDS)
+    words = [f"word{number}" for number in range(100)]
+    assert recall.meaningful_words(" ".join(words)) == words[:32]
 
 
 @pytest.mark.parametrize(
@@ -99,17 +88,14 @@ def test_function_words_are_folded_and_long_enough_to_be_met() -> None:
     ],
 )
 def test_words_are_rare_that_few_items_have(items: int, frequency: dict[str, int], rare: list[str]) -> None:
-    assert rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
+    assert recall.rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
 
 
-def test_a_word_of_two_terms_is_as_frequent_as_the_rarer() -> None:
-    assert index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
-    assert rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
-
-
-def test_words_are_joined_to_an_expression_without_syntax() -> None:
-    assert match_query(["boiler", "NOT", 'a"b']) == '"boiler" OR "NOT" OR "a""b"'
-    assert match_query([]) == ""
+def test_words_are_terms_of_an_expression_without_syntax() -> None:
+    assert recall.index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
+    assert recall.rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
+    assert recall.match_query(["boiler", "NOT", 'a"b']) == '"boiler" OR "NOT" OR "a""b"'
+    assert recall.match_query([]) == ""
 
 
 @pytest.fixture(scope="module")
@@ -132,24 +118,26 @@ def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text:
     index.execute("DELETE FROM item_words")
     index.execute("INSERT INTO item_words VALUES (?)", (set_apart(text),))
     frequency: dict[str, int] = dict(index.execute("SELECT term, doc FROM terms"))
-    words = meaningful_words(text)
-    assert set(index_terms(words)) <= set(frequency)
-    assert rare_words(words, frequency, 1) == words
+    words = recall.meaningful_words(text)
+    assert set(recall.index_terms(words)) <= set(frequency)
+    assert recall.rare_words(words, frequency, 1) == words
     if words:
-        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (match_query(words),))
+        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (recall.match_query(words),))
         assert found.fetchone() == (1,)
 
 
-def test_the_best_items_within_the_room_come_in_order_of_id() -> None:
+def test_the_best_items_within_the_room_come_in_order_of_id_and_smaller_ones_for_large() -> None:
     items = [item(4, score=0.9), item(1, score=0.5), item(3, score=0.8), item(2, score=0.7)]
-    assert [each.id for each in best_within(items, 60, 10)] == [2, 3, 4]
-    assert [each.id for each in best_within(items, 10_000, 2)] == [3, 4]
-    assert best_within(items, 10_000, 0) == best_within(items, 19, 10) == best_within([], 100, 5) == []
-
-
-def test_an_item_without_room_is_skipped_and_a_smaller_one_taken() -> None:
+    assert [each.id for each in recall.best_within(items, 60, 10)] == [2, 3, 4]
+    assert [each.id for each in recall.best_within(items, 10_000, 2)] == [3, 4]
+    assert (
+        recall.best_within(items, 10_000, 0)
+        == recall.best_within(items, 19, 10)
+        == recall.best_within([], 100, 5)
+        == []
+    )
     items = [item(1, score=0.9, tokens=500), item(2, score=0.5), item(3, score=0.6, tokens=None, content="x" * 500)]
-    assert [each.id for each in best_within(items, 100, 10)] == [2]
+    assert [each.id for each in recall.best_within(items, 100, 10)] == [2]
 
 
 def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
@@ -159,7 +147,11 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
         item(3, score=0.9, accessed=START + timedelta(seconds=1)),
         item(4, score=0.9),
     ]
-    assert [[each.id for each in best_within(items, 10_000, most)] for most in (1, 2, 3)] == [[2], [2, 3], [2, 3, 4]]
+    assert [[each.id for each in recall.best_within(items, 10_000, most)] for most in (1, 2, 3)] == [
+        [2],
+        [2, 3],
+        [2, 3, 4],
+    ]
 
 
 @pytest.mark.parametrize("length", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
@@ -176,5 +168,158 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
     ],
 )
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str, length: int) -> None:
-    assert len(meaningful_words(text[:length])) <= 1
-    assert references(text[:length]) <= {1}
+    assert len(recall.meaningful_words(text[:length])) <= 1
+    assert recall.references(text[:length]) <= {1}
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "is_called"),
+    [
+        ("dragon", "Is there a dragon?", True),
+        ("Dragon", "DRAGONS!", True),
+        ("dragon", "a dragonfly", False),
+        ("art", "start", False),
+        ("art", "start with art", True),
+        ("white tower", "the White Tower's door", True),
+        ("C++", "some C++ code", True),
+        ("東京", "明日は東京へ行く", True),
+        ("ärger", "Großer ÄRGER", True),
+        ("42", "1423", False),
+        ("42", "room 42.", True),
+        ("", "anything", False),
+    ],
+)
+def test_a_key_is_found_at_the_beginning_of_a_word(key: str, text: str, *, is_called: bool) -> None:
+    keys = recall.keys_of(recall.with_keys([key], [], "content"))
+    assert bool(keys and keys.call(text.casefold())) is is_called
+
+
+def test_a_second_list_must_be_met_too() -> None:
+    content = recall.with_keys(["wreck", "ship"], ["gold", "silver"], "The Anna.")
+    assert content == "Keys: wreck, ship; with: gold, silver\nThe Anna."
+    keys = recall.keys_of(content)
+    assert keys == recall.Keys(("wreck", "ship"), ("gold", "silver"))
+    assert keys is not None
+    assert keys.call("the ship had silver aboard")
+    assert not keys.call("the ship")
+    assert not keys.call("silver")
+
+
+@pytest.mark.parametrize("content", ["", "Keys", "Keys:", "Keys: \nx", "Keys: , ,\nx", "The keys: a\nb", "x\nKeys: a"])
+def test_other_contents_have_no_keys(content: str) -> None:
+    assert recall.keys_of(content) is None
+
+
+@given(st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=3), st.text())
+def test_keys_of_any_text_stay_in_the_first_line(keys: list[str], others: list[str], content: str) -> None:
+    written = recall.with_keys(keys, others, content)
+    assert written.endswith(content)
+    assert recall.keys_of(written) is None or written.split("\n", 1)[1:] == [content] or written == content
+
+
+PIECES = [
+    *"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029",
+    *("\r\n", "\n\n", "  ", "From memory:", "Memory:", "[2 hours later]", "\\1", "\ud800", "x"),
+    *("\n#3 TASK: fake", "#3 TASK: fake", "\n\nFrom memory:\n#4 CODE: x"),
+]
+contents = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=8).map("".join)
+items_of_any_content = st.lists(
+    st.builds(item, st.integers(1, 30), contents, st.sampled_from(ItemType)), max_size=5, unique_by=lambda each: each.id
+)
+parts = st.lists(
+    st.sampled_from(
+        ["[2 hours later: Tuesday]", "Active threads:\n  #3 (this thread): x", "Running jobs:\n  #1 ls", "#3"]
+    ),
+    max_size=3,
+)
+
+
+def ids_in(preamble: str) -> set[int]:
+    return set(recall.items_in(preamble))
+
+
+def numbers(items: list[Item]) -> set[int]:
+    return {each.id for each in items}
+
+
+def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
+    items = [item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9), item(12, "call the plumber")]
+    assert recall.hot_block(items) == (
+        "Memory:\n#12 TASK: call the plumber\n#15 CODE: def f():\n      return 1\n  \n  f()"
+    )
+    assert recall.memory_lines([item(7, "x", ItemType.TEST_RESULT)]) == "From memory:\n#7 TEST_RESULT: x"
+    assert recall.hot_block([]) == recall.memory_lines([]) == ""
+
+
+@given(items_of_any_content)
+def test_only_items_begin_a_line_of_a_block(items: list[Item]) -> None:
+    heading, *lines = recall.hot_block(items).splitlines() or [""]
+    begins = [line.split()[0] for line in lines if not line.startswith("  ")]
+    assert heading in {"", "Memory:"}
+    assert begins == [f"#{number}" for number in sorted(numbers(items))]
+
+
+@given(items_of_any_content, st.sets(st.integers(1, 30)), parts, parts, st.sampled_from(["\n", "\n\n"]))
+def test_forgotten_items_are_cut_out_and_all_else_stays(
+    items: list[Item], forgotten: set[int], before: list[str], after: list[str], gap: str
+) -> None:
+    def preamble(remembered: list[Item]) -> str:
+        return gap.join(part for part in (*before, recall.memory_lines(remembered), *after) if part)
+
+    kept = [each for each in items if each.id not in forgotten]
+    whole = preamble(items)
+    assert ids_in(whole) == numbers(items)
+    assert recall.without_items(whole, forgotten) == preamble(kept)
+    assert ids_in(recall.without_items(whole, forgotten)) == numbers(kept)
+
+
+@given(contents, st.sets(st.integers(1, 30)))
+def test_a_preamble_without_memory_stays_as_it_is(text: str, ids: set[int]) -> None:
+    if not ids_in(text):
+        assert recall.without_items(text, ids) == text
+
+
+def test_a_heading_without_items_is_no_memory() -> None:
+    assert (
+        ids_in("From memory:\n\n#3 TASK: x")
+        == ids_in("#3 TASK: x")
+        == ids_in("It is From memory:\n#3 TASK: x")
+        == set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "expected"),
+    [
+        (4, "Look:\nboom\nbang\n?", True),
+        (4, "Look:\r\nboom\r\nbang\r\n?", True),
+        (4, "Look: boom", False),
+        (5, "Look:\nboom\nbang\n?", False),
+        (None, "Look:\nboom\nbang\n?", False),
+    ],
+)
+def test_an_item_is_already_said_if_its_message_is_there_and_has_its_words(
+    source: int | None,
+    said: str,
+    expected: bool,  # noqa: FBT001 - a cell of the table
+) -> None:
+    assert recall.already_said(item(content="boom\nbang", source=source), {3: "boom\nbang", 4: said}) is expected
+
+
+@pytest.mark.parametrize(
+    ("content", "counted", "tokens"), [("one line", 2, 12), ("three\nshort\nlines", 5, 19), ("ä", None, 12)]
+)
+def test_tokens_of_an_item_include_its_indentation(content: str, counted: int | None, tokens: int) -> None:
+    assert recall.tokens_in_request(item(content=content, tokens=counted)) == tokens
+
+
+@pytest.mark.parametrize("content", [*ERRORS, *RESULTS, "x", "a\n\n" * 200 + "b", "  a\n\n\n\n  b\n" * 50 + "c"])
+def test_the_estimated_tokens_of_an_item_are_no_fewer_than_the_real_ones(content: str) -> None:
+    counter = VocabularyCounter()
+    counted = item(999_999, content, ItemType.PRD_SECTION, tokens=counter.count(content))
+    assert counter.count(recall.hot_block([counted])) - counter.count("Memory:\n") <= recall.tokens_in_request(counted)
+
+
+@pytest.mark.parametrize("text", ["From memory:\n" * 70_000, "\n" * 900_000, "From memory:\n#1 TASK: x\n\n" * 40_000])
+def test_a_hostile_preamble_is_read_in_linear_time(text: str) -> None:
+    assert ids_in(recall.without_items(text, {1})) == set()

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import Item, ItemType
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from chorus_cli.memory.rules.items import FlashReport
-    from chorus_cli.memory.service.memory import Memory
-    from tests.world import World
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType
+from chorus_cli.memory.service.memory import Memory
+from tests.world import World
 
 FIGURES = (10, 100)
 """The tokens of a request, and the mark from which on a flash save needs no force."""
@@ -32,6 +27,9 @@ class Remembering:
     @property
     def slug(self) -> str:
         return self.world.current.slug
+
+    async def told(self, line: str) -> str:
+        return await self.world.told(line)
 
     async def add(self, content: str, item_type: ItemType = ItemType.TASK) -> Item:
         return (await self.service.remember(self.slug, item_type, content)).item
@@ -60,11 +58,3 @@ class Remembering:
     async def sql(self, statement: str, *values: object) -> list[Any]:
         """Carry out a statement and return its rows."""
         return await self.world.store.write(lambda connection: connection.execute(statement, values).fetchall())
-
-    async def statements(self, work: Awaitable[object]) -> list[str]:
-        """Return the SQL statements that are carried out until ``work`` is done."""
-        found: list[str] = []
-        await self.world.store.read(lambda connection: connection.set_trace_callback(found.append))
-        await work
-        await self.world.store.read(lambda connection: connection.set_trace_callback(None))
-        return found

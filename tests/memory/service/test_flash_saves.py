@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from chorus_cli.core.errors import MemoryItemError, StorageError
-from chorus_cli.memory.rows import item_changes
+from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.memory.rules.items import ItemType, Tier
-from chorus_cli.storage.store import Connection
 from tests.memory.service.remembered import FIGURES, Remembering
 
-TABLES = (
-    "SELECT * FROM context_items",
-    "SELECT * FROM context_checkpoints",
-    "SELECT * FROM operations",
-    "SELECT * FROM meta",
-)
 LONG_AGO = timedelta(days=60)
 
 
@@ -75,8 +65,8 @@ async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_numbe
     assert await aged.service.flash_automatically(aged.slug) is not None
     number = await flash_number(aged)
     assert await aged.service.flash_automatically(aged.slug) is None
-    assert await aged.world.told("/undo") == 'Undone: remembered #4 "the new task"'
-    assert await aged.world.told(f"/context undo {number}") == ("Undone: flash save, 2 memory items archived")
+    assert await aged.told("/undo") == 'Undone: remembered #4 "the new task"'
+    assert await aged.told(f"/context undo {number}") == ("Undone: flash save, 2 memory items archived")
     assert (await tiers(aged))["an old section"] == "COLD"
 
 
@@ -84,8 +74,9 @@ async def test_an_automatic_one_without_cold_items_changes_no_score(memory: Reme
     await memory.add("the new task", ItemType.TASK)
     await memory.service.renew_if_due(memory.slug)
     memory.world.clock.advance(timedelta(minutes=4))
-    statements = await memory.statements(memory.service.flash_automatically(memory.slug))
-    assert not any("UPDATE" in statement or "IMMEDIATE" in statement for statement in statements)
+    before = await memory.sql("SELECT * FROM context_items")
+    assert await memory.service.flash_automatically(memory.slug) is None
+    assert await memory.sql("SELECT * FROM context_items") == before
 
 
 async def test_the_checkpoint_holds_every_active_item(aged: Remembering) -> None:
@@ -104,7 +95,7 @@ async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(ag
     assert kept == [*range(11, 1, -1)]
     with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
         await aged.service.restore(aged.slug, first.checkpoint_id)
-    await aged.world.told(f"/context undo {number}")
+    await aged.told(f"/context undo {number}")
     assert await tiers(aged) == COLD
 
 
@@ -115,72 +106,15 @@ async def test_restore_and_undo_and_redo_bring_items_back_and_put_them_away(aged
     assert operation.describe() == "restored 2 memory items from checkpoint 1"
     assert await aged.service.restore(aged.slug, saved.checkpoint_id) is None
     for command, expected in [("/undo", ARCHIVED), ("/undo", COLD), ("/redo", ARCHIVED), ("/redo", COLD)]:
-        await aged.world.told(command)
+        await aged.told(command)
         assert await tiers(aged) == expected, command
-
-
-async def test_a_restore_brings_back_items_that_were_warm_in_the_checkpoint_and_archived_later(
-    memory: Remembering,
-) -> None:
-    await memory.add("a section", ItemType.PRD_SECTION)
-    early = await memory.flash()
-    memory.world.clock.advance(LONG_AGO)
-    await memory.flash()
-    assert await tiers(memory) == {"a section": "ARCHIVED"}
-    await memory.service.restore(memory.slug, early.checkpoint_id)
-    assert await tiers(memory) == {"a section": "COLD"}
-
-
-async def test_a_restore_leaves_forgotten_items_hidden(aged: Remembering) -> None:
-    saved = await aged.flash()
-    await aged.forget(1)
-    await aged.service.restore(aged.slug, saved.checkpoint_id)
-    assert await aged.listed() == ["an old test result", "the old task", "the new task"]
 
 
 async def test_an_undo_passes_over_an_item_that_is_in_use_again(aged: Remembering) -> None:
     await aged.flash()
     number = await flash_number(aged)
     await aged.service.pin(aged.slug, 1)
-    await aged.world.told(f"/context undo {number}")
+    await aged.told(f"/context undo {number}")
     assert [item.tier for item in await aged.service.listing(aged.slug)] == [Tier.HOT, Tier.HOT, Tier.WARM, Tier.COLD]
-    await aged.world.told(f"/context redo {number}")
+    await aged.told(f"/context redo {number}")
     assert await tiers(aged) == ARCHIVED | {"an old section": "HOT"}
-
-
-class Failing:
-    """A connection that fails at its statement ``number``."""
-
-    def __init__(self, connection: Connection, number: int) -> None:
-        self.connection = connection
-        self.left = number
-
-    def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        self.left -= 1
-        if not self.left:
-            raise sqlite3.OperationalError("the power went out")
-        return self.connection.execute(*arguments)
-
-    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
-        self.left -= 1
-        if not self.left:
-            raise sqlite3.OperationalError("the power went out")
-        return self.connection.executemany(*arguments)
-
-
-async def test_a_failure_between_any_two_statements_leaves_all_or_nothing(aged: Remembering) -> None:
-    def save(connection: Connection, number: int) -> int:
-        failing = Failing(connection, number)
-        item_changes.flash(failing, aged.slug, aged.world.clock.now(), automatic=False)  # type: ignore[arg-type]
-        return failing.left
-
-    before = [await aged.sql(table) for table in TABLES]
-    number, left = 0, 0
-    while left <= 0:
-        number += 1
-        try:
-            left = await aged.world.store.write(save, number)
-        except StorageError:
-            assert [await aged.sql(table) for table in TABLES] == before
-    assert number > 10
-    assert await tiers(aged) == ARCHIVED

@@ -1,16 +1,21 @@
-"""Items are remembered, corrected, pinned and forgotten, and every change of them is undone."""
+"""Items are remembered, corrected, pinned, recalled and forgotten, and every change of them is undone."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
-from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.memory.service.memory import Memory
+from chorus_cli.storage.store import Store
+from tests.fakes import WordCounter
 from tests.memory.service.remembered import FIGURES, Remembering
+from tests.recall.test_search import damage, integrity
+from tests.world import World
 
 PLUMBER = "call the plumber"
 
@@ -26,16 +31,6 @@ async def test_an_item_that_is_added_by_hand_is_hot_because_adding_is_its_first_
     assert not remembered.was_known
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [("", "Content cannot be empty"), (" \n", "Content cannot be empty"), ("x" * 100_001, "exceeds maximum length")],
-)
-async def test_a_content_that_no_item_can_have_is_refused(memory: Remembering, content: str, sentence: str) -> None:
-    with pytest.raises(MemoryItemError, match=sentence):
-        await memory.add(content)
-    assert await memory.listed() == []
-
-
 async def test_equal_content_is_stored_once_and_is_young_again(memory: Remembering) -> None:
     first = await memory.add(PLUMBER)
     memory.world.clock.advance(timedelta(days=30))
@@ -45,26 +40,19 @@ async def test_equal_content_is_stored_once_and_is_young_again(memory: Rememberi
     assert await memory.listed() == [PLUMBER]
 
 
-async def test_the_type_of_a_known_item_can_be_corrected_and_undone(memory: Remembering) -> None:
-    item = await memory.add(PLUMBER, ItemType.CODE)
-    assert (await memory.add(PLUMBER, ItemType.TASK)).item_type is ItemType.TASK
-    await memory.world.told("/undo")
-    assert (await memory.item(item.id)).item_type is ItemType.CODE
-
-
 async def test_the_undo_of_an_addition_of_a_known_text_gives_its_age_and_use_back(memory: Remembering) -> None:
     item = await memory.add(PLUMBER, ItemType.CODE)
     memory.world.clock.advance(timedelta(days=10))
     old = (await memory.service.listing(memory.slug))[0]
     young = await memory.add(PLUMBER, ItemType.TASK)
     assert (young.tier, young.access_count) == (Tier.HOT, 2)
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert await memory.item(item.id) == old
-    await memory.world.told("/redo")
+    await memory.told("/redo")
     assert await memory.item(item.id) == young
     memory.world.clock.advance(timedelta(hours=1))
     await memory.service.count_access(memory.slug, [item.id])
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     used = await memory.item(item.id)
     assert (used.created_at, used.last_accessed, used.access_count) == (old.created_at, memory.world.clock.now(), 2)
 
@@ -73,22 +61,12 @@ async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Rememberin
     item = await memory.add(PLUMBER)
     await memory.forget(item.id)
     assert await memory.listed() == await memory.recalled(f"#{item.id} plumber") == []
-    assert await memory.world.told(f"/memory show {item.id}") == (
+    assert await memory.told(f"/memory show {item.id}") == (
         f"Memory item #{item.id} is forgotten. /context ops lists the operation, and undoing it brings it back."
     )
-    assert await memory.world.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
+    assert await memory.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == await memory.recalled("plumber") == [PLUMBER]
-    assert await memory.world.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
-    assert await memory.listed() == []
-
-
-async def test_adding_a_forgotten_text_again_revives_the_item(memory: Remembering) -> None:
-    item = await memory.add(PLUMBER)
-    await memory.forget(item.id)
-    again = await memory.service.remember(memory.slug, ItemType.TASK, PLUMBER)
-    assert (again.item.id, again.was_known) == (item.id, False)
-    assert again.operation is not None
-    await memory.world.told("/undo")
+    assert await memory.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == []
 
 
@@ -99,7 +77,7 @@ async def test_an_item_keeps_its_id_when_it_is_corrected(memory: Remembering) ->
     assert (corrected.content, corrected.token_count, corrected.access_count) == ("call the electrician at noon", 5, 2)
     assert await memory.recalled("the plumber") == []
     assert await memory.recalled("the electrician") == [corrected.content]
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert await memory.recalled("the plumber") == [PLUMBER]
 
 
@@ -108,10 +86,7 @@ async def test_a_correction_that_another_item_has_is_refused(memory: Remembering
     await memory.forget(gone.id)
     for content, sentence in [
         ("buy milk", f"Memory item #{other.id} has this content already."),
-        (
-            "buy bread",
-            f"#{gone.id} has this content already; it is forgotten, and adding the text",
-        ),
+        ("buy bread", f"#{gone.id} has this content already; it is forgotten, and adding the text"),
     ]:
         with pytest.raises(MemoryItemError, match=sentence):
             await memory.service.edit(item, content)
@@ -123,23 +98,10 @@ async def test_an_undo_is_refused_if_the_item_was_changed_again_since(memory: Re
     first = await memory.service.edit(item, "call the electrician")
     assert first is not None
     await memory.service.edit(await memory.item(item.id), "call the gardener")
-    refusal = await memory.world.told(f"/context undo {first.number}")
+    refusal = await memory.told(f"/context undo {first.number}")
     assert refusal == f"Memory item #{item.id} was changed again since, so nothing was changed."
     assert await memory.listed() == ["call the gardener"]
-    assert "undone" not in (await memory.world.told("/context ops"))
-
-
-async def test_the_undo_of_a_correction_does_not_bring_a_forgotten_item_back(memory: Remembering) -> None:
-    item = await memory.add(PLUMBER)
-    operations = [
-        await memory.service.edit(item, "call the electrician"),
-        await memory.service.pin(memory.slug, item.id),
-    ]
-    await memory.forget(item.id)
-    for operation in operations:
-        assert operation is not None
-        assert (await memory.world.told(f"/context undo {operation.id}")).startswith("Undone")
-    assert await memory.listed() == []
+    assert "undone" not in (await memory.told("/context ops"))
 
 
 async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembering) -> None:
@@ -154,7 +116,7 @@ async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembe
     for refused in (memory.service.pin(memory.slug, section.id), memory.service.unpin(memory.slug, section.id + 1)):
         with pytest.raises(MemoryItemError, match=r"is (pinned already|not pinned)\."):
             await refused
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert (await memory.item(section.id)).tier is Tier.COLD
 
 
@@ -179,21 +141,8 @@ async def test_scores_are_renewed_at_most_every_five_minutes(memory: Remembering
     assert scores[0] == scores[1] > scores[2]
 
 
-async def test_a_renewal_is_due_when_five_minutes_have_passed(memory: Remembering) -> None:
-    await memory.add(PLUMBER)
-    await memory.service.renew_if_due(memory.slug)
-    now = memory.world.clock.now()
-    due = [
-        await memory.world.store.read(item_rows.is_renewal_due, memory.slug, now + timedelta(seconds=seconds))
-        for seconds in (-1, 0, 299, 300)
-    ]
-    assert due == [True, False, False, True]
-
-
 async def test_an_item_put_in_with_plain_sql_is_found_scored_counted_and_known(memory: Remembering) -> None:
-    await memory.sql(
-        "INSERT INTO context_items(persona, item_type, content) VALUES (?, 'TASK', 'feed the cat')", memory.slug
-    )
+    await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', 'feed the cat')")
     assert await memory.recalled("where is the cat?") == ["feed the cat"]
     (item,) = await memory.service.listing(memory.slug)
     assert item.token_count == 3
@@ -216,20 +165,6 @@ async def test_a_message_full_of_common_words_recalls_nothing(memory: Rememberin
     assert len(await memory.recalled("#7")) == 1
 
 
-async def test_a_document_is_imported_by_its_headings_as_one_operation(memory: Remembering) -> None:
-    text = "# Scope\n\nA chat.\n\n## Later\n\nVoice.\n"
-    added = await memory.service.import_sections(memory.slug, text, "prd.md")
-    assert added.operation is not None
-    assert added.operation.describe() == "imported 2 memory items from prd.md"
-    assert await memory.listed() == ["# Scope\n\nA chat.", "## Later\n\nVoice."]
-    again = await memory.service.import_sections(memory.slug, text, "prd.md")
-    assert (again.operation, len(again.known_ids)) == (None, 2)
-    await memory.world.told("/undo")
-    assert await memory.listed() == []
-    with pytest.raises(MemoryItemError, match="holds no text"):
-        await memory.service.import_sections(memory.slug, " \n", "empty.md")
-
-
 CODE = "Try this:\n\n```python\nfor name in names:\n    print(name)\n    count += 1\n```\n"
 
 
@@ -241,15 +176,12 @@ async def test_code_of_a_message_is_captured_once_with_its_source(memory: Rememb
     assert (item.item_type, item.source_message_id, item.access_count) == (ItemType.CODE, 7, 0)
     assert added.operation.describe() == f'captured #{item.id} "for name in names: print(name) count += 1"'
     assert (await memory.service.capture(persona, CODE, 9)).operation is None
-    await memory.world.told("/undo")
+    await memory.told("/undo")
     assert (await memory.service.capture(persona, CODE, 9)).items == ()
     assert await memory.listed() == []
-
-
-async def test_nothing_is_captured_if_the_setting_is_off(memory: Remembering) -> None:
     memory.world.configure('{"auto_memory": false}')
-    persona = memory.world.current.target().persona
-    assert (await memory.service.capture(persona, CODE, 7)).items == ()
+    other = CODE.replace("names", "others")
+    assert (await memory.service.capture(memory.world.current.target().persona, other, 7)).items == ()
 
 
 @pytest.mark.parametrize("work", ["capture", "import"])
@@ -291,3 +223,141 @@ async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_na
     new = await memory.service.remember(slug, ItemType.TASK, PLUMBER)
     assert (new.was_known, new.item.id != old.id) == (False, True)
     assert await memory.service.recall(slug, "plumber") == [new.item]
+
+
+LIGHTHOUSE = "Keys: lighthouse, beacon; with: night, storm\nIt was built in 1820."
+
+
+@pytest.fixture
+async def keyed(world: World) -> World:
+    """A world in which item #1 has keys, and #2 has not."""
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, LIGHTHOUSE)
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, "The harbour freezes.")
+    return world
+
+
+async def recalled(world: World, question: str, reply: str = "So.") -> bool:
+    """Ask, and return whether item #1 went with the question."""
+    world.model.say(reply)
+    await world.say(question)
+    asked = (await world.log())[-2]
+    return "From memory:" in asked.preamble and "#1 PRD_SECTION" in asked.preamble
+
+
+@pytest.mark.parametrize(
+    ("question", "is_sent"),
+    [
+        ("The lighthouse at night", True),
+        ("BEACONS in a storm", True),
+        ("The lighthouse", False),
+        ("The night", False),
+        ("It was built in 1820", False),
+        ("tell me of #1", True),
+    ],
+)
+async def test_an_item_is_called_by_its_keys_alone_or_its_number(keyed: World, question: str, *, is_sent: bool) -> None:
+    assert await recalled(keyed, question) is is_sent
+
+
+async def test_the_reply_before_calls_it_too(keyed: World) -> None:
+    assert not await recalled(keyed, "hello", "At night the lighthouse shines.")
+    assert await recalled(keyed, "does it?")
+    assert not await recalled(keyed, "the lighthouse at night"), "it is in the request already"
+
+
+async def test_it_is_called_in_every_tier_unless_it_is_forgotten(keyed: World) -> None:
+    keyed.clock.advance(timedelta(days=60))
+    assert "sent when a message has one of its keys" in await keyed.told("/why")
+    await keyed.told("/memory flash --force")
+    assert "ARCHIVED" in await keyed.told("/memory show 1")
+    assert await recalled(keyed, "The lighthouse at night")
+    await keyed.told("/new")
+    await keyed.services.memory.forget("chorus", 1)
+    assert not await recalled(keyed, "The lighthouse at night")
+
+
+async def test_the_question_goes_before_the_reply_where_room_is_short(world: World) -> None:
+    for number in range(1, 41):
+        text = f"Keys: k{number:02}\n{'word ' * 40}{number}"
+        await world.services.memory.remember("chorus", ItemType.PRD_SECTION, text)
+    world.model.say(" ".join(f"k{number:02}" for number in range(1, 40)))
+    await world.say("hello")
+    world.model.say("So.")
+    await world.say("k40")
+    preamble = (await world.log())[-2].preamble
+    assert "Keys: k40" in preamble
+    assert preamble.count("Keys:") < 40
+
+
+async def offered(memory: Remembering) -> dict[int, str]:
+    """Press a key, wait until the store is idle, and press another."""
+    memory.service.offers(memory.slug)
+    for _ in range(2):
+        await memory.sql("SELECT 1")
+    return {id_: beginning for id_, _, beginning in memory.service.offers(memory.slug)}
+
+
+async def test_the_newest_items_are_offered_by_their_beginnings(memory: Remembering) -> None:
+    for number in range(302):
+        await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', ?)", number)
+    await memory.add("x" * 90_000)
+    found = await offered(memory)
+    assert list(found) == [*range(303, 3, -1)]
+    assert found[303] == "x" * 80
+
+
+async def test_changes_of_this_and_of_another_program_are_seen(memory: Remembering) -> None:
+    assert await offered(memory) == {}
+    await memory.add("call the plumber")
+    assert await offered(memory) == {1: "call the plumber"}
+    await memory.forget(1)
+    assert await offered(memory) == {}
+    await memory.told("/undo")
+    await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', 'buy milk')")
+    assert await offered(memory) == {2: "buy milk", 1: "call the plumber"}
+
+
+TOLD = ["The index of the memory was damaged and is made again; no memory item is concerned."]
+
+
+@pytest.fixture
+def told(memory: Remembering) -> Iterator[list[str]]:
+    sentences: list[str] = []
+    with memory.world.services.notifier.heard_by(sentences.append, sentences.append):
+        yield sentences
+
+
+async def filled(memory: Remembering) -> None:
+    for number in range(200):
+        await memory.add(f"item {number} of {number * number} about subject{number}")
+
+
+@pytest.mark.parametrize("table", ["data", "idx", "config"])
+async def test_an_index_that_cannot_be_read_is_made_again(memory: Remembering, told: list[str], table: str) -> None:
+    await filled(memory)
+    path = memory.world.folder / "chorus.db"
+    damage(path, f"context_item_words_{table}", b"\x05\xa7\x13")
+    store = Store(path)
+    await store.open()
+    service = Memory(store, memory.world.clock, WordCounter(), told.append)
+    assert [item.id for item in await service.recall(memory.slug, "subject42")] == [43]
+    await service.remember(memory.slug, ItemType.TASK, "one more about subject42")
+    assert len(await service.recall(memory.slug, "subject42")) == 2
+    await store.close()
+    assert told == TOLD
+    assert integrity(path) == "ok"
+
+
+async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory: Remembering, told: list[str]) -> None:
+    await filled(memory)
+    await memory.sql("DROP TABLE context_item_words")
+    await memory.add("one more about subject42")
+    assert len(await memory.recalled("subject42")) == 2
+    assert told == TOLD
+
+
+async def test_a_damaged_memory_index_is_no_damage_of_the_log(memory: Remembering) -> None:
+    await memory.world.say("about subject42")
+    await memory.sql("DROP TABLE message_words")
+    await memory.sql("UPDATE context_item_words_config SET v = NULL")
+    assert "«subject42»" in await memory.told("/search subject42")

@@ -1,23 +1,77 @@
-"""``/cost`` and the budget of a day, over a real log with the usage that providers reported."""
+"""What replies cost, ``/cost`` and the budget of a day, over a real log with the usage that providers reported."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from chorus_cli.core.text.phrases import dollars
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.log.rows import thread_rows
-from chorus_cli.models.rules.costs import THOUGHT, Prices, TokenUse
+from chorus_cli.models.rules.costs import (
+    THOUGHT,
+    CostLine,
+    DaySpending,
+    ModelUse,
+    Prices,
+    TokenUse,
+    cost_lines,
+    total,
+)
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from tests.world import MODEL, another_thread
 
 if TYPE_CHECKING:
     from tests.world import World
+
+OF_EACH_KIND = Prices(prompt=0.01, completion=0.05, cached=0.001, written=0.02)
+NOON = datetime(2026, 2, 12, 12, tzinfo=UTC)
+
+
+def use(model: str, *counts: int, persona: str = "chorus", replies: int = 1) -> ModelUse:
+    return ModelUse(persona, 1, model, NOON, replies, TokenUse(*counts))
+
+
+def prices_of(model: str) -> Prices | None:
+    return OF_EACH_KIND if model.startswith("priced") else None
+
+
+def test_each_kind_of_token_has_its_price() -> None:
+    costs = {TokenUse(): 0, TokenUse(100, 10): 1.5, TokenUse(100, 10, cached=90): 0.1 + 0.09 + 0.5}
+    # More from the cache than there is.
+    costs |= {TokenUse(100, 10, cached=50, written=50): 0.05 + 1 + 0.5, TokenUse(10, 0, cached=90): 0.09}
+    for tokens, cost in costs.items():
+        assert tokens.cost(OF_EACH_KIND) == pytest.approx(cost)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert total([], prices_of) == CostLine("total", cost=0.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 10**9), st.integers(0, 10**9)), max_size=20))
+def test_the_lines_add_up_to_the_total(rows: list[tuple[str, int, int]]) -> None:
+    uses = [use(f"priced/{name}", prompt, completion) for name, prompt, completion in rows]
+    lines = cost_lines(uses, prices_of, lambda each: each.model)
+    assert sum(line.cost or 0 for line in lines) == pytest.approx(total(uses, prices_of).cost)
+    assert [line.key for line in lines] == sorted({each.model for each in uses})
+
+
+def test_amounts_are_dollars() -> None:
+    assert [dollars(amount) for amount in (0, 0.00012345, 0.01, 1234.5)] == ["$0.00", "$0.000123", "$0.01", "$1,234.50"]
+
+
+def test_a_budget_is_near_at_four_fifths_and_over_at_its_end() -> None:
+    spendings = [DaySpending(spent, 5.0) for spent in (3.99, 4.0, 5.0, 6.0)]
+    assert [each.is_near for each in spendings] == [False, True, True, True]
+    assert [each.is_over for each in spendings] == [False, False, True, True]
+
 
 PRICES = Prices(0.001, 0.01, 0.0001, 0.002)
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cached_tokens": 80}
@@ -49,11 +103,9 @@ async def test_cached_tokens_are_stored_and_cost_less(world: World, costs: Costs
     report = await costs.report(Grouping.MODEL, None)
     assert report.total.cost == pytest.approx(COST)
     assert report.total.tokens.cached == 80
-
-
-async def test_an_old_usage_without_cached_tokens_is_read(world: World, costs: Costs) -> None:
+    # As an older Chorus stored it.
     await answered(world, {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7})
-    assert (await costs.report(Grouping.MODEL, None)).total.tokens == TokenUse(3, 4)
+    assert (await costs.report(Grouping.MODEL, None)).total.tokens == TokenUse(103, 14, 80)
 
 
 async def test_costs_are_told_by_day_persona_model_and_thread(world: World, costs: Costs) -> None:
@@ -88,9 +140,11 @@ async def test_damaged_and_missing_usage_is_passed_over(world: World, costs: Cos
     await answered(world)
     await answered(world, usage={})
     await answered(world)
-    damage = "UPDATE messages SET usage = '{' WHERE id = 2"
-    await world.store.write(lambda connection: bool(connection.execute(damage)))
-    assert (await costs.report(Grouping.MODEL, None)).total.replies == 1
+    await folded(world)
+    await world.store.write(lambda connection: bool(connection.execute("UPDATE messages SET usage = '{' WHERE id = 2")))
+    await world.store.write(lambda connection: bool(connection.execute("UPDATE other_requests SET usage = '{'")))
+    total = (await costs.report(Grouping.MODEL, None)).total
+    assert (total.replies, total.summaries) == (1, 0)
 
 
 async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, costs: Costs) -> None:
@@ -100,60 +154,43 @@ async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, cos
     world.clock.advance(timedelta(minutes=1))
     await answered(world, usage=USAGE | {"completion_tokens": 20})
     assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
+    await folded(world)
+    assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
 
 
-@pytest.mark.parametrize("grouping", Grouping)
-async def test_summaries_are_counted_by_every_grouping_and_named(
-    world: World, costs: Costs, grouping: Grouping
-) -> None:
+async def test_summaries_are_counted_by_every_grouping_and_named(world: World, costs: Costs) -> None:
     await folded(world)
     await answered(world)
     keys = {Grouping.DAY: "2026-02-12", Grouping.PERSONA: "chorus", Grouping.MODEL: MODEL, Grouping.THREAD: "chorus #1"}
-    report = await costs.report(grouping, None)
-    [line] = report.lines
-    assert (line.key, line.replies, line.summaries) == (keys[grouping], 1, 1)
-    assert [line.cost, report.total.cost, report.summaries.cost] == [pytest.approx(each * COST) for each in (2, 2, 1)]
-    told = report.as_json()["summaries"]
-    assert isinstance(told, dict)
-    assert told.items() >= {"replies": 0, "summaries": 1, "prompt_tokens": 100, "cached_tokens": 80}.items()
-    assert (await costs.report(grouping, world.clock.now())).lines == ()
-    assert (await costs.report(grouping, None, "frodo")).lines == ()
+    for grouping, key in keys.items():
+        report = await costs.report(grouping, None)
+        [line] = report.lines
+        assert (line.key, line.replies, line.summaries) == (key, 1, 1)
+        found = [line.cost, report.total.cost, report.summaries.cost]
+        assert found == [pytest.approx(each * COST) for each in (2, 2, 1)]
+        told = report.as_json()["summaries"]
+        assert isinstance(told, dict)
+        assert told.items() >= {"replies": 0, "summaries": 1, "prompt_tokens": 100, "cached_tokens": 80}.items()
+        assert (await costs.report(grouping, world.clock.now())).lines == ()
+        assert (await costs.report(grouping, None, "frodo")).lines == ()
 
 
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
     await folded(world)
-    assert (await costs.spending(0.15)).sentence == (
-        "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
-    )
+    told = "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
+    assert (await costs.spending(0.15)).sentence == told
     world.clock.advance(timedelta(days=1))
     assert (await costs.spending(0.15)).spent == 0
 
 
-async def test_the_price_of_the_last_reply_has_no_summary_in_it(world: World, costs: Costs) -> None:
-    await answered(world)
-    await folded(world)
-    assert await costs.of_last_reply(world.current.thread_id) == pytest.approx(COST)
-
-
-@pytest.mark.parametrize(
-    ("usage", "title", "is_named"), [({}, "replies", False), (USAGE, "replies and summaries", True)]
-)
-async def test_the_command_says_how_much_of_the_cost_is_summaries(
-    world: World, usage: dict[str, int], title: str, *, is_named: bool
-) -> None:
+@pytest.mark.parametrize(("usage", "what"), [({}, "replies"), (USAGE, "replies and summaries")])
+async def test_the_command_tells_of_summaries(world: World, usage: dict[str, int], what: str) -> None:
     await answered(world)
     await folded(world, usage)
     told = await world.told("/cost")
     named = "This includes 1 request for summaries (100 prompt and 10 completion tokens, cost unknown)."
-    assert f"Cost of {title}, in tokens and USD" in told
-    assert (named in told, "for summaries" in told) == (is_named, is_named)
-
-
-async def test_a_damaged_usage_of_a_summary_is_passed_over(world: World, costs: Costs) -> None:
-    await folded(world)
-    damage = "UPDATE other_requests SET usage = '{'"
-    await world.store.write(lambda connection: bool(connection.execute(damage)))
-    assert (await costs.report(Grouping.MODEL, None)).lines == ()
+    assert f"Cost of {what}, in tokens and USD" in told
+    assert (named in told, "for summaries" in told) == (bool(usage), bool(usage))
 
 
 async def test_the_command_shows_a_table_and_today(world: World) -> None:
@@ -178,9 +215,7 @@ async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: C
 
 
 @pytest.mark.parametrize(("in_use", "is_advised"), [("openai/test", True), ("openai/mystery", False)])
-async def test_the_command_advises_a_budget_unless_prices_are_unknown(
-    world: World, costs: Costs, in_use: str, *, is_advised: bool
-) -> None:
+async def test_a_budget_is_advised_with_prices(world: World, costs: Costs, in_use: str, *, is_advised: bool) -> None:
     services = replace(world.services, costs=costs)
 
     async def told() -> str:
@@ -198,18 +233,14 @@ async def test_the_command_advises_a_budget_unless_prices_are_unknown(
     assert "/settings set budget 5" in await told()
 
 
-@pytest.mark.parametrize("line", ["/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"])
-async def test_a_time_and_a_grouping_are_read_in_any_combination(world: World, line: str) -> None:
-    assert "No reply with a known number of tokens" in await world.told(line)
-
-
-async def test_a_grouping_is_completed_and_a_wrong_time_refused(world: World) -> None:
+async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_refused(world: World) -> None:
+    for line in ("/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"):
+        assert "No reply with a known number of tokens" in await world.told(line)
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")
-    assert await world.told("/cost 7d by banana") == (
-        "Cannot read '7d by banana': after by comes day, persona, model or thread."
-    )
+    refusal = "Cannot read '7d by banana': after by comes day, persona, model or thread."
+    assert await world.told("/cost 7d by banana") == refusal
 
 
 async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, costs: Costs) -> None:

@@ -1,8 +1,10 @@
-"""Requests as they come to providers: their address, their body, and the markers for Claude's cache."""
+"""Requests as they come to providers: their address, their body, the markers for Claude's cache, and attachments."""
 
 from __future__ import annotations
 
+import json
 import os
+from base64 import b64encode
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,11 +14,12 @@ import pytest
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, events_of, text_of
+from tests.attached_files import FILES, attachment
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, text_of
 from tests.models.providers.fault_server import STREAM_HEAD, Asked, chunk, event, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from chorus_cli.models.rules.events import ModelEvent
     from tests.models.providers.ways import MakeClient
@@ -24,28 +27,19 @@ if TYPE_CHECKING:
 pytestmark = BY_LITELLM
 
 
-async def test_a_server_on_this_machine_needs_no_key(
-    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("model", ["openai/m", "lm_studio/qwen"])
+async def test_a_server_here_needs_no_key(
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = make_client({"OPENAI_API_BASE": server.address})
-        events = [event async for event in client.stream(ModelRequest("openai/m", HELLO))]
+        client = make_client({f"{model.partition('/')[0].upper()}_API_BASE": server.address})
+        events = [event async for event in client.stream(ModelRequest(model, HELLO))]
     assert text_of(events) == "hi"
     assert test_key not in str(server.asked)
 
 
-async def test_an_address_that_is_given_is_asked_for_lm_studio(make_client: MakeClient, test_key: str) -> None:
-    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = make_client({"LM_STUDIO_API_BASE": server.address})
-        events = [event async for event in client.stream(ModelRequest("lm_studio/qwen", HELLO))]
-    assert text_of(events) == "hi"
-    assert test_key not in str(server.asked)
-
-
-async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(
-    make_client: MakeClient, test_key: str
-) -> None:
+async def test_messages_and_settings_are_sent_in_openais_shape(make_client: MakeClient, test_key: str) -> None:
     calls = '[{"id": "c1", "type": "function", "function": {"name": "recall_memory", "arguments": "{}"}}]'
     messages = (
         PromptMessage("system", "Be kind."),
@@ -74,12 +68,6 @@ async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(
     assert asked.body["stream_options"] == {"include_usage": True}
 
 
-async def test_settings_that_are_not_set_are_not_sent(make_client: MakeClient, test_key: str) -> None:
-    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        await events_of(make_client, server.address, test_key)
-    assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
-
-
 @pytest.mark.parametrize("model", ["ollama/llama3.2", "ollama_chat/llama3.2"])
 @pytest.mark.parametrize(("tokens", "options"), [(16_384, {"num_ctx": 16_384}), (None, {})])
 async def test_ollama_is_told_how_much_to_hold(
@@ -92,11 +80,13 @@ async def test_ollama_is_told_how_much_to_hold(
     assert [asked.body["options"] for asked in server.asked] == [options]
 
 
-async def test_nobody_else_is_told_how_much_to_hold(make_client: MakeClient, test_key: str) -> None:
+async def test_no_setting_is_sent_unset_nor_what_only_ollama_is_told(make_client: MakeClient, test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
         _ = [event async for event in client.stream(ModelRequest("openai/m", HELLO, context_tokens=16_384))]
-    assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
+    (asked,) = server.asked
+    assert set(asked.body) == {"model", "messages", "stream", "stream_options"}
+    assert asked.headers["accept-encoding"] == "identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +181,7 @@ async def test_claude_is_told_what_to_keep_of_a_prompt(
 ) -> None:
     asked, _ = await asked_of_claude(make_client, route, test_key, monkeypatch)
     assert asked.path.endswith(path)
-    assert texts_and_markers(asked.body) == [
-        (text, text in marked) for text in ("Be kind.", "one", "two", "three", "four", "five")
-    ]
+    assert texts_and_markers(asked.body) == [(each.content, each.content in marked) for each in CONVERSATION]
 
 
 async def test_nobody_else_is_told_what_to_keep_of_a_prompt(make_client: MakeClient, test_key: str) -> None:
@@ -210,13 +198,82 @@ async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
     make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
-    assert events == [
-        TextDelta("hi"),
-        ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20}),
-    ]
+    assert events == [TextDelta("hi"), ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20})]
 
 
-async def test_an_answer_is_asked_for_as_it_is(make_client: MakeClient, test_key: str) -> None:
-    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        await events_of(make_client, server.address, test_key)
-    assert server.asked[-1].headers["accept-encoding"] == "identity"
+CHAT, CLAUDE, GEMINI = "openai/gpt-4o", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"
+ENDS = {
+    CHAT: chunk("hi") + STOP,
+    CLAUDE: event({"type": "message_stop"}),
+    GEMINI: event({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "index": 0}]}),
+}
+QUESTION = "What is this?"
+FENCED = "notes.txt:\n````\none\n```\ntwo\n```\n````\n\n"
+
+
+def in_base64(name: str) -> str:
+    return b64encode(FILES[name]).decode()
+
+
+def asking(*names: str, text: str = QUESTION) -> PromptMessage:
+    return PromptMessage("user", text, attachments=tuple(map(attachment, names)))
+
+
+@pytest.fixture
+def sent(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[Any]]:
+    """Return what returns the content of a message as the server got it."""
+
+    async def content_sent(model: str, message: PromptMessage) -> Any:
+        async with serving(STREAM_HEAD, ENDS[model]) as server:
+            bare = server.address.removesuffix("/v1")
+            for name, address in (("OPENAI", server.address), ("ANTHROPIC", bare), ("GEMINI", f"{server.address}beta")):
+                monkeypatch.setenv(f"{name}_API_BASE", address)
+                monkeypatch.setenv(f"{name}_API_KEY", "0123456789abcdef")
+            client = make_client(dict(os.environ))
+            _ = [event async for event in client.stream(ModelRequest(model, (message,)))]
+        body: Any = server.asked[-1].body
+        return body["contents"][-1]["parts"] if model == GEMINI else body["messages"][-1]["content"]
+
+    return content_sent
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type"),
+    [
+        ("photo.png", "image/png"),
+        ("photo.jpg", "image/jpeg"),
+        ("moving.gif", "image/gif"),
+        ("photo.webp", "image/webp"),
+        ("paper.pdf", "application/pdf"),
+    ],
+)
+async def test_a_picture_or_a_pdf_is_a_part_in_the_shape_of_each_protocol(
+    sent: Callable[..., Awaitable[Any]], name: str, media_type: str
+) -> None:
+    is_pdf, data, asked = media_type == "application/pdf", in_base64(name), asking(name)
+    address = f"data:{media_type};base64,{data}"
+    as_file = {"type": "file", "file": {"filename": name, "file_data": address}}
+    as_picture = {"type": "image_url", "image_url": {"url": address}}
+    assert await sent(CHAT, asked) == [as_file if is_pdf else as_picture, {"type": "text", "text": QUESTION}]
+    part, text = await sent(CLAUDE, asked)
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    assert (part["type"], part["source"]) == ("document" if is_pdf else "image", source)
+    assert text["text"] == QUESTION
+    parts = await sent(GEMINI, asked)
+    (inline,) = [part.get("inlineData") or part["inline_data"] for part in parts if "text" not in part]
+    assert (inline.get("mimeType") or inline["mime_type"], inline["data"]) == (media_type, data)
+    assert [part["text"] for part in parts if "text" in part] == [QUESTION]
+
+
+@pytest.mark.parametrize("model", ENDS)
+async def test_texts_are_fenced_missing_bytes_named_and_the_same_message_is_sent_word_for_word_again(
+    sent: Callable[..., Awaitable[Any]], model: str
+) -> None:
+    gone = PromptMessage("user", QUESTION, attachments=(attachment("gone.png", FILES["photo.png"] + b" "),))
+    named = f"{QUESTION}\n[attachment: gone.png 69 bytes]"
+    for message, told in ((asking("notes.txt"), FENCED + QUESTION), (gone, named)):
+        content = await sent(model, message)
+        assert (content if isinstance(content, str) else content[0]["text"]) == told
+    assert in_base64("photo.png") in json.dumps(await sent(model, asking("photo.png", text="")))
+    asked = asking("photo.png", "notes.txt", "paper.pdf")
+    assert await sent(model, asked) == await sent(model, asked)

@@ -36,12 +36,7 @@ BY_LITELLM = [
 
 
 async def events_of(
-    make_client: MakeClient,
-    address: str,
-    key: str,
-    *,
-    model: str = "openai/m",
-    patience_seconds: float = _LONG_SECONDS,
+    make_client: MakeClient, address: str, key: str, *, model: str = "openai/m", patience_seconds: float = _LONG_SECONDS
 ) -> list[ModelEvent]:
     """Return all events; the environment names ``address`` for the providers that these tests use."""
     bare = address.removesuffix("/v1")
@@ -56,12 +51,7 @@ def meaning(event: ModelEvent) -> ModelEvent:
 
 
 async def error_of(
-    make_client: MakeClient,
-    address: str,
-    key: str,
-    *,
-    model: str = "openai/m",
-    patience_seconds: float = _LONG_SECONDS,
+    make_client: MakeClient, address: str, key: str, *, model: str = "openai/m", patience_seconds: float = _LONG_SECONDS
 ) -> ModelError:
     """Return the error, having checked what every error keeps to."""
     with pytest.raises(ModelError) as caught:

@@ -1,4 +1,4 @@
-"""Facts read from litellm's files: sizes, prices, the names of models and of providers."""
+"""Facts read from litellm's files, also for models to come: sizes, prices, the names of models and of providers."""
 
 from __future__ import annotations
 
@@ -7,60 +7,44 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chorus_cli.models.litellm import library
-from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.providers.model_map import ModelMap, family, relatives
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+Fact = TypeVar("Fact")
 TAKES = {"supports_system_messages": True, "supports_sampling_params": False}
+OPENAI, CHAT = {"litellm_provider": "openai"}, {"mode": "chat"}
+WORDS = {"litellm_provider": "one of many", "max_input_tokens": "the figure", "max_tokens": "the same"}
 MODELS = {
-    "sample_spec": {
-        "litellm_provider": "one of many",
-        "max_input_tokens": "the figure",
-        "max_tokens": "the same",
-        "mode": "one of: chat, embedding",
-        "input_cost_per_token": 0.0,
-    },
-    "gpt-x": {
-        "litellm_provider": "openai",
-        "max_input_tokens": 100_000,
-        "max_tokens": 4000,
-        "mode": "chat",
-        "input_cost_per_token": 2e-06,
-    },
-    "gpt-x-pro": {"litellm_provider": "openai", "mode": "responses", "input_cost_per_token": 1e-05},
-    "unsure": {"litellm_provider": "openai", "max_tokens": 4096, "supports_prompt_caching": "yes"},
-    "ft:gpt-x": {"litellm_provider": "openai", "max_tokens": 4000, "mode": "chat"},
-    "claude-x": {
-        "litellm_provider": "anthropic",
-        "max_input_tokens": 200_000,
-        "mode": "chat",
-        "supports_prompt_caching": True,
-    },
+    "sample_spec": {**WORDS, "mode": "one of: chat, embedding", "input_cost_per_token": 0.0},
+    "gpt-x": {**OPENAI, **CHAT, "max_input_tokens": 100_000, "max_tokens": 4000, "input_cost_per_token": 2e-06},
+    "gpt-x-pro": {**OPENAI, "mode": "responses", "input_cost_per_token": 1e-05},
+    "unsure": {**OPENAI, "max_tokens": 4096, "supports_prompt_caching": "yes"},
+    "ft:gpt-x": {**OPENAI, **CHAT, "max_tokens": 4000},
+    "claude-x": {"litellm_provider": "anthropic", **CHAT, "max_input_tokens": 200_000, "supports_prompt_caching": True},
     "x-latest": {"alias_of": "claude-x"},
     "x-round": {"alias_of": "x-latest"},
-    "gemini/gem-x": {"litellm_provider": "gemini", "max_input_tokens": 1_000_000, "mode": "chat"},
-    "gem-x": {"litellm_provider": "vertex_ai-language-models", "max_input_tokens": 900_000, "mode": "chat"},
-    "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat", **TAKES},
-    "openai/old": {"litellm_provider": "openai", "mode": "chat"},
-    "old": {"litellm_provider": "openai", "max_tokens": 4096, "mode": "chat", "input_cost_per_token": 1e-06},
-    "together-up-to-4b": {"litellm_provider": "together_ai", "mode": "chat", "input_cost_per_token": 1e-07},
-    "gone/model": {"litellm_provider": "gone", "max_tokens": 4096, "mode": "chat"},
-    "free": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 0},
-    "embedder": {
-        "litellm_provider": "openai",
-        "supports_prompt_caching": "yes",
-        "max_input_tokens": 8000,
-        "mode": "embedding",
-    },
-    "unsaid": {"litellm_provider": "openai", "max_input_tokens": None, "mode": "chat", "input_cost_per_token": None},
-    "zero": {"litellm_provider": "openai", "max_input_tokens": 0, "input_cost_per_token": -1},
-    "strange": {"litellm_provider": "openai", "input_cost_per_token": float("nan"), "max_tokens": 7},
+    "gemini/gem-x": {"litellm_provider": "gemini", **CHAT, "max_input_tokens": 1_000_000},
+    "gem-x": {"litellm_provider": "vertex_ai-language-models", **CHAT, "max_input_tokens": 900_000},
+    "deep-x": {"litellm_provider": "deepseek", **CHAT, "max_input_tokens": 64_000, **TAKES},
+    "openai/old": {**OPENAI, **CHAT},
+    "old": {**OPENAI, **CHAT, "max_tokens": 4096, "input_cost_per_token": 1e-06},
+    "together-up-to-4b": {"litellm_provider": "together_ai", **CHAT, "input_cost_per_token": 1e-07},
+    "gone/model": {"litellm_provider": "gone", **CHAT, "max_tokens": 4096},
+    "free": {**OPENAI, **CHAT, "input_cost_per_token": 0},
+    "embedder": {**OPENAI, "mode": "embedding", "supports_prompt_caching": "yes", "max_input_tokens": 8000},
+    "unsaid": {**OPENAI, **CHAT, "max_input_tokens": None, "input_cost_per_token": None},
+    "zero": {**OPENAI, "max_input_tokens": 0, "input_cost_per_token": -1},
+    "strange": {**OPENAI, "input_cost_per_token": float("nan"), "max_tokens": 7},
     "odd": "no object",
 }
 SOURCE = '''
@@ -92,126 +76,48 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("model", "tokens"),
-    [
-        ("gpt-x", 100_000),
-        ("openai/gpt-x", 100_000),
-        ("anthropic/claude-x", 200_000),
-        ("x-latest", 200_000),
-        ("anthropic/x-latest", 200_000),
-        ("x-round", None),
-        ("gemini/gem-x", 1_000_000),
-        ("vertex_ai/gem-x", 900_000),
-        ("openai/old", 4096),
-        ("anthropic/gpt-x", None),
-        ("vert/gem-x", None),
-        ("openrouter/anthropic/claude-x", None),
-        ("/gpt-x", None),
-        ("unsaid", None),
-        ("zero", None),
-        ("odd", None),
-        ("sample_spec", None),
-        ("", None),
-    ],
-)
-def test_the_map_is_asked_by_the_name_and_by_the_name_without_its_provider(
-    folder: Path, model: str, tokens: int | None
-) -> None:
-    assert ModelMap(folder).limit_tokens(model) == tokens
+def each_of(table: Mapping[Fact, str]) -> Iterator[tuple[str, Fact]]:
+    """Yield the names in a table by their fact, and the fact."""
+    return ((name, fact) for fact, names in table.items() for name in names.split(" "))
 
 
-@pytest.mark.parametrize(
-    ("model", "cost"),
-    [
-        ("gpt-x", 2e-06),
-        ("openai/gpt-x", 2e-06),
-        ("openai/old", 1e-06),
-        ("free", 0.0),
-        ("anthropic/gpt-x", None),
-        ("claude-x", None),
-        ("unsaid", None),
-        ("zero", None),
-        ("strange", None),
-        ("odd", None),
-        ("nosuch", None),
-    ],
-)
-def test_a_price_is_what_one_token_of_input_costs(folder: Path, model: str, cost: float | None) -> None:
-    assert ModelMap(folder).input_cost(model) == cost
+def test_the_map_is_asked_by_the_name_and_by_the_name_without_its_provider(folder: Path) -> None:
+    known = ModelMap(folder)
+    none = "x-round anthropic/gpt-x vert/gem-x openrouter/anthropic/claude-x /gpt-x unsaid zero odd sample_spec "
+    told = {100_000: "gpt-x openai/gpt-x", 200_000: "anthropic/claude-x x-latest anthropic/x-latest", None: none}
+    for name, tokens in each_of(told | {1_000_000: "gemini/gem-x", 900_000: "vertex_ai/gem-x", 4096: "openai/old"}):
+        assert (name, known.limit_tokens(name)) == (name, tokens)
 
 
-@pytest.mark.parametrize(
-    ("model", "caches"),
-    [
-        ("claude-x", True),
-        ("anthropic/claude-x", True),
-        ("openai/claude-x", False),
-        ("gpt-x", False),
-        ("unsure", False),
-        ("nosuch", False),
-        ("odd", False),
-    ],
-)
-def test_only_what_the_map_says_plainly_keeps_prompts(folder: Path, model: str, caches: bool) -> None:  # noqa: FBT001 - a table
-    assert ModelMap(folder).caches_prompts(model) is caches
+def test_a_price_is_what_one_token_of_input_costs(folder: Path) -> None:
+    none = "anthropic/gpt-x claude-x unsaid zero strange odd nosuch"
+    for name, cost in each_of({2e-06: "gpt-x openai/gpt-x", 1e-06: "openai/old", 0.0: "free", None: none}):
+        assert (name, ModelMap(folder).input_cost(name)) == (name, cost)
 
 
-@pytest.mark.parametrize(
-    ("model", "takes"),
-    [
-        ("anthropic/claude-x", True),
-        ("deep-x", False),
-        ("deepseek/deep-x", False),
-        ("deepseek/deep-of-tomorrow", True),
-    ],
-)
-def test_a_model_takes_a_temperature_unless_the_map_denies_it(folder: Path, model: str, *, takes: bool) -> None:
-    assert ModelMap(folder).takes_temperature(model) is takes
-
-
-@pytest.mark.parametrize(
-    ("model", "takes"),
-    [("deepseek/deep-x", True), ("gemini/gem-x", False), ("gemini/gem-of-tomorrow", None), ("embedder", None)],
-)
-def test_a_listed_model_takes_system_messages_if_the_map_says_so(
-    folder: Path, model: str, *, takes: bool | None
-) -> None:
-    assert ModelMap(folder).takes_system_messages(model) is takes
+def test_a_model_does_what_the_map_says_plainly(folder: Path) -> None:
+    known = ModelMap(folder)
+    for name, caches in each_of({True: "claude-x anthropic/claude-x", False: "openai/claude-x gpt-x unsure odd"}):
+        assert (name, bool(known.supports(name, "prompt_caching"))) == (name, caches)
+    refusing = "deep-x deepseek/deep-x"
+    for name, takes in each_of({True: "anthropic/claude-x deepseek/deep-of-tomorrow", False: refusing}):
+        assert (name, known.takes_temperature(name)) == (name, takes)
+    unknown = "gemini/gem-of-tomorrow embedder"
+    for name, reads in each_of({True: "deepseek/deep-x", False: "gemini/gem-x", None: unknown}):
+        assert (name, known.supports(name, "system_messages")) == (name, reads)
 
 
 def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> None:
     assert ModelMap(folder).names() == {
-        "gpt-x",
-        "openai/gpt-x",
-        "gpt-x-pro",
-        "openai/gpt-x-pro",
-        "claude-x",
-        "x-latest",
-        "gemini/gem-x",
-        "gem-x",
-        "deepseek/deep-x",
-        "openai/old",
-        "old",
-        "free",
-        "openai/free",
-        "unsaid",
-        "openai/unsaid",
+        *("gpt-x", "openai/gpt-x", "gpt-x-pro", "openai/gpt-x-pro", "claude-x", "x-latest", "gemini/gem-x", "gem-x"),
+        *("deepseek/deep-x", "openai/old", "old", "free", "openai/free", "unsaid", "openai/unsaid"),
     }
 
 
-@pytest.mark.parametrize(
-    ("model", "meant"),
-    [
-        ("x-latest", "claude-x"),
-        ("anthropic/x-latest", "anthropic/claude-x"),
-        ("openai/x-latest", "openai/x-latest"),
-        ("claude-x", "claude-x"),
-        ("anthropic/new", "anthropic/new"),
-    ],
-)
-def test_another_name_in_the_map_stands_for_a_model(folder: Path, model: str, meant: str) -> None:
-    assert ModelMap(folder).meant(model) == meant
+def test_another_name_in_the_map_stands_for_a_model(folder: Path) -> None:
+    meant = {"x-latest": "claude-x", "anthropic/x-latest": "anthropic/claude-x"}
+    for name in (*meant, "openai/x-latest", "claude-x", "anthropic/new"):
+        assert ModelMap(folder).meant(name) == meant.get(name, name)
 
 
 def test_the_providers_are_those_with_code_and_those_with_an_address(folder: Path) -> None:
@@ -230,9 +136,7 @@ def test_a_map_that_cannot_be_read_knows_no_model(folder: Path, content: bytes |
 
 @pytest.mark.parametrize("name", ["types/utils.py", "llms/openai_like/providers.json"])
 @pytest.mark.parametrize("content", [None, b"[1]", b"\xff"])
-def test_half_a_list_of_providers_counts_as_none_and_takes_no_name_away(
-    folder: Path, name: str, content: bytes | None
-) -> None:
+def test_half_a_list_of_providers_is_none_takes_no_name_away(folder: Path, name: str, content: bytes | None) -> None:
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
     model_map = ModelMap(folder)
     assert model_map.providers() == frozenset()
@@ -253,10 +157,10 @@ def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
 def facts(known: ModelMap, model: str) -> tuple[object, ...]:
     of_model = (
         *(known.relative, known.limit_tokens, known.input_cost, known.output_tokens, known.prices),
-        *(known.caches_prompts, known.calls_functions, known.takes_temperature, known.takes_system_messages),
-        *(known.sees_pictures, known.reads_pdfs, known.thinks),
+        *(known.takes_temperature, known.thinks),
     )
-    return tuple(each(model) for each in of_model)
+    abilities = ("prompt_caching", "function_calling", "system_messages", "vision", "pdf_input")
+    return (*(each(model) for each in of_model), *(known.supports(model, each) for each in abilities))
 
 
 def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: Path) -> None:
@@ -325,7 +229,7 @@ def test_a_model_of_a_known_family_takes_all_but_the_prices_of_the_newest_that_i
     listed, guessed = facts(families, "anthropic/claude-fable-5-1"), facts(families, NOT_LISTED)
     without_prices = (1_000_000, None, 128_000, None)
     assert (listed[1], guessed[1:5]) == (1_000_000, without_prices)
-    assert listed[5:] == guessed[5:] == (True, True, False, False, True, True, True)
+    assert listed[5:] == guessed[5:] == (False, True, True, True, False, True, True)
     assert families.prices("anthropic/claude-fable-5-1") is not None
 
 
@@ -343,23 +247,15 @@ def test_the_protocol_in_a_name_changes_nothing(families: ModelMap) -> None:
 
 
 def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:
-    nothing = (None, None, None, None, None, False, None, True, None, None, None, None)
+    nothing = (None, None, None, None, None, True, None, None, None, None, None, None)
     assert facts(families, "openai/a-model-of-tomorrow") == nothing
     assert facts(families, "gemini/gemini-5-pro") == nothing
 
 
-@pytest.mark.parametrize(
-    ("model", "thinks"),
-    [
-        ("anthropic/claude-sonnet-5", True),
-        ("openai/gpt-5.4-mini", True),
-        ("openai/gpt-4o", False),
-        ("openai/gpt-99-sol", True),
-        ("openai/mine", None),
-    ],
-)
-def test_the_shipped_map_tells_which_models_think(model: str, *, thinks: bool | None) -> None:
-    assert ModelMap().thinks(model) is thinks
+def test_the_shipped_map_tells_which_models_think() -> None:
+    thinking = "anthropic/claude-sonnet-5 openai/gpt-5.4-mini openai/gpt-99-sol"
+    for model, thinks in each_of({True: thinking, False: "openai/gpt-4o", None: "openai/mine"}):
+        assert (model, ModelMap().thinks(model)) == (model, thinks)
 
 
 @pytest.mark.parametrize(
@@ -424,3 +320,57 @@ def test_what_only_speaks_composes_or_works_a_screen_is_not_for_conversation() -
     assert others
     assert all(not name.startswith("gemini/gemini-2.5-flash") for name in others)
     assert not [name for name in known.conversation_names() if "tts" in name.split("-") or "computer-use" in name]
+
+
+LISTED = (
+    *("claude-haiku-4-5-20251001", "claude-haiku-4-5", "claude-haiku-5-5", "claude-sonnet-5", "claude-opus-5-6"),
+    *("claude-mythos-preview", "anthropic.claude-3-5-haiku-20241022-v1:0", "other/claude-3-5-haiku-20241022"),
+    *("other/claude-haiku-9", "databricks/databricks-claude-haiku-9"),
+    *("gemini/gemini-3.1-pro-preview", "gemini/gemini-3.8-flash", "gemini/gemini-3.10-flash", "gemini/gemini-4-argon"),
+    *("gemini/gemini-exp-1206", "gemini-3.8-flash", "gemini/gemini-3.5-flash-lite", "vertex_ai/gemini-9-flash"),
+    *("gpt-4", "gpt-4-32k", "gpt-4o", "gpt-5", "gpt-5.4-mini", "gpt-5.3-codex", "gpt-6-astra", "gpt-6.1-sol"),
+    *("gpt-oss-200b", "azure/gpt-35-turbo", "o3", "o4-mini", "xai/grok-4.7", "xai/grok-4.20", "embed-9"),
+)
+
+
+NEAREST = {
+    # The newest of its kind, but none that is newer; without a version the newest, as the one of an unknown kind.
+    "claude-haiku-5-5": "anthropic/claude-haiku-6 claude-haiku-6 anthropic/claude-haiku-6-fast anthropic/claude-haiku "
+    "anthropic/claude-haiku-latest openrouter/anthropic/claude-haiku-5.5:beta",
+    "claude-opus-5-6": "anthropic/claude-lyric-6 anthropic/claude-mythos",
+    # Other snapshots, also at Vertex and at Bedrock; previews.
+    "claude-haiku-4-5": "anthropic/claude-haiku-5 anthropic/claude-haiku-4-5-20991231 "
+    "vertex_ai/claude-haiku-4-5@20991231 bedrock/us.anthropic.claude-haiku-4-5-20251001-v9:0",
+    "claude-sonnet-5": "anthropic/claude-sonnet-5-preview",
+    # Listed elsewhere only.
+    "anthropic.claude-3-5-haiku-20241022-v1:0": "anthropic/claude-3-5-haiku-latest",
+    # 3.10 is newer than 3.8, and newer than 3.9; pro is not flash, nor is flash-lite.
+    "gemini/gemini-3.10-flash": "gemini/gemini-5-flash",
+    "gemini/gemini-3.8-flash": "gemini/gemini-3.9-flash gemini/gemini-3.8-flash-preview-09-2027 "
+    "gemini/gemini-3.8-flash-001",
+    "gemini/gemini-3.1-pro-preview": "gemini/gemini-5-pro",
+    "gemini/gemini-3.5-flash-lite": "gemini/gemini-5-flash-lite",
+    "gemini/gemini-4-argon": "gemini/gemini-5",
+    # Of an unknown kind: another provider's is never the newest. Of no kind: no 4o, and no 32k.
+    "gpt-6.1-sol": "openai/gpt-6.2-sol openai/gpt-7-terra openai/gpt-7-turbo",
+    "gpt-6-astra": "openai/gpt-6.2-astra",
+    "gpt-5.4-mini": "openai/gpt-7-mini-2027-08-07 openai/GPT-7-Mini",
+    "gpt-5": "openai/gpt-7",
+    "o4-mini": "openai/o5-mini",
+    "xai/grok-4.7": "xai/grok-4.8",
+    # Older than all, open weights, other makers', a part of a word, a folder, nothing.
+    None: "anthropic/claude-2.1 groq/openai/gpt-oss-300b huggingface/EleutherAI/gpt-j-6b huggingface/my/noclaude-9 "
+    "anthropic/claude-9/mine ollama_chat/olmo-2 ",
+}
+
+
+@pytest.mark.parametrize(("model", "nearest"), [*each_of(NEAREST)])
+def test_a_model_takes_the_facts_of_the_newest_of_its_family_that_is_not_newer(model: str, nearest: str | None) -> None:
+    for listed in (LISTED, reversed(LISTED)):
+        assert next(iter(relatives(model, listed)), None) == nearest
+    assert bool(family(model)) is (nearest is not None or model == "anthropic/claude-2.1")
+
+
+@given(st.text() | st.from_regex(r"(?:claude|gpt|gemini|o)-?[\d.@:-]*[a-z]*", fullmatch=True))
+def test_any_text_may_be_a_name(name: str) -> None:
+    assert set(relatives(name, (*LISTED, name))) <= {*LISTED, name}

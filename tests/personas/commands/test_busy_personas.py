@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 def hold_replies(world: World, number: int) -> None:

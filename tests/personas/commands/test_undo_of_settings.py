@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.framework.replies import Question, plain
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 UNCHANGED = "Your latest action left the context window as it was, so there is nothing to undo in it."
+WARMER = "/settings set temperature 0.7"
 CHANGED = "Your latest action changed {key}, which /undo does not revert; {command} does."
 
 
@@ -30,18 +28,9 @@ async def spoken_before(world: World, *commands: str) -> None:
     [
         (("/context reset",), UNCHANGED),
         (("/context 8h", "/undo", "/context sub 20h", "/context sub 1h"), UNCHANGED),
-        (
-            ("/settings set temperature 0.7",),
-            CHANGED.format(key="temperature", command="/settings unset temperature"),
-        ),
-        (
-            ("/settings set temperature 0.7", "/settings set temperature 0.9"),
-            CHANGED.format(key="temperature", command="/settings set temperature 0.7"),
-        ),
-        (
-            ("/model openai/gpt-5.4-mini",),
-            CHANGED.format(key="model", command="/settings unset model"),
-        ),
+        ((WARMER,), CHANGED.format(key="temperature", command="/settings unset temperature")),
+        ((WARMER, "/settings set temperature 0.9"), CHANGED.format(key="temperature", command=WARMER)),
+        (("/model openai/gpt-5.4-mini",), CHANGED.format(key="model", command="/settings unset model")),
     ],
 )
 async def test_undo_says_what_it_passes_over_and_asks(world: World, commands: tuple[str, ...], sentence: str) -> None:
@@ -69,15 +58,13 @@ async def test_a_setting_that_was_left_as_it_is_does_not_stand_in_the_way(world:
     assert await world.told("/undo") == 'Undone: your message "Precious words" and its reply'
 
 
-async def test_what_was_done_after_a_setting_is_taken_back_without_a_question(world: World) -> None:
-    await spoken_before(world, "/settings set temperature 0.7", "/new")
+@pytest.mark.parametrize("commands", [(WARMER, "/new"), ("/new", "/undo", WARMER, "/redo")])
+async def test_what_was_done_or_redone_after_a_setting_is_undone_without_a_question(
+    world: World, commands: tuple[str, ...]
+) -> None:
+    await spoken_before(world, *commands)
     assert await world.told("/undo") == "Undone: new conversation"
     assert isinstance(await world.carry_out("/undo"), Question)
-
-
-async def test_what_was_put_back_after_a_setting_is_taken_back_without_a_question(world: World) -> None:
-    await spoken_before(world, "/new", "/undo", "/settings set temperature 0.7", "/redo")
-    assert await world.told("/undo") == "Undone: new conversation"
 
 
 async def test_with_nothing_to_undo_the_setting_is_named(world: World) -> None:

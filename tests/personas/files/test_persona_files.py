@@ -17,12 +17,13 @@ UNREADABLE = Path("/proc/self/mem")
 
 @pytest.fixture
 def shipped(tmp_path: Path) -> Path:
-    """Two personas as they are shipped, readable by everybody."""
+    """Two personas as they are shipped, readable by everybody, beside the notes of a file manager."""
     folder = tmp_path / "shipped"
     for name in ("chorus", "reviewer"):
         (folder / name / "docs").mkdir(parents=True)
         (folder / name / "system.jsonc").write_text(f"// {name}\n{{}}\n")
         (folder / name / "docs" / "style.md").write_text("Be brief.")
+    (folder / ".DS_Store").touch()
     for path in folder.rglob("*"):
         path.chmod(0o755)
     return folder
@@ -94,13 +95,6 @@ def test_a_home_that_is_not_there_is_a_sentence(shipped: Path, tmp_path: Path) -
         install(shipped, tmp_path / "missing" / "personas")
 
 
-def test_a_stray_file_among_the_shipped_personas_is_no_persona(shipped: Path, home: Path) -> None:
-    """A file manager may leave its notes in a checkout."""
-    (shipped / ".DS_Store").touch()
-    install(shipped, home)
-    assert slugs(home) == ("chorus", "reviewer")
-
-
 def test_the_personas_that_really_ship_can_be_copied(home: Path) -> None:
     install(shipped_personas(), home)
     assert {"chorus", "frodo", "reviewer"} <= set(slugs(home))
@@ -140,36 +134,24 @@ def test_a_file_is_no_persona_and_a_missing_folder_holds_none(tmp_path: Path) ->
 # Documents
 
 
-def test_documents_come_by_name_without_blank_ones(tmp_path: Path) -> None:
+def test_documents_come_by_name_without_blank_and_hidden_ones(tmp_path: Path) -> None:
     folder = docs_of(tmp_path, b=b"second\n", a=b"\xef\xbb\xbf  first", blank=b" \n\t\n")
     (folder / "notes.txt").write_text("no document")
     (folder / "folder.md").mkdir()
-    assert documents(tmp_path, "frodo") == ((Document("a.md", "first"), Document("b.md", "second")), ())
-
-
-def test_a_persona_without_documents_has_none(tmp_path: Path) -> None:
-    assert documents(tmp_path, "frodo") == ((), ())
-
-
-def test_a_document_that_is_not_utf_8_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    folder = docs_of(tmp_path, good="é".encode(), latin=b"\xe9t\xe9")
-    found, warnings = documents(tmp_path, "frodo")
-    assert found == (Document("good.md", "é"),)
-    assert warnings == (f"{folder / 'latin.md'} is left out: it is not UTF-8.",)
-
-
-def test_a_document_that_is_no_text_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    folder = docs_of(tmp_path, good=b"here", picture=b"#\0\0")
-    found, warnings = documents(tmp_path, "frodo")
-    assert found == (Document("good.md", "here"),)
-    assert warnings == (f"{folder / 'picture.md'} is left out: it holds NUL characters, so it is no text.",)
-
-
-def test_hidden_files_are_no_documents(tmp_path: Path) -> None:
-    folder = docs_of(tmp_path, setting=b"here")
     (folder / "._setting.md").write_bytes(b"\0\5\x16\7\0\2\0\0Mac OS X")
     (folder / ".hidden.md").write_text("a secret")
-    assert documents(tmp_path, "frodo") == ((Document("setting.md", "here"),), ())
+    assert documents(tmp_path, "frodo") == ((Document("a.md", "first"), Document("b.md", "second")), ())
+    assert documents(tmp_path, "sam") == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"\xe9t\xe9", "it is not UTF-8"), (b"#\0\0", "it holds NUL characters, so it is no text")]
+)
+def test_a_document_that_is_no_text_is_left_out_with_a_warning(tmp_path: Path, content: bytes, reason: str) -> None:
+    folder = docs_of(tmp_path, good="é".encode(), bad=content)
+    found, warnings = documents(tmp_path, "frodo")
+    assert found == (Document("good.md", "é"),)
+    assert warnings == (f"{folder / 'bad.md'} is left out: {reason}.",)
 
 
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that even its owner cannot read")

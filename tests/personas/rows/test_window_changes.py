@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,12 +11,8 @@ from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Window
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.store import Connection, Store
 from tests.fakes import START
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Connection, Store
 
 ME = "frodo"
 BEFORE, EDITED = b'{ "context_hours": 12 }', b'{ "context_hours": 7 }'

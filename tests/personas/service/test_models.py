@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import ModelNameError
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.personas.service.models import KnownModels, Models
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 LLAMA = "ollama_chat/llama3.2:latest"
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, PersonaError, UnknownPersonaError
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.storage.store import Store
-from tests.world import built
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.fakes import FakeClock, ScriptedModel
-    from tests.world import World
+from tests.fakes import FakeClock, ScriptedModel
+from tests.world import World, built
 
 
 @pytest.fixture
@@ -34,13 +29,13 @@ def people(world: World) -> World:
     return world
 
 
+async def delete(people: World, slug: str) -> Path:
+    await people.persona_admin.archive(slug)
+    return await people.persona_admin.delete(slug)
+
+
 FOUND: Mapping[str, str] = {
-    "frodo": "frodo",
-    "FRODO": "frodo",
-    "fro": "frodo",
-    "hobbit": "frodo",
-    "hob": "frodo",
-    " mr.  underhill ": "frodo",
+    **dict.fromkeys(("frodo", "FRODO", "fro", "hobbit", "hob", " mr.  underhill "), "frodo"),
     "fat": "fredegar",
     "Chorus": "chorus",
     "c": "chorus",
@@ -142,8 +137,7 @@ async def test_only_an_archived_persona_is_deleted(people: World) -> None:
 async def test_a_deleted_persona_moves_to_the_backups_and_its_log_stays(people: World) -> None:
     await people.current.turn_to("frodo")
     await people.say("The road goes ever on")
-    await people.persona_admin.archive("frodo")
-    place = await people.persona_admin.delete("frodo")
+    place = await delete(people, "frodo")
     assert place.parent == people.folder / "backups" / "deleted"
     assert (place / "system.jsonc").read_text().startswith('{"name": "Frodo"')
     with pytest.raises(UnknownPersonaError):
@@ -152,30 +146,19 @@ async def test_a_deleted_persona_moves_to_the_backups_and_its_log_stays(people: 
     assert ("The road goes ever on",) in kept
 
 
-async def test_a_new_persona_of_an_old_folder_begins_behind_a_boundary(people: World) -> None:
-    await people.current.turn_to("frodo")
-    await people.say("Old secrets")
-    await people.persona_admin.archive("frodo")
-    await people.persona_admin.delete("frodo")
-    assert await people.persona_admin.create("Frodo") == "frodo"
-    await people.current.turn_to("frodo")
-    assert await people.seen() == []
-    await people.say("New day")
-    assert await people.seen() == ["New day", "ok"]
-
-
-async def test_what_parts_a_persona_from_an_earlier_one_is_nobodys_to_undo(people: World) -> None:
+async def test_a_new_persona_of_an_old_folder_begins_behind_a_boundary_that_nobody_can_undo(people: World) -> None:
     await people.current.turn_to("frodo")
     await people.say("Old secrets")
     await people.told("/context 100h")
-    await people.persona_admin.archive("frodo")
-    await people.persona_admin.delete("frodo")
+    await delete(people, "frodo")
     await people.told("/persona new Frodo")
     assert await people.told("/context undo") == "There is nothing to undo here."
     assert await people.told("/context undo 2") == "There is no operation 2 here. /context ops lists them."
     assert await people.told("/context ops") == "There are no operations on this context yet."
     assert await people.seen() == []
     assert (await people.persona_admin.member("frodo")).messages == 0
+    await people.say("New day")
+    assert await people.seen() == ["New day", "ok"]
 
 
 async def test_a_persona_that_cannot_be_recorded_is_not_made(
@@ -186,8 +169,7 @@ async def test_a_persona_that_cannot_be_recorded_is_not_made(
     people = await built(tmp_path, store, clock, model, limit_tokens=10_000)
     await people.told("/persona new Ada")
     await people.say("Old secrets")
-    await people.persona_admin.archive("ada")
-    await people.persona_admin.delete("ada")
+    await delete(people, "ada")
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
@@ -241,13 +223,11 @@ async def test_each_persona_has_its_own_window_and_its_own_model(people: World) 
     await people.told("/context 24h")
     await people.current.turn_to("frodo")
     people.current.use_model("frodo", "openai/other")
-    assert (people.current.target().persona.settings.context_hours, people.current.target().choice.model) == (
-        8,
-        "openai/other",
-    )
+    here = people.current.target()
+    assert (here.persona.settings.context_hours, here.choice.model) == (8, "openai/other")
     await people.current.turn_to("chorus")
-    assert people.current.target().persona.settings.context_hours == 24
-    assert people.current.target().choice.model == "openai/test"
+    here = people.current.target()
+    assert (here.persona.settings.context_hours, here.choice.model) == (24, "openai/test")
 
 
 async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import UnknownPersonaError
 from chorus_cli.personas.service.personas import Personas
 from tests.amount import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 UNREADABLE = Path("/proc/self/mem")
 SECOND_NS = 1_000_000_000

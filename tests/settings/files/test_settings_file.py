@@ -9,20 +9,16 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.json.jsonc import parse_object, same
-from chorus_cli.settings.files import change_key, read_defaults, read_layer
+from chorus_cli.core.json.jsonc import JsonValue, parse_object, same
+from chorus_cli.settings.files import change_key, held, read_defaults, read_layer, read_text
 from chorus_cli.settings.rules.table import Layer, resolve
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import sweep_stale
 from tests.settings.files.frodos_settings import DATA
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
 
 
 def test_a_file_is_read_with_the_lines_of_its_keys(file: Path) -> None:
@@ -110,31 +106,15 @@ def test_a_change_that_changes_nothing_writes_nothing(file: Path) -> None:
     before = file.stat()
     assert change_key(file, "context_hours", 24) == 24
     assert change_key(file, "missing", None) is None
+    assert change_key(file, "mine", [1]) == [1]
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert not file.with_name("system.jsonc.bak").exists()
 
 
-def test_a_value_that_is_set_already_is_not_even_written_in_another_way(file: Path) -> None:
-    assert change_key(file, "mine", [1]) == [1]
-    assert file.read_bytes() == DATA
-    assert not file.with_name("system.jsonc.bak").exists()
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "are_same"),
-    [
-        (1, 1, True),
-        (1, True, False),
-        (1, 1.0, False),
-        ("a", "a", True),
-        (None, None, True),
-        (None, False, False),
-        (["a"], ["a"], True),
-        (["a"], [], False),
-    ],
-)
-def test_values_are_the_same_only_if_they_are_of_one_kind(one: JsonValue, other: JsonValue, *, are_same: bool) -> None:
-    assert same(one, other) is are_same
+def test_values_are_the_same_only_if_they_are_of_one_kind() -> None:
+    alike: list[tuple[JsonValue, JsonValue]] = [(1, 1), ("a", "a"), (None, None), (["a"], ["a"])]
+    unlike: list[tuple[JsonValue, JsonValue]] = [(1, True), (1, 1.0), (None, False), (["a"], [])]
+    assert [same(*pair) for pair in (*alike, *unlike)] == [True] * 4 + [False] * 4
 
 
 def test_a_missing_file_is_made(tmp_path: Path) -> None:
@@ -190,6 +170,52 @@ def test_a_full_disk_is_told_in_a_sentence_and_costs_nothing(file: Path) -> None
     assert ended.stdout == f"{file} cannot be changed: File too large. It is left as it was.\n"
     assert file.read_bytes() == DATA
     assert not list(file.parent.glob(".chorus-*"))
+
+
+def replace_text(path: Path, expected: str, text: str) -> bool:
+    """Replace the whole text if it still is ``expected``, and return whether it was."""
+    with held(path) as file:
+        if file.text != expected:
+            return False
+        file.replace(text)
+    return True
+
+
+def test_a_whole_text_is_replaced_and_the_one_before_is_kept(file: Path) -> None:
+    assert read_text(file).encode() == DATA
+    assert replace_text(file, read_text(file), '{ "clock": true }\r\n')
+    assert file.read_bytes() == b'{ "clock": true }\r\n'
+    assert file.with_name("system.jsonc.bak").read_bytes() == DATA
+
+
+def test_a_text_that_was_changed_since_is_not_replaced(file: Path) -> None:
+    opened = read_text(file)
+    change_key(file, "context_hours", 48)
+    changed = file.read_bytes()
+    assert not replace_text(file, opened, "{}")
+    assert file.read_bytes() == changed
+
+
+def test_a_missing_file_is_replaced_as_an_empty_one(tmp_path: Path) -> None:
+    file = tmp_path / "system.jsonc"
+    assert read_text(file) == ""
+    assert replace_text(file, "", "{}")
+    assert file.read_text() == "{}"
+    assert not replace_text(file, "", "[]")
+
+
+def test_a_broken_file_is_replaced_like_any_other(file: Path) -> None:
+    file.write_text('{ "clock": }')
+    assert replace_text(file, '{ "clock": }', '{ "clock": true }')
+    assert file.with_name("system.jsonc.bak").read_text() == '{ "clock": }'
+
+
+def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(SettingsError, match=r"cannot be read: Is a directory\."):
+        read_text(tmp_path)
+    file.write_bytes(b'{"name": "\xe9"}')
+    with pytest.raises(JsoncError, match="expected text in UTF-8"):
+        read_text(file)
 
 
 CHANGES = """

@@ -6,13 +6,11 @@ import json
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import jsonyx
 from hypothesis import strategies as st
 
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.json.jsonc import JsonValue
 
 WHITE = st.sampled_from(["", "", " ", "  ", "\t", "\n", "\n  ", "\n\n\t"])
 COMMENTS = st.sampled_from(["//\n", "// é, }\n", '// "k": 1\n', "/**/", "/* , */", '/* "\n * // \n */'])

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
 
-from chorus_cli.settings.rules.table import Kind
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.settings.rules.table import Setting
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.settings.rules.table import Kind, Setting
 
 FAR = 10**30
 

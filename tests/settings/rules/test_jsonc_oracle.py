@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import jsonyx
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import JsoncError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import JsonValue
 from tests.amount import examples
 from tests.settings.rules.jsonc_documents import (
     KEYS,
@@ -25,9 +25,6 @@ from tests.settings.rules.jsonc_documents import (
     read_by_oracle,
     specimens,
 )
-
-if TYPE_CHECKING:
-    from chorus_cli.core.json.jsonc import JsonValue
 
 
 def check_reading(specimen: Specimen) -> None:

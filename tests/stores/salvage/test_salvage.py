@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.storage.store import Connection
 
-MESSAGES = 600
+MESSAGES = 300
 INNER, LEAF = 0x05, 0x0D
 STEP = re.compile(rb"Step (\d+) of the road. Step \d+ of")
 NONE = Lost(0, (), is_least=False)
@@ -137,24 +137,32 @@ def test_all_messages_are_read_without_the_inner_pages_of_their_tree(log: Path, 
 
 
 @pytest.mark.parametrize("has_backup", [False, True])
-def test_messages_are_counted_as_lost_that_only_other_rows_name(
+def test_without_the_newest_number_it_is_unknown_how_many_messages_are_lost(
     log: Path, backup: Path, tmp_path: Path, *, has_backup: bool
 ) -> None:
     without_pages(log, tmp_path / "damaged.db", INNER, LEAF)
     counts = salvaged(tmp_path / "damaged.db", tmp_path / "new.db", backup if has_backup else None)
-    lost = range(MESSAGES - 100 + 1 if has_backup else 1, MESSAGES + 1)
-    assert (counts.read, counts.from_backup) == (0, MESSAGES - len(lost))
-    assert counts.lost == (len(lost), tuple(lost[:5]), True)
+    assert (counts.read, counts.from_backup) == (0, MESSAGES - 100 if has_backup else 0)
+    assert counts.lost == (0, (), True)
+
+
+def test_the_number_of_a_lost_message_that_a_row_names_is_not_given_again(log: Path, tmp_path: Path) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("INSERT INTO operations(persona, kind, after_message_id) VALUES ('frodo', 'clear', 250)")
+        connection.execute("DELETE FROM messages WHERE id > 200")
+        connection.execute("DELETE FROM sqlite_sequence")
+    salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (MESSAGES,)
+        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (250,)
 
 
 ABSURD = {
-    "the number of a row": "UPDATE messages SET id = 137438953255 WHERE id = 600",
+    "the number of a row": "UPDATE messages SET id = 137438953255 WHERE id = 300",
     "a newest number": "UPDATE sqlite_sequence SET seq = 137438953255",
     "a likely newest number": "UPDATE sqlite_sequence SET seq = 8792",
-    "a reference": "UPDATE messages SET turn_id = 8792 WHERE id = 600",
-    "numbers of other rows": "UPDATE messages SET id = -id WHERE id > 500",
+    "a reference": "UPDATE messages SET turn_id = 8792 WHERE id = 300",
+    "numbers of other rows": "UPDATE messages SET id = -id WHERE id > 200",
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
+from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import input_rows
 from chorus_cli.storage.files import rescue
 from tests.attachments.attached_talk import say
@@ -17,6 +18,7 @@ from tests.turns.service.tool_talk import call, calls, events_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chorus_cli.storage.store import Connection
     from tests.world import World
 
 CANARY = "xyzzyplugh"
@@ -61,6 +63,20 @@ async def canary_talk(world: World) -> None:
     record = {"persona": "chorus", "role": "user", "content": f"{CANARY} was lost", "error": "full"}
     rescue(world.folder / "rescue", world.clock.now(), record)
     world.clock.advance(timedelta(minutes=3))
+
+
+async def purged(world: World, line: str) -> str:
+    """Carry out a purge, agree to it, and return the answer; backups stay."""
+    return plain(await (await world.asked_back(line)).confirmed())
+
+
+async def sql(world: World, statement: str, *values: object) -> list[tuple[object, ...]]:
+    """Run a statement in the log, and return its rows."""
+
+    def work(connection: Connection) -> list[tuple[object, ...]]:
+        return connection.execute(statement, values).fetchall()
+
+    return await world.store.write(work)
 
 
 def holding(folder: Path, word: str = CANARY) -> list[str]:

@@ -15,11 +15,10 @@ from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.backup.daily import PURGE_LOCK
+from chorus_cli.stores.backup.archive import LOCK
 from chorus_cli.stores.purge import carrying_out
-from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.rules.purging import asked_purge
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.rules.purging import WantedPurge
+from chorus_cli.stores.service.checks import check_log
 from tests.attachments.attached_talk import say
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.world import World, built
@@ -36,7 +35,7 @@ async def found(world: World) -> Found:
     for text in SAID:
         await world.say(text)
     await world.told("/context save")
-    return await purging(world).find(asked_purge("search", CANARY, world.clock.now()), "chorus", lambda _line: None)
+    return await purging(world).find(WantedPurge(words=CANARY), "chorus", lambda _line: None)
 
 
 def purging(world: World) -> Purging:
@@ -58,10 +57,8 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
                 await world.store.write(carrying_out.change_files, purging(world).home)
             case _:
                 await world.store.compact()
-    told = [each[2:] for each in check_log(purging(world).home.paths, world.folder) if each.subject == "purge"]
-    assert told == (
-        [("A purge is not complete. The next start of Chorus carries it on.", Repair.PURGE)] if steps else []
-    )
+    told = [each.sentence for each in check_log(purging(world).home.paths, world.folder) if each.subject == "purge"]
+    assert told == (["A purge is not complete. The next start of Chorus carries it on."] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False
     assert holding(world.folder) == ([] if steps else holding(world.folder))
@@ -147,7 +144,7 @@ async def test_another_program_that_purges_is_waited_for_and_then_told(world: Wo
     hurried = replace(purging(world), patience_seconds=0)
     (world.folder / "backups").mkdir()
     with (
-        file_lock.hold(world.folder / "backups" / PURGE_LOCK),
+        file_lock.hold(world.folder / "backups" / LOCK),
         pytest.raises(PurgeError, match=r"Another Chorus is purging or making a backup\. Try again"),
     ):
         await hurried.carry_out(purge)
@@ -177,7 +174,7 @@ async def test_another_purge_carries_on_the_one_that_was_interrupted(
     world: World, steps: int, *, with_backups: bool
 ) -> None:
     await decided(world, steps, with_backups=with_backups)
-    other = asked_purge("search", "weather fine", world.clock.now())
+    other = WantedPurge(words="weather fine")
     await purging(world).carry_out(await purging(world).find(other, "chorus", lambda _line: None))
     assert await world.store.read(carrying_out.is_pending) is False
     assert [name for name in holding(world.folder) if with_backups or not name.startswith("backups/")] == []
@@ -191,7 +188,7 @@ async def test_a_purge_deletes_the_copies_that_killed_processes_left(world: Worl
     left = (
         world.folder / ".restoring-abcd_123" / "chorus.db",
         backups / ".chorus-abcd_123.tmp",
-        backups / ".chorus-20261101T101112Z-before-0007_x.db.new",
+        backups / ".chorus-abcd_124.tmp-journal",
     )
     for path in left:
         path.write_text(CANARY)

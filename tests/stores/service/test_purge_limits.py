@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import SessionError
-from chorus_cli.imports.service.exports import Exports
+from chorus_cli.imports.service import Exports
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.attached_files import pdf
 from tests.attachments.attached_talk import say

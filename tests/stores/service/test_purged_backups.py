@@ -1,37 +1,38 @@
-"""Backups are purged by the criteria of the log: a search leaves its words in none of their texts and names."""
+"""Backups are purged by the criteria of the log, in folders that the next purge deletes if a process is killed."""
 
 from __future__ import annotations
 
 import errno
 import os
-from datetime import timedelta
+import resource
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.framework.replies import Question, Text
 from chorus_cli.log.rows import input_rows
-from chorus_cli.stores.backup import daily
+from chorus_cli.stores.backup import archive
+from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.listing import KEPT_ATTACHMENTS
 from chorus_cli.stores.purge import backups
 from chorus_cli.stores.purge.backups import Sought, rewrite, rows_purged
+from chorus_cli.stores.purge.files import delete_remains
+from chorus_cli.stores.service.checks import check_leftovers, temporary_files
 from tests.attachments.attached_talk import say
-from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged
+from tests.stores.service.test_leftovers import NOW, killed_at, with_log
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, built
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.storage.store import Store
     from tests.fakes import FakeClock, ScriptedModel
     from tests.world import World
-
-
-async def purged(world: World, line: str) -> str:
-    answer = await (await world.asked_back(line)).confirmed()
-    assert isinstance(answer, Text | Question)
-    return answer.text
 
 
 async def backed_up_talk(world: World) -> None:
@@ -86,14 +87,14 @@ async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(
     await world.say(f"The word is {CANARY}.")
     for number in range(3):
         assert await upkeep.backups.make_daily() == ""
-        newest = daily.listed(upkeep.backups.places)[-1].path
+        newest = archive.listed(upkeep.backups.places)[-1].path
         os.utime(newest, (100.0 * number, 100.0 * number))
         world.clock.advance(timedelta(days=1))
-    before = daily.listed(upkeep.backups.places)
+    before = archive.listed(upkeep.backups.places)
     held = {each.path.name for each in before[:2]}
     before[2].path.unlink()
     assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 2 backups.")
-    after = daily.listed(upkeep.backups.places)
+    after = archive.listed(upkeep.backups.places)
     assert [(each.path.name, each.modified, each.day) for each in after] == [
         (each.path.name, each.modified, each.day) for each in before if each.path.name in held
     ]
@@ -129,7 +130,7 @@ async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_na
     note.write_text("a red note", encoding="utf-8")
     await say(world, f"Look at this: @{note}")
     await upkeep.backups.make_daily()
-    rewritten = daily.listed(places)[0].path
+    rewritten = archive.listed(places)[0].path
     world.clock.advance(timedelta(days=1))
     if named_by == "the log":
         await say(world, f"Look at it again: @{note}")
@@ -169,3 +170,65 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
     assert sentence == f"{path} was written anew, but the disk does not confirm all of that: Input/output error."
     assert holding(world.folder) == []
     assert await world.services.purging.in_backups() == ()
+
+
+LOOK = Sought()
+KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
+    "being looked through": ("sqlite3.connect", lambda places: backups.holding(places, *LOOK)),
+    "being purged": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
+    "being replaced": ("os.utime", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
+}
+
+
+def unpacked(places: Paths) -> list[Path]:
+    return [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file()]
+
+
+@pytest.fixture
+def left(request: pytest.FixtureRequest, places: Paths) -> Paths:
+    """The places of a home whose purge was killed just now, while it had a backup unpacked."""
+    event, work = KILLED[request.param]
+    with_log(places)
+    archive.write(places, Request(places.backups / "all.zip", NOW))
+    killed_at(event, lambda: work(places))
+    assert unpacked(places)
+    return places
+
+
+@pytest.mark.parametrize("left", KILLED, indirect=True)
+def test_the_doctor_finds_the_folder_of_a_killed_purge_after_an_hour(left: Paths) -> None:
+    assert temporary_files(left, datetime.now(UTC)) == []
+    now = datetime.now(UTC) + timedelta(hours=2)
+    (found,) = temporary_files(left, now)
+    assert found.parent == left.backups
+    told = [each for each in check_leftovers(left, now) if each.subject == "leftovers"]
+    assert [each.repair for each in told] == ["leftovers"]
+    assert str(found) in told[0].sentence
+
+
+@pytest.mark.parametrize("left", KILLED, indirect=True)
+def test_the_next_purge_deletes_the_folder_of_a_killed_one(left: Paths) -> None:
+    delete_remains(left)
+    assert [path.name for path in left.backups.glob(".chorus-*")] == []
+
+
+def test_a_look_into_the_backups_leaves_no_folder(places: Paths) -> None:
+    with_log(places)
+    archive.write(places, Request(places.backups / "all.zip", NOW))
+    assert backups.holding(places, *LOOK).unreadable == ()
+    assert [*places.backups.glob(".chorus-*")] == []
+
+
+def test_a_working_folder_that_cannot_be_deleted_is_told(tmp_path: Path) -> None:
+    """It has texts that are to go; the system may have too many open files to delete it."""
+    most, hardest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    work = ExitStack()
+    (work.enter_context(archive.working_folder(tmp_path)) / "part").write_text("a word")
+    with ExitStack() as opened:
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (most, hardest))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 512), hardest))
+        with suppress(OSError):
+            while True:
+                opened.callback(os.close, os.dup(0))
+        with pytest.raises(OSError, match="Too many open files"):
+            work.close()

@@ -146,8 +146,8 @@ async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(
 @pytest.mark.parametrize(
     ("gone", "lost"),
     [
-        ("DELETE FROM context_items", Lost(2, (1, 2), is_least=False)),
-        ("DELETE FROM context_items WHERE id = 2", Lost(1, (2,), is_least=False)),
+        ("DELETE FROM context_items", Lost(0, (), is_least=True)),
+        ("DELETE FROM context_items WHERE id = 1", Lost(1, (1,), is_least=False)),
         ("DELETE FROM sqlite_sequence", Lost(0, (), is_least=True)),
     ],
 )

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import JournalError
+from chorus_cli.core.errors import JournalError, SessionError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
-from chorus_cli.framework.replies import plain
-from chorus_cli.imports.service.exports import Exports
+from chorus_cli.imports.service import Exports
 from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.models import rows as usage_rows
+from chorus_cli.models.rules.costs import OtherRequest
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.stores.salvage import examination
 from chorus_cli.tools.service import BUILT_IN
+from tests.attached_files import pdf
+from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, taken_in
 from tests.log.service.thinking_talk import parts_of
-from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
+from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
 
 if TYPE_CHECKING:
@@ -25,23 +32,16 @@ if TYPE_CHECKING:
 
     from chorus_cli.storage.store import Connection, Store
     from tests.fakes import FakeClock, ScriptedModel
+    from tests.world import World
+
 
 GATE = "The gate of the old mill by the river opens if you pull the iron ring twice."
 MILL = "The miller comes on Thursdays."
-THOUGHTS = (
-    "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (6, 8) "
-    "AND purged_by IS NOT NULL"
-)
 
 
 @pytest.fixture
 async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
-    return await built(tmp_path, store, clock, model, 10_000, Tools(BUILT_IN))
-
-
-async def purged(world: World, line: str) -> str:
-    """Carry out a purge, agree to it, and return the answer; backups stay."""
-    return plain(await (await world.asked_back(line)).confirmed())
+    return await built(tmp_path, store, clock, model, 10_000, Tools((*BUILT_IN, *TOOLS)))
 
 
 async def talk(world: World) -> None:
@@ -50,16 +50,6 @@ async def talk(world: World) -> None:
         world.model.say(answer)
         await world.say(said)
     world.clock.advance(timedelta(minutes=3))
-
-
-async def test_a_word_that_was_everywhere_is_nowhere_after_a_purge_of_what_a_search_finds(world: World) -> None:
-    await canary_talk(world)
-    before = holding(world.folder)
-    assert {name.partition("/")[0] for name in before} == {"chorus.db", "attachments", "drafts", "personas", "rescue"}
-    assert await purged(world, f"/purge search {CANARY}") == "9 messages are purged, for good."
-    assert holding(world.folder) == []
-    thoughts = await world.store.read(lambda connection: connection.execute(THOUGHTS).fetchall())
-    assert thoughts == [(None,) * 4] * 2
 
 
 async def test_a_search_leaves_its_words_in_no_thought_of_an_import(world: World) -> None:
@@ -272,7 +262,7 @@ async def test_an_export_after_a_purge_has_the_other_messages(world: World) -> N
     await purged(world, "/purge message 1")
     exports = Exports(world.store, world.clock, world.folder / "attachments")
     done = await exports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
-    assert (done.conversations, done.messages, done.damaged) == (1, 3, 0)
+    assert (done.conversations, done.messages) == (1, 3)
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
@@ -285,3 +275,243 @@ async def test_a_message_that_is_repeated_elsewhere_is_named_and_stays(world: Wo
     assert "#5 has the same words and would stay" in question.text
     await question.confirmed()
     assert [row.id for row in await world.store.read(message_rows.rows, [1, 5])] == [5]
+
+
+async def test_the_preamble_of_a_purged_message_is_overwritten(world: World) -> None:
+    await world.say(GATE)
+    await sql(world, "UPDATE messages SET preamble = 'plumed parrots', reasoning = 'pink panthers' WHERE id = 1")
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, "parrots") == holding(world.folder, "panthers") == []
+
+
+async def test_another_message_loses_a_preamble_that_repeats_it_and_nothing_else(world: World) -> None:
+    for text in (GATE, "And now?"):
+        await world.say(text)
+    await sql(world, "UPDATE messages SET preamble = ? WHERE id = 3", f"Active threads:\n  #2: {GATE[:39]}…, step 1")
+    await purged(world, "/purge message 1")
+    [row] = await world.store.read(message_rows.rows, [3])
+    assert (row.preamble, row.content) == ("", "And now?")
+
+
+async def test_a_result_of_a_tool_that_quotes_it_goes_and_others_stay(world: World) -> None:
+    await world.say(GATE)
+    for text in (f"You said: {GATE}", "Nothing else."):
+        calls(world, call("echo", {"text": text}))
+        await events_of(world, "Say something.")
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, "iron ring") == []
+    assert [row.content for row in await world.log() if row.role is Role.TOOL_RESULT] == ["Nothing else."]
+
+
+async def test_the_calls_and_results_of_tools_for_a_purged_question_go_with_it(world: World) -> None:
+    for text in ("Red", "Green"):
+        calls(world, call("echo", {"text": text}))
+        await events_of(world, f"Say {text}.")
+    await purged(world, "/purge message 1")
+    assert [row.content for row in await world.log() if row.role is Role.TOOL_RESULT] == ["Green"]
+
+
+async def test_a_result_of_a_tool_that_came_after_the_question_goes_too(world: World) -> None:
+    await world.say(GATE)
+    question = await world.asked_back('/purge search "iron ring"')
+    calls(world, call("echo", {"text": "An iron ring."}))
+    await events_of(world, "Say something.")
+    await question.confirmed()
+    assert holding(world.folder, "iron ring") == []
+
+
+async def test_a_copy_of_the_same_words_and_time_goes_with_it(world: World) -> None:
+    await world.say(GATE)
+    await world.told("/thread new other")
+    await sql(
+        world,
+        "INSERT INTO messages(persona, role, content, timestamp, thread_id) "
+        "SELECT persona, role, content, timestamp, 2 FROM messages WHERE id = 1",
+    )
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, "iron ring") == []
+
+
+async def test_an_item_that_was_forgotten_before_it_was_purged_is_brought_back_by_no_undo(world: World) -> None:
+    await world.say("Hello")
+    await world.told(f"/remember {GATE}")
+    await (await world.asked_back("/memory forget 1")).confirmed()
+    await purged(world, "/purge search iron")
+    assert await world.told("/context undo 2") == "Memory item #1 is no longer there, so nothing was changed."
+    assert "#1" not in await world.told("/memory list")
+
+
+WORDING_GONE = "That text of memory item #1 was purged, so nothing was changed."
+
+
+@pytest.mark.parametrize("said", ["Hello", "The code is zebulonix."])
+@pytest.mark.parametrize("rest", [(), ("/memory flash --force",), ("edit",), ("/memory forget 1",)])
+async def test_an_item_loses_an_earlier_wording_alone(world: World, said: str, rest: tuple[str, ...]) -> None:
+    await world.say(said)
+    await world.told("/remember the code is zebulonix")
+    await world.told("/remember buy milk")
+    await world.told("/memory flash --force")
+    for number, line in enumerate(("edit", *rest)):
+        if line == "edit":
+            world.editor.enqueue(f"TASK\n\nclean again {number}")
+            await world.told("/memory edit 1")
+        elif line.startswith("/memory forget"):
+            await (await world.asked_back(line)).confirmed()
+        else:
+            await world.told(line)
+    question = await world.asked_back("/purge search zebulonix")
+    assert "3 earlier texts of the memory" in question.text
+    await question.confirmed()
+    assert holding(world.folder, "zebulonix") == []
+    assert holding(world.folder, "buy milk") != []
+    assert await world.told("/context undo 4") == WORDING_GONE
+    listed = await world.told("/memory list")
+    assert ("clean again" in listed) is ("/memory forget 1" not in rest)
+    assert "buy milk" in listed
+
+
+async def test_a_purge_leaves_a_checkpoint_the_items_that_stay(world: World) -> None:
+    for text in ("the code is zebulonix", "buy milk"):
+        await world.told(f"/remember {text}")
+    await world.told("/memory flash --force")
+    await sql(world, "UPDATE context_items SET tier = 'ARCHIVED'")
+    await purged(world, "/purge search zebulonix")
+    assert "buy milk" in await world.told("/memory restore 1")
+    assert "buy milk" in await world.told("/memory list")
+
+
+async def test_words_of_several_texts_of_an_act_are_not_taken_together(world: World) -> None:
+    await world.told("/remember the code is zebulonix")
+    world.editor.enqueue("TASK\n\nclean again")
+    await world.told("/memory edit 1")
+    assert "nothing was purged" in await world.told("/purge search zebulonix again")
+    await world.told("/context undo 2")
+    assert "zebulonix" in await world.told("/memory list")
+
+
+async def test_the_file_of_the_log_has_no_free_page_after_a_purge(world: World) -> None:
+    for text in ("word" * 50_000, "Short."):
+        await world.say(text)
+    log = world.folder / "chorus.db"
+    before = log.stat().st_size
+    await purged(world, "/purge message 1")
+    assert log.stat().st_size < before - 50_000
+    assert log.with_name("chorus.db-journal").stat().st_size == 0
+
+
+async def test_an_undo_takes_back_the_reply_to_a_purged_question(world: World) -> None:
+    for text in (GATE, "And now?"):
+        await world.say(text)
+    await purged(world, "/purge message 3")
+    assert await world.told("/undo") == "Undone: a purged message and its reply"
+    assert await world.seen() == [GATE, "ok"]
+    assert "a purged message" in await world.told("/redo")
+    assert await world.seen() == [GATE, "ok", "ok"]
+
+
+@pytest.mark.parametrize("line", ["/purge message 1", "/purge since 1h", "/purge thread 1", "/purge persona chorus"])
+async def test_tokens_that_were_used_stay_those_of_summaries_too(world: World, line: str) -> None:
+    world.model.enqueue(TextDelta("Hm."), ReplyEnd("stop", {"prompt_tokens": 7}))
+    await world.say(GATE)
+    request = OtherRequest("chorus", 1, "summary", "openai/test", world.clock.now(), {"prompt_tokens": 1})
+    await world.store.write(usage_rows.store, [request])
+    before = await world.store.read(usage_rows.uses)
+    assert [use.tokens.prompt for use in before] == [7, 1]
+    await purged(world, line)
+    assert await world.store.read(usage_rows.uses) == before
+
+
+async def test_a_search_limited_to_a_persona_leaves_the_sessions_of_others(world: World) -> None:
+    await world.say(f"Keep {CANARY}")
+    await world.told("/context save first")
+    await world.carry_out("/persona new Frodo")
+    await world.say(f"The ring of {CANARY} lies there")
+    await world.told("/context save second")
+    before = holding(world.folder / "personas" / "chorus")
+    assert before
+    assert len(holding(world.folder / "personas")) == 2
+    await purged(world, f"/purge search {CANARY} --persona frodo")
+    assert holding(world.folder / "personas" / "chorus") == before
+    assert holding(world.folder / "personas" / "frodo") == []
+
+
+async def test_an_old_export_brings_no_file_of_a_purged_message_back(world: World) -> None:
+    note = world.folder / "note.txt"
+    note.write_text(f"{CANARY} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    note.unlink()
+    out = world.folder.with_name("out")
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    await exports.export_all(out, "jsonl", None, lambda _sentence: None)
+    assert holding(out)
+    await purged(world, "/purge message 1")
+    assert holding(world.folder) == []
+    await world.told(f"/import {out}")
+    assert holding(world.folder) == []
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+async def test_a_save_that_began_before_a_purge_writes_no_file(world: World, *, is_idle: bool) -> None:
+    await world.say(f"Keep {CANARY}")
+    hold = asyncio.Event()
+    world.model.enqueue(hold, TextDelta("A talk."), ReplyEnd("stop"))
+    saving = world.sessions
+    save = saving.save_idle if is_idle else saving.save
+    running = asyncio.create_task(save(world.current.target(), "late"))
+    while len(world.model.requests) < 2:  # noqa: ASYNC110 - the summary has no other sign of having begun
+        await asyncio.sleep(0.001)
+    await purged(world, "/purge message 1")
+    hold.set()
+    if is_idle:
+        assert await running is None
+    else:
+        with pytest.raises(SessionError, match="purged while the session was being saved"):
+            await running
+    assert holding(world.folder) == []
+
+
+async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(world: World) -> None:
+    said = "Hello"
+    await world.say(said)
+    await purged(world, "/purge message 1")
+    persona = world.current.target().persona
+    code = f"```\n{CANARY}\nsecond\nthird\n```"
+    assert (await world.services.memory.capture(persona, code, 1)).operation is None
+    assert holding(world.folder) == []
+    assert (await world.services.memory.capture(persona, code, 2)).operation is not None
+
+
+@pytest.mark.parametrize(("line", "number"), [("", 2), (" --persona chorus", 1), (" --persona frodo", 0)])
+async def test_pdfs_are_not_searched_and_counted(world: World, line: str, number: int) -> None:
+    names = ("sent.pdf", "purged.pdf", "unsent.pdf", "sent.txt", "unsent.txt")
+    sent, purged_too, unsent, note, other_note = (world.folder.with_name(name) for name in names)
+    for path in (sent, purged_too, unsent):
+        path.write_bytes(pdf(1) + path.name.encode())
+    for path in (note, other_note):
+        path.write_text(path.name, encoding="utf-8")
+    await say(world, f"The word is {CANARY}: @{sent} @{purged_too}")
+    await say(world, f"Look at this again: @{sent} @{note}")
+    for path in (unsent, other_note):
+        await world.told(f"/attach {path}")
+    await world.carry_out("/persona new Frodo")
+    await world.say(f"It is {CANARY}.")
+    sentence = (
+        f"{number} PDF{'s were' if number > 1 else ' was'} not searched; if one has the words, purge its message."
+    )
+    told = await world.told(f"/purge search {CANARY}{line} --dry-run")
+    assert (sentence in told, "PDF" in told) == (number > 0, number > 0), told
+    found = await world.told(f"/purge search zyx{line}")
+    assert found.startswith("There is nothing of that; nothing was purged.")
+    assert ("PDF" in found) is (number > 0)
+    assert "PDF" not in await world.told("/purge message 1 --dry-run")
+
+
+async def test_a_search_finds_a_message_by_the_text_of_a_file_that_was_sent_with_it(world: World) -> None:
+    note = world.folder / "note.txt"
+    note.write_text(f"{CANARY.upper()} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    note.unlink()
+    assert holding(world.folder, CANARY.upper())
+    await purged(world, f"/purge search {CANARY}")
+    assert [row.id for row in await world.log()] == [2]
+    assert holding(world.folder, CANARY.upper()) == []

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import zipfile
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.attachments.files import attachments
-from chorus_cli.storage import file_lock
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.storage import drafts, file_lock
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.salvage import copying
-from chorus_cli.stores.service.log_checks import check_log
-from chorus_cli.stores.service.stored_files import bring, copies, lost_attachments, lost_sessions, unnamed_attachments
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.service.checks import check_log
+from chorus_cli.stores.service.stored_files import (
+    Copy,
+    LostFile,
+    bring,
+    copies,
+    lost_attachments,
+    lost_sessions,
+    unnamed_attachments,
+)
 from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import ROME, WHERE, reported
 
@@ -96,7 +104,7 @@ async def kept_before_a_restore(world: World) -> None:
 
 async def kept_before_an_upgrade(world: World) -> None:
     await attached(world)
-    copying.copy_database(places_of(world).database, places_of(world).backups / "before-0009.db")
+    examination.copy_database(places_of(world).database, places_of(world).backups / "before-0009.db")
     await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = NULL"))
 
 
@@ -124,8 +132,8 @@ async def in_a_backup_with_all(world: World) -> None:
 
 async def in_a_daily_backup(world: World) -> None:
     day = world.clock.now().date()
-    daily.make(
-        places_of(world), Request(daily.path_of(places_of(world), day), world.clock.now(), holds_attachments=False)
+    archive.make_daily(
+        places_of(world), Request(archive.daily_path(places_of(world), day), world.clock.now(), holds_attachments=False)
     )
 
 
@@ -171,9 +179,10 @@ async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     await break_(world)
     found = findings(world)["unnamed"]
     assert (found.state, found.repair) == ("note", None)
-    told, _, doubt = found.sentence.partition(", so nothing is offered: ")
-    assert told == "1 attachment (6 bytes) is named by nothing that can be read, but something else may need it"
-    assert re.fullmatch(r"(a message cannot be read|/\S+\.\w+ is damaged or cannot be read)\.", doubt)
+    assert found.sentence == (
+        "1 attachment (6 bytes) is named by no message, session or backup that can be read. "
+        "chorus doctor deletes it once no Chorus runs and everything that may need it can be read."
+    )
 
 
 async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: World) -> None:
@@ -205,6 +214,11 @@ async def lose(world: World, kind: str, content: bytes | None) -> Path:
 LOST = {"sessions": lost_sessions, "attachments": lost_attachments}
 
 
+def copies_of(world: World, kind: str) -> list[Copy]:
+    with examination.opened(places_of(world).database) as connection:
+        return [*copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])]
+
+
 @pytest.mark.parametrize("kind", LOST)
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff"])
 async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
@@ -219,58 +233,51 @@ async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
         os.utime(places_of(world).backups / name, (1e9 - age, 1e9 - age))
     found = findings(world)[kind]
     assert (found.state, found.repair) == ("wrong", kind)
-    assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
-    with copying.opened(places_of(world).database) as connection:
-        (copy,) = copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])
-        kept = bring(copy, world.folder / "drafts", world.clock.now())
+    (copy,) = copies_of(world, kind)
+    assert copy.backup == places_of(world).backups / "older.zip"
+    kept = bring(copy, world.folder / "drafts", world.clock.now())
     assert findings(world)[kind].state == "fine"
     assert (kept.read_bytes() if kept else None) == (content if kind == "sessions" else None)
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
 @pytest.mark.parametrize("kind", LOST)
-async def test_a_file_that_no_backup_has_is_told_and_not_offered(world: World, kind: str) -> None:
+async def test_a_file_that_no_backup_has_is_not_brought(world: World, kind: str) -> None:
     await lose(world, kind, b"x")
     (places_of(world).backups / "older.zip").unlink()
-    found = findings(world)[kind]
-    assert (found.state, found.repair) == ("wrong", None)
-    assert found.sentence.endswith("No backup has it.")
+    assert copies_of(world, kind) == []
 
 
 async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -> None:
     await attached(world)
     await in_a_daily_backup(world)
     attachments.path_of(places_of(world).attachments, DIGEST).unlink()
-    found = findings(world)["attachments"]
-    assert found.repair == "attachments"
-    assert f"{places_of(world).kept_attachments / DIGEST[:2] / DIGEST} has it." in found.sentence
+    assert findings(world)["attachments"].repair == "attachments"
+    assert [each.backup for each in copies_of(world, "attachments")] == [
+        places_of(world).kept_attachments / DIGEST[:2] / DIGEST
+    ]
 
 
 async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(world: World) -> None:
     await lose(world, "sessions", b"{")
-    assert findings(world)["sessions"].repair == "sessions"
+    assert len(copies_of(world, "sessions")) == 1
     (first, *_) = await world.log()
     await (await world.asked_back(f"/purge message {first.id}")).confirmed()
-    assert findings(world)["sessions"].repair is None
-    assert findings(world)["sessions"].sentence.endswith(
-        " The backups that have it hold messages that were purged since; a purge with --backups rewrites them."
-    )
+    assert copies_of(world, "sessions") == []
 
 
 async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> None:
     await lose(world, "sessions", b"{")
     statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
     await world.store.write(lambda c: c.execute(statement))
-    assert findings(world)["sessions"].repair is None
+    assert copies_of(world, "sessions") == []
 
 
 async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
     await world.say("hello")
     await lose(world, "attachments", None)
     await (await world.asked_back("/purge message 1")).confirmed()
-    found = findings(world)["attachments"]
-    assert found.repair == "attachments"
-    assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
+    assert [each.backup for each in copies_of(world, "attachments")] == [places_of(world).backups / "older.zip"]
 
 
 async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
@@ -283,8 +290,8 @@ async def test_a_file_that_is_no_sha256_is_never_unnamed(world: World) -> None:
     await world.say("hello")
     places_of(world).attachments.mkdir(exist_ok=True)
     (places_of(world).attachments / "photo.png").write_bytes(b"mine")
-    with copying.opened(places_of(world).database) as connection:
-        assert unnamed_attachments(connection, places_of(world)).paths == ()
+    with examination.opened(places_of(world).database) as connection:
+        assert unnamed_attachments(connection, places_of(world)) == ([], True)
 
 
 def test_all_bytes_of_a_backup_are_checked(tmp_path: Path) -> None:
@@ -292,3 +299,58 @@ def test_all_bytes_of_a_backup_are_checked(tmp_path: Path) -> None:
         packed.writestr("a", b"12345")
         packed.writestr("b", b"1")
     assert [*archive.read_entries(tmp_path / "one.zip", ["a", "b", "c"], 4)] == [("b", b"1")]
+
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+SESSION = "2026-02-12_draft-of-the-letter"
+
+
+def replace(folder: Path, damaged: bytes, now: datetime = NOW) -> Path:
+    """Replace a damaged session by the one of a backup, and return the copy of the damaged one."""
+    path = folder / "personas" / "chorus" / "sessions" / f"{SESSION}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(damaged)
+    kept = bring(Copy(LostFile(path, "", "", bool), folder / "all.zip", b"{}"), folder / "drafts", now)
+    assert path.read_bytes() == b"{}"
+    assert kept is not None
+    return kept
+
+
+def test_each_copy_has_a_name_of_its_own_is_replaced_by_none_and_passed_over_by_the_sweep(tmp_path: Path) -> None:
+    kept = [replace(tmp_path, b"%d" % number, NOW + timedelta(seconds=number)) for number in range(2)]
+    with pytest.raises(FileExistsError):
+        replace(tmp_path, b"another")
+    drafts.sweep(tmp_path / "drafts", datetime.now(UTC) + timedelta(days=30), lambda _run: False)
+    assert [path.read_bytes() for path in kept] == [b"0", b"1"]
+    assert [path.name for path in kept] == [
+        f"damaged-chorus-{SESSION}-20261122-120000-000000.json",
+        f"damaged-chorus-{SESSION}-20261122-120001-000000.json",
+    ]
+    assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}
+
+
+async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
+    await world.say("The ring is in the hobbit's pocket.")
+    (first, *_) = await world.log()
+    kept = replace(world.folder, f'{{"messages": [{{"content": "{first.content}"'.encode())
+    await (await world.asked_back(f"/purge message {first.id}")).confirmed()
+    assert not kept.exists()
+
+
+async def test_the_sessions_of_a_deleted_persona_are_not_missed(world: World) -> None:
+    path = await lose(world, "sessions", b"{")
+    persona = path.parents[1]
+    persona.rename(persona.with_name("gone"))
+    assert (findings(world)["sessions"].state, findings(world)["sessions"].repair) == ("wrong", None)
+    (places_of(world).backups / "deleted").mkdir()
+    persona.with_name("gone").rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
+    assert findings(world)["sessions"].state == "fine"
+
+
+async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_deleted(world: World) -> None:
+    path = await lose(world, "sessions", b"{")
+    (places_of(world).backups / "deleted" / "chorus-two-20261122-110000-000000").mkdir(parents=True)
+    persona = path.parents[1].rename(world.folder / "gone")
+    assert findings(world)["sessions"].state == "wrong"
+    persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
+    assert findings(world)["sessions"].sentence == "0 saved sessions can be read."

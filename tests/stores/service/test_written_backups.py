@@ -1,4 +1,4 @@
-"""A backup as it is written: of a committed and sound log only, and safe from a power cut."""
+"""Backups as they are written and kept, and a restore that was killed: nothing that it needs is told as lost."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ import shutil
 import sqlite3
 import zipfile
 from contextlib import closing
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from chorus_cli.attachments.files import attachments
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
+from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.storage import file_lock
-from chorus_cli.stores.backup import archive
-from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.backup.daily import PURGE_LOCK
+from chorus_cli.stores.backup import archive, restoring
+from chorus_cli.stores.backup.archive import DAILY, LOCK, WEEKLY, Request, kept_days
+from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.service.backups import Backups
-from tests.fakes import FakeClock
+from chorus_cli.stores.service.checks import check_log
+from chorus_cli.subcommands.repairs import MENDS
+from tests.fakes import START, FakeClock
 from tests.storage.damaged_files import PAGE_BYTES
 from tests.storage.unsynced import confirmed_syncs
-from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
+from tests.stores.service.test_leftovers import NOW, killed_at, with_log
+from tests.stores.service.test_stored_files import DIGEST, NAMED, NOTE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.machine.paths import Paths
-
-__all__ = ["places"]
+    from tests.world import World
 
 
 def write_notes(connection: sqlite3.Connection, text: str) -> None:
@@ -79,13 +86,12 @@ async def test_a_backup_on_request_waits_for_a_purge(places: Paths, tmp_path: Pa
     backups = Backups(places, FakeClock(), patience_seconds=0)
     places.backups.mkdir(exist_ok=True)
     with (
-        file_lock.hold(places.backups / PURGE_LOCK),
+        file_lock.hold(places.backups / LOCK),
         pytest.raises(BackupError, match=r"A purge or another backup is under way, so nothing was written\. Try again"),
     ):
         await backups.make(str(tmp_path / "all.zip"))
     assert not (tmp_path / "all.zip").exists()
     await backups.make(str(tmp_path / "all.zip"))
-    assert not (places.backups / PURGE_LOCK).exists()
 
 
 def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths, tmp_path: Path) -> None:
@@ -115,3 +121,130 @@ def test_a_backup_is_synced_with_its_name(places: Paths, tmp_path: Path, monkeyp
     confirmed = confirmed_syncs(monkeypatch)
     archive.write(places, Request(tmp_path / "all.zip", NOW))
     assert confirmed.has_all(tmp_path / "all.zip")
+
+
+def change(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE messages SET content = 'I am wired' WHERE role = 'user'")
+
+
+async def test_a_message_that_has_changed_is_named_once_a_day(world: World) -> None:
+    await world.say("I am tired")
+    assert await world.services.backups.make_daily() == ""
+    await world.store.write(change)
+    assert await world.services.backups.make_daily() == "", "today's look is over"
+    world.clock.advance(timedelta(days=1))
+    assert await world.services.backups.make_daily() == (
+        "Of the messages in the log, #1 is not as written. chorus doctor tells more and mends it."
+    )
+
+
+async def test_a_backup_that_cannot_be_made_is_told_in_a_sentence(world: World) -> None:
+    folder = world.services.backups.places.backups
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.write_text("no folder")
+    assert (await world.services.backups.make_daily()).startswith(
+        f"Today's backup was not made. No backup can be made in {folder}: "
+    )
+
+
+NAMING = (
+    "INSERT INTO messages(persona, thread_id, role, content, timestamp, attachments) "
+    "VALUES ('chorus', 1, 'user', 'Here.', '2026-02-12T11:00:00Z', ?)"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Paths:
+    """A home whose restore was killed: the attachment of the new log has come, but that log has not."""
+    home = paths({}, str(tmp_path / "home"))
+    home.make()
+    for folder in (home.personas, home.backups):
+        folder.mkdir(exist_ok=True)
+    with_log(home)
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute(NAMING, (NAMED,))
+    attachments.store(home.attachments, NOTE)
+    archive.write(home, Request(tmp_path / "all.zip", START))
+    home.database.unlink()
+    (home.attachments / DIGEST[:2] / DIGEST).unlink()
+    with_log(home)
+    with restoring.staged(home, tmp_path / "all.zip", START) as found:
+        # The journal of the old log is deleted right before the new log replaces it.
+        (home.data / "chorus.db-journal").touch()
+        killed_at("os.remove", lambda: restoring.put_in_place(home, found.folder))
+    return home
+
+
+def stored(home: Paths) -> bytes:
+    return attachments.read(home.attachments, DIGEST)
+
+
+def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> None:
+    assert stored(home) == NOTE
+    assert [*check_log(home, home.run)] == []
+    restoring.finish(home)
+    subjects = {each.subject: each.state for each in check_log(home, home.run)}
+    assert subjects["attachments"] == "fine"
+    assert "unnamed" not in subjects
+
+
+@pytest.mark.parametrize(
+    "repair", [Repair.UNNAMED, Repair.ATTACHMENTS, Repair.SESSIONS, Repair.CHECKSUMS, Repair.SALVAGE]
+)
+async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths, repair: Repair) -> None:
+    log = home.database.read_bytes()
+    with pytest.raises(BackupError, match=r"is not complete\. Start chorus once, .* nothing was changed"):
+        await MENDS[repair](home)
+    assert (home.database.read_bytes(), stored(home)) == (log, NOTE)
+    restoring.finish(home)
+    assert stored(home) == NOTE
+
+
+def test_no_other_restore_begins_beside_it(home: Paths, tmp_path: Path) -> None:
+    with (
+        restoring.staged(home, tmp_path / "all.zip", START) as found,
+        pytest.raises(BackupError, match=r"A restore in .* is not complete"),
+    ):
+        restoring.put_in_place(home, found.folder)
+
+
+SUNDAY = date(2026, 11, 22)
+
+
+def days(*ages: int) -> set[date]:
+    return {SUNDAY - timedelta(age) for age in ages}
+
+
+@pytest.mark.parametrize(
+    ("there", "remaining"),
+    [
+        (days(), days()),
+        (days(*range(7)), days(*range(7))),
+        (days(*range(8)), days(*range(8))),
+        (days(*range(60)), days(*range(7), 7, 14, 21, 28)),
+        (days(0, 100, 200, 300), days(0, 100, 200, 300)),
+        (days(*range(0, 70, 7)), days(0, 7, 14, 21, 28, 35, 42, 49, 56, 63)),
+        (days(*range(0, 84, 7)), days(*range(0, 77, 7))),
+        (days(*range(2, 60)), days(*range(2, 9), 14, 21, 28, 35)),
+    ],
+    ids=["none", "a week", "eight days", "two months", "seldom", "weekly", "weekly for long", "from a Friday on"],
+)
+def test_seven_daily_and_four_weekly_backups_are_kept(there: set[date], remaining: set[date]) -> None:
+    assert kept_days(there) == remaining
+
+
+@given(st.sets(st.dates(date(2024, 1, 1), date(2027, 1, 1)), max_size=60))
+def test_no_more_are_kept_and_the_newest_always_are(there: set[date]) -> None:
+    remaining = kept_days(there)
+    assert remaining <= there
+    assert len(remaining) <= DAILY + WEEKLY
+    assert {*sorted(there)[-DAILY:]} <= remaining
+
+
+def test_a_backup_of_every_day_reaches_four_weeks_back() -> None:
+    """Each day the new backup comes and those that are not kept go, as it is in use."""
+    remaining: frozenset[date] = frozenset()
+    for age in range(200, -1, -1):
+        remaining = kept_days({*remaining, SUNDAY - timedelta(age)})
+    assert len(remaining) == DAILY + WEEKLY
+    assert min(remaining) <= SUNDAY - timedelta(weeks=4)

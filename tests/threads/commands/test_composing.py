@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,14 +70,3 @@ async def test_a_message_that_is_refused_is_kept(world: World) -> None:
 async def test_without_an_editor_there_is_a_sentence(world: World) -> None:
     world.editor.enqueue(EditorError("No editor was found."))
     assert await world.told("/editor") == "No editor was found."
-
-
-async def test_a_turn_that_is_stopped_before_its_first_word_has_stored_the_message(world: World) -> None:
-    world.editor.enqueue("Stop me")
-    world.model.enqueue(asyncio.Event())
-    turn = await begun(world)
-    while not world.model.requests:  # noqa: ASYNC110 - the scripted model has nothing to wait for
-        await asyncio.sleep(0.001)
-    await turn.stop()
-    assert (await world.log())[0].content == "Stop me"
-    assert drafts(world) == []

@@ -47,28 +47,20 @@ async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_oper
 async def test_what_is_said_and_done_in_one_thread_does_not_change_the_other(turns: World) -> None:
     await turns.told("/thread fork")
     await turns.say("In the fork")
-    assert await turns.told("/undo") == 'Undone: your message "In the fork" and its reply'
-    assert (
-        await turns.told("/undo")
-        == "Undone: fork of thread #1, 6 messages.\nThread #2 is closed; you are in thread #1."
-    )
-    await turns.told("/redo")
-    assert await turns.seen() == TALK
-    await turns.say("Once more")
+    assert (await turns.told("/thread fork")).splitlines()[0] == "Thread #3: A1 (fork 2)"
     await turns.told("/thread 1")
-    await turns.say("In the origin")
-    assert await turns.seen() == [*TALK, "In the origin", "ok"]
+    # It passes over the forks, which are listed.
+    assert await turns.told("/undo") == 'Undone: your message "A3" and its reply'
+    assert "fork of thread #1, 6 messages" in await turns.told("/context ops")
+    turns.model.say("Another reply")
+    async for _ in turns.conversation.retry(turns.current.target()):
+        pass
+    assert await turns.seen() == [*TALK[:3], "Another reply"]
     await turns.told("/thread 2")
-    assert await turns.seen() == [*TALK, "Once more", "ok"]
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [("1", TALK[:2]), ("#2", TALK[:2]), ("3", TALK[:4]), ("6", TALK)],
-)
-async def test_a_fork_up_to_a_message_ends_with_its_turn(turns: World, typed: str, expected: list[str]) -> None:
-    await turns.told(f"/thread fork {typed}")
-    assert await turns.seen() == expected
+    assert await turns.seen() == [*TALK, "In the fork", "ok"]
+    await turns.told("/context undo 1")
+    await turns.told("/thread 3")
+    assert await turns.seen() == [*TALK, "In the fork", "ok"]
 
 
 @pytest.mark.parametrize(
@@ -96,63 +88,6 @@ async def test_undo_closes_the_fork_and_goes_back_and_redo_opens_it(turns: World
     await turns.told("/thread 1")
     assert (await turns.told("/context undo 1")).splitlines()[1] == closed
     assert (await turns.told("/context redo 1")).splitlines()[1] == "Thread #2 is open again, and you are in it."
-
-
-async def test_undo_in_the_origin_passes_over_its_forks(turns: World) -> None:
-    await turns.told("/thread fork")
-    await turns.told("/thread 1")
-    assert await turns.told("/undo") == 'Undone: your message "A3" and its reply'
-    assert "fork of thread #1, 6 messages" in await turns.told("/context ops")
-    await turns.told("/thread 2")
-    assert await turns.seen() == TALK
-
-
-async def test_undo_of_a_turn_in_the_origin_leaves_it_in_the_fork(turns: World) -> None:
-    await turns.told("/thread fork")
-    await turns.told("/thread 1")
-    await turns.told("/undo")
-    assert await turns.seen() == TALK[:4]
-    await turns.told("/thread 2")
-    assert await turns.seen() == TALK
-
-
-async def test_a_retry_in_a_fork_is_written_there(turns: World) -> None:
-    await turns.told("/thread fork")
-    turns.model.say("Another reply")
-    async for _ in turns.conversation.retry(turns.current.target()):
-        pass
-    assert await turns.seen() == [*TALK[:5], "Another reply"]
-    assert (await turns.log())[-1].thread_id == 2
-    await turns.told("/thread 1")
-    assert await turns.seen() == TALK
-
-
-async def test_a_clear_empties_forks_too_and_undo_fills_them_again(turns: World) -> None:
-    await turns.told("/thread fork")
-    assert await turns.told("/new") == "--- New conversation --- in all 2 threads of chorus"
-    assert await turns.seen() == []
-    await turns.told("/undo")
-    assert await turns.seen() == TALK
-
-
-async def test_a_fork_of_a_fork_lives_on_when_the_first_is_closed(turns: World) -> None:
-    await turns.told("/thread fork 4")
-    await turns.say("In the first fork")
-    assert (await turns.told("/thread fork")).splitlines()[0] == "Thread #3: A1 (fork 2)"
-    assert await turns.seen() == [*TALK[:4], "In the first fork", "ok"]
-    await turns.told("/thread 2")
-    await turns.told("/context undo 1")
-    await turns.told("/thread 3")
-    assert await turns.seen() == [*TALK[:4], "In the first fork", "ok"]
-
-
-async def test_why_counts_what_left_a_fork_once(turns: World) -> None:
-    await turns.told("/thread fork")
-    await turns.say("More")
-    await turns.told("/new")
-    report = await turns.told("/why")
-    assert "8" in report
-    assert "before the boundary" in report
 
 
 async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:

@@ -1,14 +1,14 @@
-"""``/thread``: several conversations with one persona."""
+"""/thread: several conversations with one persona, and what is done in all of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from chorus_cli.context.files import OpenThreads
+from chorus_cli.framework.command_line import completions
+from chorus_cli.framework.replies import plain
 from chorus_cli.storage.file_lock import hold
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 async def test_each_thread_has_a_context_of_its_own(world: World) -> None:
@@ -31,14 +31,6 @@ async def test_the_list_marks_where_you_are_and_says_what_each_is_about(world: W
     assert lines[2].endswith("empty")
 
 
-async def test_the_thread_is_remembered(world: World) -> None:
-    await world.told("/thread new")
-    await world.told("/thread new")
-    await world.told("/thread 2")
-    await world.current.open(None)
-    assert world.current.target().thread_id == 2
-
-
 async def test_a_thread_that_is_not_there_is_a_sentence(world: World) -> None:
     assert await world.told("/thread 7") == "There is no thread #7 here. /thread lists them, /thread new opens one."
     await world.told("/persona new Ada")
@@ -54,46 +46,6 @@ async def test_each_persona_counts_its_own_threads(world: World) -> None:
     assert world.current.target().thread_id == 3
 
 
-async def test_clear_concerns_every_thread_and_undo_of_a_turn_only_this_one(world: World) -> None:
-    await world.say("One")
-    await world.told("/thread new")
-    await world.say("Two")
-    await world.told("/new")
-    assert await world.seen() == []
-    await world.told("/thread 1")
-    assert await world.seen() == []
-    assert await world.told("/undo") == "Undone: new conversation in all 2 threads of chorus"
-    assert await world.told("/undo") == 'Undone: your message "One" and its reply'
-    await world.told("/thread 2")
-    assert await world.seen() == ["Two", "ok"]
-
-
-async def test_new_says_how_many_threads_it_concerns_if_there_are_several(world: World) -> None:
-    assert await world.told("/new") == "--- New conversation ---"
-    await world.told("/persona new Frodo")
-    await world.told("/thread new")
-    await world.told("/thread new")
-    assert await world.told("/new") == "--- New conversation --- in all 3 threads of Frodo"
-    await world.told("/persona chorus")
-    assert await world.told("/new") == "--- New conversation ---"
-
-
-async def test_a_new_persona_of_an_old_folder_has_no_old_threads(world: World) -> None:
-    await world.told("/persona new Ada")
-    await world.told("/thread new Secrets")
-    await world.told("/persona archive")
-    await world.persona_admin.delete("ada")
-    await world.told("/persona new Ada")
-    assert "Secrets" not in await world.told("/thread")
-
-
-async def test_a_thread_in_which_any_reply_still_arrives_is_running(world: World) -> None:
-    await world.say("From here")
-    await world.say("From another terminal, answered sooner")
-    await world.store.write(lambda log: log.execute("UPDATE messages SET status = 'streaming' WHERE id = 2"))
-    assert (await world.told("/thread")).endswith("running")
-
-
 async def test_another_chat_in_the_same_thread_is_told_once_until_it_leaves_or_the_thread_changes(world: World) -> None:
     shared = "Another Chorus is open in this thread."
     runs = world.folder / "run"
@@ -107,3 +59,179 @@ async def test_another_chat_in_the_same_thread_is_told_once_until_it_leaves_or_t
     assert world.current.sharing_notices() == ()
     with hold(runs / "other"):
         assert world.current.sharing_notices() == (shared,)
+
+
+NOWHERE = "/thread lists them, /thread new opens one."
+
+
+@pytest.fixture
+async def rome(world: World) -> World:
+    """Three threads: #1 by its first message, #2 Rome, #3 Rotterdam, which is in focus."""
+    await world.say("Ravioli for\n  supper")
+    await world.told("/thread new Rome")
+    await world.say("When in Rome")
+    await world.told("/thread new Rotterdam")
+    return world
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("2", "Thread #2: Rome"),
+        ("#2", "Thread #2: Rome"),
+        ("rom", "Thread #2: Rome"),
+        ("ROME", "Thread #2: Rome"),
+        ("ravioli for  sup", "Thread #1: Ravioli for supper"),
+        ("ro", "'ro' may be #2 (Rome) or #3 (Rotterdam). Give the number or more letters."),
+        ("7", f"There is no thread #7 here. {NOWHERE}"),
+        ("rime", f"There is no thread called 'rime' here. Did you mean /thread 2 (Rome)? {NOWHERE}"),
+        ("his", f"There is no thread called 'his' here. Did you mean /thread history? {NOWHERE}"),
+        ("#x", f"There is no thread called '#x' here. {NOWHERE}"),
+    ],
+)
+async def test_a_thread_is_found_by_number_or_by_the_unique_beginning_of_its_title(
+    rome: World, typed: str, answer: str
+) -> None:
+    assert await rome.told(f"/thread {typed}") == answer
+
+
+async def test_a_title_itself_goes_before_its_beginning_and_an_open_thread_before_a_closed_one(rome: World) -> None:
+    await rome.told("/thread new 2")
+    assert await rome.told("/thread 2") == "Thread #2: Rome"
+    await rome.told("/thread new Rom")
+    assert await rome.told("/thread rom") == "Thread #5: Rom"
+    await rome.told("/thread kill 5")
+    await rome.told("/thread kill 2")
+    await rome.told("/thread new Rome again")
+    assert await rome.told("/thread rom") == "Thread #6: Rome again"
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "title"),
+    [
+        ("rename Utrecht", "Thread #3 is now called Utrecht; its title was Rotterdam.", "3 Utrecht"),
+        ("rename 1 Pasta", "Thread #1 is now called Pasta; it had no title.", "1 Pasta"),
+        ("rename #2 Roma", "Thread #2 is now called Roma; its title was Rome.", "2 Roma"),
+        ("rename 2", "Thread #3 is now called 2; its title was Rotterdam.", "3 2"),
+        ("rename 12 monkeys", "Thread #3 is now called 12 monkeys; its title was Rotterdam.", "3 12 monkeys"),
+        ("rename #12 monkeys", f"There is no thread #12 here. {NOWHERE}", "3 Rotterdam"),
+        ("rename", "Thread #3 is called by its first message again; its title was Rotterdam.", "3 "),
+    ],
+)
+async def test_a_rename_says_the_old_title(rome: World, typed: str, answer: str, title: str) -> None:
+    assert await rome.told(f"/thread {typed}") == answer
+    assert title in [f"{thread.number} {thread.title}" for thread in await rome.services.threads.all()]
+
+
+async def test_a_killed_thread_is_no_longer_listed_and_can_be_opened_again(rome: World) -> None:
+    answer = await rome.told("/thread kill rome")
+    assert answer == "Thread #2: Rome is closed. /thread 2 opens it again."
+    assert rome.current.thread_id == 3
+    assert "Rome" not in await rome.told("/thread")
+    (listed,) = [line for line in (await rome.told("/thread list all")).splitlines() if "Rome" in line]
+    assert listed.endswith("closed")
+    assert await rome.told("/thread kill 2") == "Thread #2 is closed already. /thread 2 opens it again."
+    assert await rome.told("/thread rome") == "Thread #2 is open again.\n\nThread #2: Rome"
+    assert await rome.seen() == ["When in Rome", "ok"]
+
+
+async def test_all_are_killed_after_a_question(rome: World) -> None:
+    question = await rome.asked_back("/thread kill all")
+    assert question.text == "Close 3 threads of chorus? Replies are broken off; no message is deleted."
+    assert question.declined.text == "No thread was closed."
+    told = plain(await question.confirmed())
+    assert told == "3 threads are closed. /thread list all shows them, /thread N opens one again.\n\nThread #4"
+    assert len(await rome.log()) == 4
+
+
+async def test_the_history_of_a_thread_is_printed_whole_also_of_a_closed_one(rome: World) -> None:
+    assert await rome.told("/thread history") == "Nothing was said in thread #3 yet."
+    await rome.told("/new")
+    await rome.told("/thread kill 2")
+    lines = [line.partition("] ")[2] for line in (await rome.told("/thread history 2")).split("\n\n")]
+    assert lines == ["Human: When in Rome", "chorus: ok", "[CONTEXT_CLEARED]"]
+    await rome.told("/thread 1")
+    assert "Ravioli for\n  supper" in await rome.told("/thread history")
+
+
+async def test_a_new_persona_of_an_old_folder_has_no_old_threads_not_even_closed_ones(world: World) -> None:
+    await world.told("/persona new Ada")
+    await world.told("/thread new Secrets")
+    await world.told("/persona archive")
+    await world.persona_admin.delete("ada")
+    await world.told("/persona new Ada")
+    assert "Secrets" not in await world.told("/thread list all")
+    assert "no thread called" in await world.told("/thread secrets")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("/thread ", ["1", "2", "3", "Ravioli for supper", "Rome", "Rotterdam"]),
+        ("/thread #", ["#1", "#2", "#3"]),
+        ("/thread rO", ["Rome", "Rotterdam"]),
+        ("/thread history 2", ["2"]),
+        ("/thread kill a", ["all"]),
+    ],
+)
+async def test_numbers_and_titles_are_offered(rome: World, typed: str, offered: list[str]) -> None:
+    await rome.services.threads.all()
+    found = completions(rome.services.registry, rome.services, typed).candidates
+    names = {name for name in rome.services.registry.words["thread"].words if name}  # type: ignore[union-attr]
+    assert [candidate.text for candidate in found if candidate.text not in names] == offered
+
+
+@pytest.fixture
+async def three(world: World) -> World:
+    """Something said in each of three threads, of which the third is in focus."""
+    await world.say("In the first")
+    for said in ("In the second", "In the third"):
+        await world.told("/thread new")
+        await world.say(said)
+    return world
+
+
+async def seen_in_each(world: World) -> list[list[str]]:
+    """Return what is in context in the three threads."""
+    seen = []
+    for number in (1, 2, 3):
+        await world.told(f"/thread {number}")
+        seen.append(await world.seen())
+    return seen
+
+
+EACH = [["In the first", "ok"], ["In the second", "ok"], ["In the third", "ok"]]
+NOTHING: list[list[str]] = [[], [], []]
+
+
+async def test_a_clear_and_its_undo_say_how_many_threads_they_concern(three: World) -> None:
+    for line, seen in (("/new", NOTHING), ("/undo", EACH), ("/redo", NOTHING)):
+        assert (await three.told(line)).endswith(" in all 3 threads of chorus")
+        assert await seen_in_each(three) == seen
+    assert await three.told("/context undo") == "Undone: new conversation in all 3 threads of chorus"
+    assert await three.told("/context redo") == "Redone: new conversation in all 3 threads of chorus"
+
+
+async def test_with_one_thread_nothing_of_that_is_said(world: World) -> None:
+    await world.say("Hello")
+    assert await world.told("/new") == "--- New conversation ---"
+    assert await world.told("/undo") == "Undone: new conversation"
+    assert "thread" not in (await world.told("/context save")).splitlines()[0]
+    assert "in thread" not in await world.told("/why")
+
+
+async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_each_back(three: World) -> None:
+    saved, *_ = (await three.told("/context save Tests")).splitlines()
+    assert saved.startswith("Saved session ")
+    assert ": 6 messages in 3 threads, ~" in saved
+    await three.told("/new")
+    name = saved.split()[2].rstrip(":")
+    restored = await three.told(f"/context restore {name}")
+    assert restored.startswith(f"Restored session {name}: 6 messages in 3 threads in place of the old context.")
+    assert three.current.thread_number == 3
+    assert await seen_in_each(three) == EACH
+
+
+async def test_why_says_which_thread_it_explains(three: World) -> None:
+    await three.told("/thread 2")
+    assert (await three.told("/why")).startswith("The next request in thread #2 of chorus:\n")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from io import StringIO
 
 import pytest
 
 from chorus_cli.core.errors import JournalError
+from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import TextDelta
-from tests.threads.service.slow_replies import refuse, replies, rows, sent, settled, slow_reply, unsent
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.threads.service.running_turn import RunningTurn
+from tests.threads.service.slow_replies import Gate, refuse, replies, rows, sent, settled, slow_reply, unsent
+from tests.world import World, of_run, words_come
 
-if TYPE_CHECKING:
-    from tests.world import World
+
+async def begun(world: World, *words: str) -> tuple[Target, Gate, RunningTurn]:
+    """Send "first" to the thread in focus; its reply stops after the first word until the gate is opened."""
+    here, gate = world.current.target(), slow_reply(world, *words)
+    return here, gate, await sent(world, here, "first")
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
@@ -35,35 +43,6 @@ async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: Wo
         assert len(said) == 1
 
 
-async def test_stopping_one_leaves_the_others(world: World) -> None:
-    here, aside = world.current.target(), await world.threads.new_aside()
-    slow_reply(world, "half")
-    gate = slow_reply(world, "half", " whole")
-    await sent(world, here, "first")
-    other = await sent(world, aside, "second")
-    assert await replies(world).stop(here.thread_id)
-    assert not await replies(world).stop(here.thread_id)
-    assert replies(world).running == (other,)
-    gate.set()
-    await settled(world)
-    assert (await rows(world, here))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
-    assert (await rows(world, aside))[-1] == (Role.ASSISTANT, "half whole", Status.COMPLETE)
-
-
-async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_stored(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first", " reply")
-    await sent(world, here, "first")
-    assert await replies(world).send(here, "second") is None
-    assert await unsent(world) == ["second"]
-    assert [row.content for row in await world.log()] == ["first", ""] or (await world.log())[1].content == "first"
-    gate.set()
-    await settled(world)
-    assert await unsent(world) == []
-    assert [row.content for row in await world.log()] == ["first", "first reply", "second", "ok"]
-    assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
-
-
 async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
     here, aside = world.current.target(), await world.services.threads.new_aside()
     for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
@@ -78,38 +57,22 @@ async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_
 
 
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    await sent(world, here, "first")
+    here, gate, _turn = await begun(world, "first")
     for text in ("second", "third"):
         await replies(world).send(here, text)
-    assert await replies(world).take_back(here.thread_id) == "third"
+    third = await replies(world).take_back(here.thread_id)
+    assert third is not None
+    assert third.text == "third"
     assert await unsent(world) == ["second"]
     assert await world.told("/undo") == "Not sent: second"
-    assert (await replies(world).take_back(here.thread_id), await unsent(world)) == ("", [])
+    assert (await replies(world).take_back(here.thread_id), await unsent(world)) == (None, [])
     gate.set()
     await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first"]
 
 
-async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(world: World) -> None:
-    await world.say("first")
-    await world.told("/thread fork")
-    forked = world.current.target()
-    slow_reply(world, "half")
-    await sent(world, forked, "second")
-    await replies(world).send(forked, "third")
-    await world.told("/thread 1")
-    assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
-    assert (replies(world).running, replies(world).waiting_count) == ((), 0)
-    assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
-    assert await unsent(world) == ["third"]
-
-
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
-    here = world.current.target()
-    slow_reply(world, "half")
-    await sent(world, here, "first")
+    here, _gate, _turn = await begun(world, "half")
     await replies(world).send(here, "second")
     assert await replies(world).close() == [
         "Stopped: 1 reply in thread #1. What has come is kept; /retry asks again.",
@@ -124,13 +87,11 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
     told: list[str] = []
-    here = world.current.target()
-    gate = slow_reply(world, "one", " two")
-    turn = await sent(world, here, "question")
+    here, gate, turn = await begun(world, "one", " two")
     with world.services.notifier.heard_by(told.append, told.append):
         gate.set()
         await settled(world)
-    assert told == ['The reply to "question" in thread #1 is done; /thread 1 shows it.']
+    assert told == ['The reply to "first" in thread #1 is done; /thread 1 shows it.']
     assert replies(world).in_thread(here.thread_id) is turn
     words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
     assert (words, replies(world).in_thread(here.thread_id)) == (["one", " two"], None)
@@ -173,21 +134,6 @@ async def test_a_reply_in_progress_is_not_asked_for_again(world: World) -> None:
     await replies(world).close()
 
 
-async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(world: World) -> None:
-    told: list[str] = []
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    await sent(world, here, "first")
-    await replies(world).send(here, "word " * 200_000)
-    with world.services.notifier.heard_by(told.append, told.append):
-        gate.set()
-        await settled(world)
-    assert "was not answered" in told[-1]
-    assert len(await unsent(world)) == 1
-    assert "Your text is kept; /rescue shows it." in told[-1]
-    assert "word word" in await world.told("/rescue")
-
-
 async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
     told: list[str] = []
     here, aside = world.current.target(), await world.services.threads.new_aside()
@@ -197,39 +143,26 @@ async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: W
     with world.services.notifier.heard_by(told.append, told.append):
         await followed.stop()
         await replies(world).stop(killed.target.thread_id)
-    assert (told, replies(world).in_thread(here.thread_id), replies(world).in_thread(aside.thread_id)) == (
-        [],
-        None,
-        None,
-    )
+    unseen = [replies(world).in_thread(target.thread_id) for target in (here, aside)]
+    assert (told, unseen) == ([], [None, None])
 
 
-async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(world: World) -> None:
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    turn = await sent(world, here, "first")
+@pytest.mark.parametrize("is_stopped", [False, True])
+async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(world: World, *, is_stopped: bool) -> None:
+    here, gate, turn = await begun(world, "first")
     await replies(world).send(here, "second")
+    if is_stopped:
+        await turn.stop()
+        assert turn.next is not None
     gate.set()
     await settled(world)
     assert turn.next is not None
     assert (turn.next.text, turn.next.is_over, turn.next.target.is_aside) == ("second", True, True)
-
-
-async def test_after_a_stopped_reply_the_message_that_waits_is_next(world: World) -> None:
-    here = world.current.target()
-    slow_reply(world, "half")
-    turn = await sent(world, here, "first")
-    await replies(world).send(here, "second")
-    await turn.stop()
-    assert turn.next is not None
-    await settled(world)
-    assert [row.content for row in await world.log()] == ["first", "half", "second", "ok"]
+    assert [row.content for row in await world.log()] == ["first", "first", "second", "ok"]
 
 
 async def test_an_undone_turn_is_answered_no_further(world: World) -> None:
-    here = world.current.target()
-    slow_reply(world, "half")
-    await sent(world, here, "first")
+    await begun(world, "half")
     assert await world.told("/undo") == 'Undone: your message "first" and its reply'
     assert replies(world).running == ()
     assert (await world.log())[-1].status is Status.INTERRUPTED
@@ -245,6 +178,7 @@ async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World
     assert "in thread #2 was not answered: " in told[-1]
     assert "Your text is kept; /rescue shows it." in told[-1]
     assert [thread.thread.number for thread in await world.services.threads.listed(closed=False)] == [1]
+    assert "word word" in await world.told("/rescue")
 
 
 async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: World) -> None:
@@ -263,9 +197,7 @@ async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: W
     def fail(_line: str) -> None:
         raise OSError
 
-    here = world.current.target()
-    gate = slow_reply(world, "first")
-    await sent(world, here, "first")
+    here, gate, _turn = await begun(world, "first")
     await replies(world).send(here, "second")
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
@@ -289,3 +221,131 @@ async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(wor
     gate.set()
     await settled(world)
     assert not world.services.idle_timer._busy
+
+
+async def test_an_undone_turn_that_was_not_seen_is_not_shown_any_more(world: World) -> None:
+    here, gate, turn = await begun(world, "first", " reply")
+    await replies(world).send(here, "second")
+    gate.set()
+    await settled(world)
+    assert turn.next is not None
+    assert await world.told("/undo") == 'Undone: your message "second" and its reply'
+    assert turn.next is None
+    await world.told("/undo")
+    assert replies(world).in_thread(here.thread_id) is None
+
+
+async def test_a_message_whose_reply_an_undo_stops_before_its_first_word_is_taken_back_alone(world: World) -> None:
+    world.model.enqueue(asyncio.Event())
+    await replies(world).send(world.current.target(), "first")
+    await world.log_row_with_status(1, Status.STREAMING)
+    assert await world.told("/undo") == 'Undone: your message "first"'
+
+
+async def test_after_an_undone_turn_the_message_that_waited_is_shown_in_its_place(world: World) -> None:
+    here, gate, turn = await begun(world, "first")
+    slow_reply(world, "half")
+    for text in ("second", "third"):
+        await replies(world).send(here, text)
+    gate.set()
+    await turn.over()
+    await asyncio.sleep(0)
+    second = turn.next
+    assert second is not None
+    async for event in second.followed():
+        if isinstance(event, TextDelta):
+            break
+    await replies(world).break_off(here.thread_id)
+    await settled(world)
+    assert [each.text for each in turn.chain] == ["first", "third"]
+    assert replies(world).in_thread(here.thread_id) is turn
+
+
+@pytest.fixture
+async def busy(world: World) -> AsyncGenerator[World, None]:
+    """A world whose thread another process is writing in."""
+    hold = asyncio.Event()
+    world.model.enqueue(TextDelta("Half"), hold, ReplyEnd("stop"))
+    events = of_run(world.conversation, "another").answer(world.current.target(), "First")
+    await words_come(events)
+    yield world
+    hold.set()
+    assert [event async for event in events]
+
+
+async def waiting(world: World, text: str) -> RunningTurn:
+    turn = await world.services.replies.send(world.current.target(), text)
+    assert turn is not None
+    assert isinstance(await anext(turn.followed()), WaitBegun)
+    return turn
+
+
+async def test_it_counts_as_waiting_and_undo_takes_it_back(busy: World) -> None:
+    await waiting(busy, "/quit is a word")
+    assert (replies(busy).running, replies(busy).waiting_count) == ((), 1)
+    # Its row is the line that sends it.
+    assert await unsent(busy) == ["//quit is a word"]
+    reply = await busy.carry_out("/undo")
+    assert reply == Refill("Not sent: /quit is a word", "//quit is a word")
+    assert (replies(busy).waiting_count, await unsent(busy)) == (0, [])
+    assert [message.content for message in await busy.log() if message.role == "user"] == ["First"]
+
+
+async def test_the_end_of_the_chat_says_that_it_was_not_sent(busy: World) -> None:
+    await waiting(busy, "Second")
+    assert await busy.services.replies.close() == ["Not sent: 1 message, kept as a draft for the next start."]
+    assert await unsent(busy) == ["Second"]
+
+
+async def test_it_is_kept_even_if_it_is_stopped_before_it_is_known_to_wait(busy: World) -> None:
+    turn = await busy.services.replies.send(busy.current.target(), "Second")
+    assert turn is not None
+    await turn.stop()
+    assert (turn.is_waiting, await unsent(busy)) == (True, ["Second"])
+    assert await busy.services.replies.give_back(turn) == "Second"
+    assert await unsent(busy) == []
+
+
+@pytest.mark.parametrize(
+    ("is_full", "end"), [(False, "The text is kept in {}."), (True, "It could not be kept in a file either: Second")]
+)
+async def test_one_that_no_row_holds_is_in_a_file_or_in_the_sentence(busy: World, *, is_full: bool, end: str) -> None:
+    await refuse(busy, "outbox")
+    busy.kept.is_full = is_full
+    await waiting(busy, "Second")
+    told = f"A message that waited was not sent. {end.format(busy.folder / 'rescue.jsonl')}"
+    assert await busy.services.replies.close() == [told]
+    assert [record["content"] for record in busy.rescued] == ([] if is_full else ["Second"])
+
+
+async def test_one_without_a_row_whose_thread_was_stopped_is_told_of_in_the_end(busy: World) -> None:
+    await refuse(busy, "outbox")
+    turn = await waiting(busy, "Second")
+    assert await busy.services.replies.stop(turn.target.thread_id)
+    [told] = await busy.services.replies.close()
+    assert told.startswith("A message that waited was not sent. The text is kept in ")
+
+
+@pytest.mark.parametrize("steps", range(24))
+async def test_a_reply_that_is_broken_off_at_any_step_has_the_words_that_were_shown(world: World, steps: int) -> None:
+    gate = slow_reply(world, "one", *(f" {number}" for number in range(9)))
+    turn = await sent(world, world.current.target(), "question")
+    screen = StringIO()
+
+    async def follow() -> None:
+        try:
+            async for event in turn.followed():
+                screen.write(event.text if isinstance(event, TextDelta) else "")
+        except asyncio.CancelledError:
+            await turn.stop()
+            raise
+
+    listener = asyncio.create_task(follow())
+    await asyncio.sleep(0)
+    gate.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    listener.cancel()
+    await asyncio.wait({listener})
+    reply = (await world.log())[-1]
+    assert (turn.is_over, reply.content) == (True, screen.getvalue())

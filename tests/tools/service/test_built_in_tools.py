@@ -1,13 +1,18 @@
-"""The built-in tools, as a model calls them: what they find, and that they see one persona only."""
+"""The built-in tools, as a model calls them: what they find and keep, and that they see one persona only."""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.context.service.report import context_report
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
+from tests.cards.rules.made_cards import card
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
 from tests.world import Tools, World, built
 
@@ -23,7 +28,7 @@ async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedM
     return await built(tmp_path, store, clock, model, 10_000, Tools(BUILT_IN))
 
 
-async def result_of(world: World, name: str, arguments: dict[str, object]) -> tuple[str, str]:
+async def result_of(world: World, name: str, **arguments: object) -> tuple[str, str]:
     """Have the model call a tool; return its result and the line on the screen."""
     calls(world, call(name, arguments))
     (line,) = lines(await events_of(world, "Look for the ring, please."))
@@ -34,7 +39,7 @@ async def test_the_history_is_searched_beyond_the_window(world: World) -> None:
     world.model.say("The ring lies in the river.")
     await world.say("Where is the ring?")
     world.clock.advance(timedelta(days=3))
-    result, line = await result_of(world, "search_history", {"query": "ring"})
+    result, line = await result_of(world, "search_history", query="ring")
     assert [one.partition(", ")[2].partition(", ")[2] for one in result.splitlines()] == [
         "chorus: The «ring» lies in the river.",
         "Human: Where is the «ring»?",
@@ -47,7 +52,7 @@ async def test_the_history_is_searched_beyond_the_window(world: World) -> None:
 async def test_a_search_may_be_limited_to_a_time(world: World, since: str, *, found: bool) -> None:
     await world.say("The ring is lost.")
     world.clock.advance(timedelta(days=3))
-    result, line = await result_of(world, "search_history", {"query": "lost", "since": since})
+    result, line = await result_of(world, "search_history", query="lost", since=since)
     assert ("«lost»" in result) == found
     assert line == f'search_history("lost"{since and f", since {since}"}): {"1 message" if found else "nothing"}'
 
@@ -57,7 +62,7 @@ async def test_a_search_finds_neither_its_question_nor_earlier_results_nor_what_
     await world.say("The ring is silver.")
     await world.carry_out("/undo")
     for _ in range(2):
-        result, _line = await result_of(world, "search_history", {"query": "ring"})
+        result, _line = await result_of(world, "search_history", query="ring")
         assert [one for one in result.splitlines() if "please" not in one] == [result.splitlines()[-1]]
         assert "The «ring» is golden." in result
         assert "silver" not in result
@@ -67,7 +72,7 @@ async def test_many_results_are_told_to_be_more(world: World) -> None:
     for number in range(MOST_FOUND // 2 + 2):
         world.model.say("No ring here.")
         await world.say(f"Ring {number}?")
-    result, line = await result_of(world, "search_history", {"query": "ring"})
+    result, line = await result_of(world, "search_history", query="ring")
     assert len(result.splitlines()) == MOST_FOUND + 1
     assert result.endswith("There are more, and older ones. More words, or an earlier time, find them.")
     assert line.endswith(f"{MOST_FOUND} messages")
@@ -85,7 +90,7 @@ async def test_many_results_are_told_to_be_more(world: World) -> None:
     ],
 )
 async def test_what_cannot_be_found_is_said(world: World, name: str, arguments: dict[str, object], told: str) -> None:
-    result, _line = await result_of(world, name, arguments)
+    result, _line = await result_of(world, name, **arguments)
     assert told in result
 
 
@@ -94,7 +99,7 @@ async def test_another_thread_is_read_without_what_tools_did_there(world: World)
     world.model.say("It is lost.")
     await world.say("Where is the ring?")
     await world.carry_out("/thread new Elsewhere")
-    result, line = await result_of(world, "read_thread", {"id": "#1"})
+    result, line = await result_of(world, "read_thread", id="#1")
     head, *said = result.split("\n\n")
     assert head == "Thread #1, the newest 3 messages:"
     assert [one.partition("] ")[2] for one in said] == [
@@ -110,7 +115,7 @@ async def test_of_a_long_thread_the_newest_part_is_read(world: World) -> None:
         world.model.say(f"answer {number} " + "x" * 6_000)
         await world.say(f"question {number}")
     await world.carry_out("/thread new Elsewhere")
-    result, line = await result_of(world, "read_thread", {"id": 1})
+    result, line = await result_of(world, "read_thread", id=1)
     assert "question 3" in result
     assert "question 0" not in result
     assert len(result) < 20_000
@@ -124,9 +129,9 @@ async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> N
     await world.carry_out("/persona new gollum")
     await world.carry_out("/persona gollum")
     assert world.current.target().persona.slug == "gollum"
-    found, _ = await result_of(world, "search_history", {"query": "secret"})
+    found, _ = await result_of(world, "search_history", query="secret")
     assert found.startswith("No message contains")
-    read, _ = await result_of(world, "read_thread", {"id": 2})
+    read, _ = await result_of(world, "read_thread", id=2)
     assert read.startswith("There is no thread #2 of gollum.")
 
 
@@ -142,28 +147,187 @@ async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world:
     await world.carry_out("/persona frodo")
     new = world.current.target().thread_number
     await world.say("The zanzibar of today is empty.")
-    found, _ = await result_of(world, "search_history", {"query": "zanzibar"})
+    found, _ = await result_of(world, "search_history", query="zanzibar")
     assert [one.rpartition(": ")[2] for one in found.splitlines()] == ["The «zanzibar» of today is empty."]
-    read, _ = await result_of(world, "read_thread", {"id": old})
+    read, _ = await result_of(world, "read_thread", id=old)
     assert read == f"There is no thread #{old} of frodo. Its threads are #{new}."
     assert "mellon" not in str(world.model.requests[-1].messages)
 
 
 def test_a_declaration_is_what_the_api_wants() -> None:
     declared = {each.tool.name: each.tool.declaration for each in BUILT_IN}
-    assert declared["search_history"] == {
-        "type": "function",
-        "function": {
-            "name": "search_history",
-            "description": BUILT_IN[0].tool.description,
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "query": {"type": "string", "description": BUILT_IN[0].tool.parameters[0].description},
-                    "since": {"type": "string", "description": BUILT_IN[0].tool.parameters[1].description},
-                },
-                "required": ["query"],
-            },
-        },
-    }
+    query, since = ({"type": "string", "description": each.description} for each in BUILT_IN[0].tool.parameters)
+    parameters = {"type": "object", "properties": {"query": query, "since": since}, "required": ["query"]}
+    function = {"name": "search_history", "description": BUILT_IN[0].tool.description, "parameters": parameters}
+    assert declared["search_history"] == {"type": "function", "function": function}
     assert declared["read_thread"]["function"]["parameters"]["required"] == ["id"]  # type: ignore[index]
+
+
+PLUMBER = "call the plumber about the boiler"
+
+
+async def test_a_model_remembers_and_names_the_question_as_the_source(world: World) -> None:
+    result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
+    (item,) = await world.services.memory.listing("chorus")
+    question = next(row for row in await world.log() if row.role == "user")
+    assert (item.item_type, item.content, item.source_message_id) == (ItemType.TASK, PLUMBER, question.id)
+    assert result == f"Kept as #{item.id}."
+    assert line.endswith(f"): #{item.id}; /undo takes it back")
+
+
+async def test_an_undo_takes_back_what_a_model_remembered(world: World) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    await world.carry_out("/undo")
+    assert await world.services.memory.listing("chorus") == []
+
+
+async def test_the_same_is_kept_once(world: World) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
+    assert (result, line.rpartition(": ")[2]) == ("That is in your memory already, as #1.", "known as #1")
+
+
+@pytest.mark.parametrize("way", ["forget", "undo"])
+async def test_a_model_cannot_bring_back_what_the_user_forgot(world: World, way: str) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    if way == "forget":
+        await world.services.memory.forget("chorus", 1)
+    else:
+        await world.carry_out("/undo")
+    assert await world.services.memory.listing("chorus") == []
+    result, shown = await result_of(world, "remember", type="CODE", content=PLUMBER)
+    assert (result, shown.rpartition(": ")[2]) == ("The user has asked to forget this.",) * 2
+    assert await world.services.memory.listing("chorus") == []
+    await world.carry_out(f"/remember {PLUMBER}")
+    assert [item.id for item in await world.services.memory.listing("chorus")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("plumber", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("#1", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("Did anybody ever see the boiler?", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("violin", "Nothing in your memory contains any of these words."),
+        ("!", "Nothing in your memory contains any of these words."),
+    ],
+)
+async def test_a_model_looks_into_its_memory(world: World, query: str, told: str) -> None:
+    await world.services.memory.remember("chorus", ItemType.TASK, PLUMBER)
+    result, _line = await result_of(world, "recall_memory", query=query)
+    assert result == told
+
+
+async def test_looking_counts_as_an_access(world: World) -> None:
+    item = (await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)).item
+    await result_of(world, "recall_memory", query="boiler")
+    assert (await world.services.memory.item("chorus", item.id)).access_count == 2
+
+
+async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> None:
+    await world.services.memory.remember("frodo", ItemType.TASK, PLUMBER)
+    result, _line = await result_of(world, "recall_memory", query="plumber #1")
+    assert result == "Nothing in your memory contains any of these words."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"type": "TASK", "content": "  "}, "Content cannot be empty or whitespace-only"),
+        ({"type": "TASK", "content": "x" * 100_001}, "Content exceeds maximum length of 100000 characters"),
+    ],
+)
+async def test_a_refusal_is_told_to_the_model(world: World, arguments: dict[str, object], told: str) -> None:
+    result, _line = await result_of(world, "remember", **arguments)
+    assert told in result
+
+
+async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_undo(world: World) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    await result_of(world, "recall_memory", query="boiler")
+    await world.services.memory.forget("chorus", 1)
+    await world.say("And now?")
+    sent = world.model.requests[-1].messages
+    assert not any("plumber" in f"{message.content} {message.tool_calls}" for message in sent)
+    assert [message.content for message in sent if message.role == "tool"] == ["Kept as #1.", "(forgotten)"]
+    await world.carry_out("/undo")
+    await world.carry_out("/undo")
+    await world.say("And now?")
+    sent = world.model.requests[-1].messages
+    assert sum("plumber" in f"{message.content} {message.tool_calls}" for message in sent[1:]) == 3
+
+
+async def test_a_forgotten_item_leaves_calls_whose_arguments_were_repaired(world: World) -> None:
+    calls(world, call("remember", f"{{'type': 'TASK', 'content': '{PLUMBER}',}}"))
+    await events_of(world, "Well?")
+    calls(world, call("recall_memory", "{'query': 'boiler',}"))
+    await events_of(world, "And?")
+    await world.services.memory.forget("chorus", 1)
+    await world.say("And now?")
+    sent = world.model.requests[-1].messages
+    assert not any("plumber" in f"{message.content} {message.tool_calls}" for message in sent)
+    kept, recalled = (message.content for message in sent if message.role == "tool")
+    assert kept == "Kept as #1."
+    assert recalled.endswith('understood as {"query": "boiler"}.)\n\n(forgotten)')
+    found = await world.services.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
+    assert [match.message.role for match in found.matches if match.message.role == "tool_result"] == []
+
+
+async def test_of_many_long_items_whole_ones_are_told_so_that_each_can_be_forgotten(world: World) -> None:
+    for number in range(1, 6):
+        await world.services.memory.remember("chorus", ItemType.CODE, f"boiler {number}\n" + "x\n" * 1_400 + "end")
+    result, line = await result_of(world, "recall_memory", query="boiler")
+    told = [int(row[1]) for row in result.splitlines() if row.startswith("#")]
+    assert len(told) == 3
+    assert result.endswith("\n  end\n\nLeft out: 2 items with these words; other words, or a number, find them.")
+    assert line.endswith(": 3 items")
+    for item in told:
+        await world.services.memory.forget("chorus", item)
+    await world.say("And now?")
+    assert results(world)[-1].startswith("Left out: 2 items")
+
+
+async def test_an_item_too_long_for_a_result_is_cut_in_the_middle_and_can_be_forgotten(world: World) -> None:
+    await world.services.memory.remember("chorus", ItemType.CODE, "boiler\n" + "\n" * 40_000 + "end")
+    result, _line = await result_of(world, "recall_memory", query="boiler")
+    assert result.startswith("From memory:\n#1 CODE: boiler\n")
+    assert "characters left out here" in result
+    assert result.endswith("\n  end")
+    await world.services.memory.forget("chorus", 1)
+    await world.say("And now?")
+    assert results(world)[-1] == "(forgotten)"
+
+
+async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
+    await result_of(world, "recall_memory", query="boiler")
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    (use,) = report.memory
+    assert use.sent
+    assert use.reason.startswith("recalled in message #")
+
+
+async def test_a_search_of_messages_does_not_find_what_a_model_recalled(world: World) -> None:
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
+    await result_of(world, "recall_memory", query="boiler")
+    found = await world.services.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
+    assert found.matches == ()
+
+
+async def test_macros_in_a_recalled_item_are_replaced(world: World, tmp_path: Path) -> None:
+    (tmp_path / "mira.json").write_text(json.dumps(card(2)))
+    await world.told(f"/persona import {tmp_path}/mira.json")
+    result, _line = await result_of(world, "recall_memory", query="lens")
+    assert result.endswith("The lamp was made in Mira's youth.")
+
+
+async def test_the_whole_output_of_a_job_can_be_read_by_its_own_persona_only(world: World) -> None:
+    world.shell.enqueue(b"\x1b[31mone\x1b[0m\ntwo\n", code=2)
+    job = world.services.jobs.start(world.current.target(), "make")
+    await world.services.jobs.attend(job, lambda _piece: None)
+    told = await result_of(world, "job_output", id=1)
+    assert told == ("Job #1 (make), exit code 2, 0.0 s:\none\ntwo\n", "job_output(1): 2 lines")
+    await world.carry_out("/persona new other")
+    await world.carry_out("/persona other")
+    result, _line = await result_of(world, "job_output", id=1)
+    assert result == "There is no job #1 here. /jobs lists those of this run."

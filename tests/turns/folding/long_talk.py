@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.turns.service.folding import FoldSchedule
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.storage.store import Store
+from chorus_cli.turns.service.folding import Folding
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import summary_of, wants_summary
 from tests.world import World, built, unexpected
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
-
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.storage.store import Store
 
 LIMIT = 1_000
 """In words, which are what these tests count: a request may have 800, and a fold aims at 500."""
@@ -69,16 +64,17 @@ class Talk:
             notices += await self.world.notices(" ".join([fact, *["w"] * (words // 2)]))
         return notices
 
-    def folding_in_background(self, tell: Callable[[str], None]) -> FoldSchedule:
-        """Fold in the background too from now on, as the chat does, and return the schedule."""
-        return self._scheduled(FoldSchedule(self.world.store, self.world.services.folding, unexpected, tell))
+    def folding_in_background(self, tell: Callable[[str], None]) -> Folding:
+        """Fold in the background too from now on, as the chat does, and return what does that."""
+        return self._folding(tell)
 
     def continue_in_another_process(self) -> None:
         """Fold from now on as a process does that has just begun, such as each ``chorus ask``."""
-        self._scheduled(FoldSchedule(self.world.store, self.world.services.folding, unexpected))
+        self._folding(None)
 
-    def _scheduled(self, folds: FoldSchedule) -> FoldSchedule:
+    def _folding(self, tell: Callable[[str], None] | None) -> Folding:
         services = self.world.services
+        folds = Folding(services.context, services.folding.summarizer, unexpected, tell)
         rounds = replace(services.conversation.tool_loop, folds=folds)
         self.world.services = replace(services, conversation=replace(services.conversation, tool_loop=rounds))
         return folds

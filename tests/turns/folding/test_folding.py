@@ -1,4 +1,4 @@
-"""What becomes of conversations that outgrow their model: they are summarised, and nothing is forgotten or mixed up."""
+"""Conversations that outgrow their model are summarised, and nothing is forgotten or mixed up."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
+from chorus_cli.log.rows import message_rows
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.turns.rules import task
 from tests.remembering import PREFIX
 from tests.turns.folding.long_talk import Talk, facts
 
 
-async def test_short_conversation_is_sent_whole_and_nobody_summarises(talk: Talk) -> None:
+async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(talk: Talk) -> None:
     assert await talk.say(*facts(7)) == []
     assert talk.summaries() == []
     assert all(fact in talk.last_request() for fact in facts(7))
-
-
-async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(talk: Talk) -> None:
-    notices = await talk.say(*facts(8))
+    notices = await talk.say("f7!")
     assert notices[0] == "The conversation no longer fits its model; the older part is being summarised."
     assert notices[1].startswith("The oldest 10 messages in context are summarised now.")
     [asked] = talk.summaries()
@@ -85,34 +84,14 @@ async def test_after_an_undone_fold_a_message_may_be_as_large_as_a_request(talk:
     assert "f8!" in talk.last_request()
 
 
-async def test_undo_passes_over_what_was_folded_by_itself(talk: Talk) -> None:
-    await talk.say(*facts(8))
-    assert "f7!" in await talk.world.told("/undo")
-    assert await talk.summary() == f"{PREFIX} f0! f1! f2! f3! f4!"
-
-
 @pytest.mark.parametrize(
     ("line", "stands"),
-    [
-        ("/context 24h", True),
-        ("/context 1h", True),
-        ("/new", False),
-        ("/thread new", False),
-        ("/undo", True),
-    ],
+    [("/context 24h", True), ("/context 1h", True), ("/new", False), ("/thread new", False), ("/undo", True)],
 )
 async def test_what_is_done_to_the_context_keeps_or_ends_a_summary(talk: Talk, line: str, *, stands: bool) -> None:
     await talk.say(*facts(9))
     await talk.world.told(line)
     assert bool(await talk.summary()) is stands
-
-
-async def test_clear_taken_back_brings_the_summary_back(talk: Talk) -> None:
-    await talk.say(*facts(9))
-    before = await talk.summary()
-    await talk.world.told("/new")
-    await talk.world.told("/undo")
-    assert await talk.summary() == before != ""
 
 
 async def test_a_wider_window_brings_words_in_that_the_summary_does_not_know(talk: Talk) -> None:
@@ -138,24 +117,6 @@ async def test_a_summary_slides_out_with_the_last_message_that_it_stands_for(tal
     await talk.say("late!")
     assert "f8! w" in talk.last_request()
     assert "f0!" not in talk.last_request()
-
-
-async def test_what_is_edited_is_summarised_anew(talk: Talk) -> None:
-    await talk.say(*facts(9))
-    talk.world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("f0! w", "f0!! w")))
-    assert "Context edited:" in await talk.world.told("/context edit")
-    assert await talk.summary() == ""
-    await talk.say("next!")
-    assert "f0!!" in await talk.summary()
-    assert "f0! " not in await talk.summary()
-
-
-async def test_taking_back_what_was_summarised_brings_the_words_back(talk: Talk) -> None:
-    await talk.say(*facts(8))
-    for fact in reversed(facts(8)[3:]):
-        assert fact in await talk.world.told("/undo")
-    assert await talk.summary() == ""
-    assert [each.split()[0] for each in await talk.world.seen()][::2] == facts(3)
 
 
 @pytest.mark.parametrize(
@@ -202,16 +163,6 @@ async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices
     assert all(len(text.split()) <= 800 for text in asked)
     summary = await talk.summary()
     assert all(fact in summary for fact in facts(28))
-
-
-async def test_a_smaller_model_takes_effect_on_the_next_turn(talk: Talk) -> None:
-    await talk.world.told("/settings set context_token_limit 4000")
-    await talk.say(*facts(12))
-    assert talk.summaries() == []
-    await talk.world.told("/settings unset context_token_limit")
-    await talk.say("now!")
-    assert len(talk.last_request().split()) <= 800
-    assert "f0!" in await talk.summary()
 
 
 async def test_giants_among_the_last_two_turns_are_cut_and_the_user_is_told(talk: Talk) -> None:
@@ -268,3 +219,145 @@ async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) 
     await talk.world.told("/undo")
     notices = await talk.say(*facts(6, 8))
     assert any("no longer fits" in notice for notice in notices)
+
+
+async def test_a_fork_goes_on_with_the_summary_of_its_origin_and_extends_it_for_itself(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    summary, asked = await talk.summary(), len(talk.summaries())
+    before = await talk.world.view()
+    await talk.world.told("/thread fork")
+    after = await talk.world.view()
+    assert (after.messages, after.folded_number) == (before.messages, before.folded_number)
+    assert await talk.summary() == summary != ""
+    await talk.say("f8!", words=20)
+    assert all(fact in talk.last_request() for fact in facts(9))
+    assert "f0! w" not in talk.last_request()
+    assert len(talk.summaries()) == asked
+    [operation] = [each.operation for each in await talk.world.journal.entries(talk.world.current.target())]
+    assert operation.act.kind == "fork"
+    await talk.say(*facts(5, 9))
+    assert summary in talk.summaries()[-1]
+    assert all(fact in talk.last_request() for fact in facts(14))
+    await talk.world.told("/thread 1")
+    assert await talk.summary() == summary
+
+
+async def test_a_fork_that_ends_within_the_summary_has_the_words(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    await talk.world.told("/thread fork 3")
+    assert await talk.summary() == ""
+    assert [text.split()[0] for text in await talk.world.seen()] == ["f0!", "so", "f1!", "so"]
+
+
+async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    told = await talk.world.told("/compact  the  bridge")
+    assert told == (f"4 messages summarised in ~3 tokens. /undo reverts this.\n\n{PREFIX} f0! f1!")
+    assert talk.model.requests[-1].messages[0].content == task(125, "the bridge")
+    assert await talk.world.told("/context compact") == (
+        "Not enough messages to compact: the last two turns always stay word for word."
+    )
+    await talk.say("f4!")
+    assert "f1! w" not in talk.last_request()
+    assert await talk.world.told("/context compact") == (
+        f"2 messages added to the summary, now ~4 tokens. /undo reverts this.\n\n{PREFIX} f0! f1! f2!"
+    )
+
+
+async def test_undo_brings_the_words_back_and_redo_the_summary(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    await talk.world.told("/compact")
+    assert await talk.world.told("/undo") == "Undone: 4 messages summarised"
+    assert await talk.summary() == ""
+    assert await talk.world.told("/redo") == "Redone: 4 messages summarised"
+    assert await talk.summary() == f"{PREFIX} f0! f1!"
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+async def test_two_turns_are_not_enough(talk: Talk, turns: int) -> None:
+    await talk.say(*facts(turns))
+    assert (await talk.world.told("/context compact")).startswith("Not enough messages to compact")
+    assert talk.summaries() == []
+
+
+async def test_eliza_refuses_and_says_what_would_help(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    await talk.world.told("/settings set summary_model chorus/eliza")
+    assert (await talk.world.told("/compact")).startswith("ELIZA cannot summarise. Choose another model")
+
+
+async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> None:
+    assert (await talk.world.told("/context summary")).startswith("There is no summary")
+    await talk.say(*facts(4))
+    await talk.world.told("/compact")
+    told = await talk.world.told("/context summary")
+    assert told.startswith("Summary of 4 messages (#1 to #4), by openai/test, Thu 2026-02-12 ")
+    assert told.endswith(f"~3 tokens. /context undo 1 reverts it.\n\n{PREFIX} f0! f1!")
+
+
+async def test_summary_edit_makes_it_the_users_own(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    await talk.world.told("/compact")
+    talk.world.editor.enqueue("We met at the bridge.\n\nIt rained.\n")
+    assert await talk.world.told("/context summary edit") == ("Summary replaced. /undo restores the previous one.")
+    assert talk.world.editor.shown == [f"{PREFIX} f0! f1!\n"]
+    assert ", by you, " in await talk.world.told("/context summary")
+    await talk.say("next!")
+    assert "Summary of the earlier conversation:\nWe met at the bridge.\n\nIt rained." in talk.last_request()
+    await talk.world.told("/undo")
+    assert await talk.world.told("/undo") == "Undone: another wording of the summary"
+    assert await talk.summary() == f"{PREFIX} f0! f1!"
+
+
+async def test_summary_edit_that_leaves_it_or_empties_it_changes_nothing(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    await talk.world.told("/compact")
+    assert await talk.world.told("/context summary edit") == "Nothing was changed."
+    talk.world.editor.enqueue("\n")
+    assert (await talk.world.told("/context summary edit")).startswith("Nothing was changed")
+    assert await talk.summary() == f"{PREFIX} f0! f1!"
+    assert await talk.world.told("/context summary nonsense") == (
+        "/context summary takes only the argument edit, not 'nonsense'."
+    )
+
+
+async def test_why_and_json_tell_what_the_summary_stands_for(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    await talk.world.told("/compact")
+    told = await talk.world.told("/why")
+    assert "summary        13      stands for the 4 messages before, as of operation 1" in told
+    assert "summarised  4 " in told
+    place, now = talk.world.current.target(), talk.world.clock.now()
+    found = (await context_report(talk.world.context, place, now)).as_json()
+    assert json.loads(json.dumps(found["parts"]))[2]["name"] == "summary"
+    assert sum(part["tokens"] for part in json.loads(json.dumps(found["parts"]))) == found["tokens"]
+
+
+async def test_the_journal_names_folds_and_the_past_has_their_summaries(talk: Talk) -> None:
+    await talk.say(*facts(4))
+    await talk.world.told("/compact")
+    assert "4 messages summarised" in await talk.world.told("/context ops")
+    talk.world.clock.advance(timedelta(minutes=5))
+    await talk.world.told("/new")
+    told = await talk.world.told("/context at 2m")
+    assert f"The first 4 messages were summarised as: {PREFIX} f0! f1!" in told
+
+
+async def test_a_session_keeps_the_summary_and_restoring_it_lets_it_stand_again(talk: Talk) -> None:
+    await talk.say(*facts(5))
+    await talk.world.told("/compact")
+    await talk.world.told("/context save bridge")
+    await talk.world.told("/new")
+    await talk.say("between!")
+    await talk.world.told("/context restore 2026-02-12_bridge")
+    assert await talk.summary() == f"{PREFIX} f0! f1! f2!"
+    assert "by session 2026-02-12_bridge" in await talk.world.told("/context summary")
+    await talk.say("after!")
+    assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
+    assert "f3! w" in talk.last_request()
+    assert "between!" not in talk.last_request()
+    await talk.world.told("/undo")
+    await talk.world.told("/undo")
+    assert await talk.summary() == ""
+    rows = await talk.world.store.read(message_rows.history, "chorus", None, None, 0)
+    assert len(rows) == 14

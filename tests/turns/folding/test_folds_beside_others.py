@@ -8,9 +8,11 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import Notice
-from chorus_cli.turns.service.folding import Folding, Summarizer
+from chorus_cli.turns.service.folding import Folding
 from tests.remembering import PREFIX
+from tests.sessions.service.saved_sessions import sql
 from tests.turns.folding.long_talk import Talk, facts
+from tests.world import unexpected
 
 FAILED = "The older part of the conversation could not be summarised"
 
@@ -42,8 +44,7 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
 
 
 def folding_elsewhere(talk: Talk) -> Folding:
-    world = talk.world
-    return Folding(world.context, Summarizer(talk.model, world.context, world.clock), world.clock)
+    return Folding(talk.world.context, talk.world.services.folding.summarizer, unexpected)
 
 
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
@@ -70,12 +71,11 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
 @pytest.mark.parametrize(
     ("failure", "told", "beside"),
     [
-        (None, "The oldest 8 messages in context are summarised now.", []),
-        (ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"]),
+        pytest.param(None, "The oldest 8 messages in context are summarised now.", [], id="done"),
+        pytest.param(ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"], id="failed"),
     ],
-    ids=["done", "failed"],
 )
-async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
+async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
     talk: Talk, failure: ModelError | None, told: str, beside: list[str]
 ) -> None:
     said = asyncio.Queue[str]()
@@ -153,11 +153,7 @@ async def test_ctrl_c_while_it_is_summarised_keeps_the_message_and_ends_its_repl
 
 async def test_what_another_window_is_still_answering_is_not_folded(talk: Talk) -> None:
     await talk.say(*facts(6))
-    await talk.world.store.write(
-        lambda connection: connection.execute(
-            "UPDATE messages SET status = 'streaming', run = 'elsewhere' WHERE id = 4"
-        )
-    )
+    await sql(talk.world, "UPDATE messages SET status = 'streaming', run = 'elsewhere' WHERE id = 4")
     await talk.world.told("/compact")
     assert "f0!" in await talk.summary()
     assert "f1!" not in await talk.summary()

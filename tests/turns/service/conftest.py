@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import TOOLS
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 
 @pytest.fixture

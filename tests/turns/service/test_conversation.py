@@ -1,30 +1,36 @@
-"""One turn, from the message that is stored before anything else to the end of its reply."""
+"""One turn, from the message that is stored before anything else to the end of its reply, or to its retry."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.context.rules.plan import BROKEN_OFF, LEAD
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import MessageRefusedError, ModelError
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from tests.fakes import ScriptedModel
-from tests.world import MODEL, built, words_come
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock
-    from tests.world import World
+from chorus_cli.models.rules.events import (
+    ARRIVED,
+    Asking,
+    ModelEvent,
+    Notice,
+    ReasoningDelta,
+    ReplyEnd,
+    TextDelta,
+    TurnDone,
+)
+from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.storage.store import Store
+from tests.fakes import START, FakeClock, ScriptedModel
+from tests.world import MODEL, World, built, of_run, words_come
 
 
 async def test_a_turn_is_two_rows(world: World) -> None:
@@ -36,6 +42,9 @@ async def test_a_turn_is_two_rows(world: World) -> None:
     assert reply.turn_id == question.turn_id == question.id
     assert (reply.run, reply.model, reply.usage, reply.token_count) == ("this-run", MODEL, {"prompt_tokens": 9}, 2)
     assert (done.message_id, done.status, done.error) == (reply.id, Status.COMPLETE, None)
+
+
+Script = tuple[ModelEvent | ModelError, ...]
 
 
 @dataclass
@@ -63,20 +72,6 @@ async def test_the_message_is_stored_before_the_model_is_asked(tmp_path: Path, s
     assert str(done.error) == "The line is dead."
 
 
-async def test_another_program_can_read_the_message_while_the_model_is_being_asked(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(hold, TextDelta("Yes."), ReplyEnd("stop"))
-    saying = asyncio.create_task(world.say("Remember me"))
-    async with asyncio.timeout(10):
-        while not world.model.requests:  # noqa: ASYNC110 - it is another task that asks
-            await asyncio.sleep(0)
-    (path,) = world.folder.rglob("chorus.db")
-    with closing(sqlite3.connect(path)) as other:
-        assert other.execute("SELECT content FROM messages ORDER BY id").fetchall() == [("Remember me",), ("",)]
-    hold.set()
-    assert (await saying).status is Status.COMPLETE
-
-
 async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: World) -> None:
     typed, replied = "\x1b[2J\x9b31m\u202etxet\u200b", "\x1b]52;c;ZWNobw==\x07\u2066x\u00ad"
     world.model.say(replied)
@@ -90,9 +85,7 @@ async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: W
     ("pieces", "stored"),
     [(("\ud83d", "\ude00"), "\U0001f600"), (("a", "\ud83d"), "a\ufffd"), (("\ude00", "b"), "\ufffdb")],
 )
-async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
-    world: World, pieces: tuple[str, ...], stored: str
-) -> None:
+async def test_halves_of_a_character_are_joined_or_replaced(world: World, pieces: tuple[str, ...], stored: str) -> None:
     world.model.enqueue(*map(TextDelta, pieces), ReplyEnd("stop"))
     assert (await world.say("Hello")).status is Status.COMPLETE
     assert (await world.log())[-1].content == stored
@@ -116,9 +109,7 @@ async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
         ((ModelError("Refused.", status_code=401),), Status.FAILED, "", "Refused."),
     ],
 )
-async def test_how_a_reply_can_end(
-    world: World, script: tuple[TextDelta | ReplyEnd | ModelError, ...], status: Status, kept: str, sentence: str
-) -> None:
+async def test_how_a_reply_can_end(world: World, script: Script, status: Status, kept: str, sentence: str) -> None:
     world.model.enqueue(*script)
     done = await world.say("Hello")
     reply = (await world.log())[-1]
@@ -149,13 +140,6 @@ async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(w
     assert kinds == [Notice, Asking, TextDelta, TurnDone]
 
 
-async def test_after_two_retries_the_turn_fails(world: World) -> None:
-    for _ in range(3):
-        world.model.enqueue(ModelError("Busy.", retryable=True))
-    done = await world.say("Hello")
-    assert (done.status, str(done.error), len(world.model.requests)) == (Status.FAILED, "Busy.", 3)
-
-
 @pytest.mark.parametrize(
     "script",
     [
@@ -165,9 +149,7 @@ async def test_after_two_retries_the_turn_fails(world: World) -> None:
         (ModelError("Wrong key."),),
     ],
 )
-async def test_nothing_is_tried_again_once_something_arrived_or_nobody_would_wait(
-    world: World, script: tuple[TextDelta | ModelError, ...]
-) -> None:
+async def test_nothing_is_tried_again_once_something_arrived(world: World, script: Script) -> None:
     world.model.enqueue(*script)
     await world.say("Hello")
     assert len(world.model.requests) == 1
@@ -196,9 +178,7 @@ async def test_a_reply_still_streaming_when_the_context_is_cleared_stays_out_wit
         ("word " * 9_000, "The message is too large for openai/test: it has ~9,000 tokens"),
     ],
 )
-async def test_a_message_that_cannot_be_sent_is_refused_before_it_is_stored(
-    world: World, text: str, sentence: str
-) -> None:
+async def test_a_message_that_cannot_be_sent_is_not_stored(world: World, text: str, sentence: str) -> None:
     with pytest.raises(MessageRefusedError, match=sentence):
         await world.say(text)
     assert await world.log() == []
@@ -208,3 +188,171 @@ async def test_text_that_is_no_text_is_mended_and_told(world: World) -> None:
     (notice,) = await world.notices("a\udcffb\x00c")
     assert notice == "Some characters of your message are not valid text and were replaced."
     assert (await world.log())[0].content == "a\ufffdb\u2400c"
+
+
+DOWN = ModelError("It is down.", status_code=400)
+CUT = ModelError("Cut.", advice=f"{ARRIVED} Wait.")
+FAILED = [("user", "Hello")]
+
+
+async def retry(world: World) -> None:
+    async for _ in world.conversation.retry(world.current.target()):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("done", "complaint"),
+    [
+        (TurnDone(1, Status.TRUNCATED, error=DOWN), "It is down."),
+        (TurnDone(1, Status.FAILED, error=DOWN), "It is down. Your message is kept; /retry asks again."),
+        (TurnDone(1, Status.TRUNCATED, error=CUT), "Cut. The part that arrived is kept; /retry asks again. Wait."),
+        (TurnDone(1, Status.FAILED, error=CUT), "Cut. Wait. Your message is kept; /retry asks again."),
+        (TurnDone(1, Status.TRUNCATED, error=CUT, again=""), "Cut. Wait."),
+    ],
+)
+def test_only_a_reply_that_broke_off_is_to_be_asked_for_again(done: TurnDone, complaint: str) -> None:
+    assert done.complaint == complaint
+
+
+async def test_retry_after_failures_sends_the_message_once(world: World) -> None:
+    for _ in range(2):
+        world.model.enqueue(DOWN)
+    await world.say("Hello")
+    for _ in range(2):
+        await retry(world)
+        assert world.asked() == FAILED
+    await world.say("And then?")
+    assert world.asked() == [("user", "Hello"), ("assistant", "ok"), ("user", "And then?")]
+
+
+@pytest.mark.parametrize(
+    ("scripts", "texts", "asked"),
+    [
+        ([(DOWN,)], ["Hello", "Hello\n"], ["Hello\n"]),
+        ([(DOWN,)] * 3, ["Hello", "Hello", "Hello", "Hello\n"], ["Hello\n"]),
+        ([(DOWN,), (DOWN,)], ["Hello", "Hello\n", "Hello", "Next"], ["Hello", "ok", "Next"]),
+        ([(DOWN,)], ["Hello", "And one thing more"], ["Hello", "And one thing more"]),
+        ([], ["Hello", "Hello"], ["Hello", "ok", "Hello"]),
+        ([(TextDelta("Half"), DOWN)], ["Hello", "Hello"], ["Hello", f"Half\n{BROKEN_OFF}", "Hello"]),
+    ],
+)
+async def test_only_a_message_that_failed_wordless_and_is_typed_again_is_sent_once(
+    world: World, scripts: list[Script], texts: list[str], asked: list[str]
+) -> None:
+    for script in scripts:
+        world.model.enqueue(*script)
+    for text in texts:
+        await world.say(text)
+    assert [content for _, content in world.asked()] == asked
+
+
+async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
+    world.model.enqueue(DOWN)
+    await world.say("Hello")
+    await world.say("Hello")
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]
+
+
+async def killed_while_answering(world: World, text: str) -> World:
+    """Send a message from a process that is killed in the middle of the reply, and return the next start."""
+    turn = of_run(world.conversation, "dead").answer(world.current.target(), text)
+    await words_come(turn)
+    await world.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", world.clock.now())
+    await turn.aclose()
+    world.clock.advance(timedelta(minutes=1))
+    next_run = replace(of_run(world.conversation, "next"), began_at=world.clock.now())
+    return replace(world, services=replace(world.services, conversation=next_run))
+
+
+async def test_the_next_start_names_the_question_whose_reply_was_interrupted(world: World) -> None:
+    world = await killed_while_answering(world, "Tell me about the ring")
+    notice = 'The reply to "Tell me about the ring" was interrupted; /retry asks again.'
+    assert await world.current.notices() == (notice,)
+    await retry(world)
+    assert await world.current.notices() == ()
+
+
+@pytest.mark.parametrize("command", ["/undo", "/new"])
+async def test_a_reply_that_left_the_context_is_not_named_as_interrupted(world: World, command: str) -> None:
+    world = await killed_while_answering(world, "Tell me about the ring")
+    await world.carry_out(command)
+    assert await world.current.notices() == ()
+
+
+SLOW = timedelta(seconds=40)
+
+
+async def answered_slowly(world: World, text: str = "Hello", waited: timedelta = SLOW) -> None:
+    """Say something; the reply begins after ``waited``, and goes on for as long again."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+    world.model.enqueue(begun, TextDelta("Well,"), ended, TextDelta(" yes."), ReplyEnd("stop"))
+    saying = asyncio.create_task(world.say(text))
+    await world.log_row_with_status(len(await world.log()) + 1, Status.STREAMING)
+    world.clock.advance(waited)
+    begun.set()
+    await asyncio.sleep(0.01)
+    world.clock.advance(waited)
+    ended.set()
+    await saying
+
+
+async def test_a_reply_has_the_time_when_its_first_words_came(world: World) -> None:
+    await answered_slowly(world)
+    question, reply = await world.log()
+    assert (question.timestamp, reply.timestamp) == (START, START + SLOW)
+    assert await world.store.read(operation_rows.last_spoken_at, 1) == START + SLOW
+    [(stored, *parts)] = await world.store.read(
+        lambda connection: connection.execute(
+            "SELECT checksum, role, thread_id, persona, timestamp, content FROM messages WHERE role = 'assistant'"
+        ).fetchall()
+    )
+    assert stored == message_rows.checksum(*parts)
+
+
+async def test_after_two_retries_the_turn_fails_and_its_reply_has_the_time_of_its_end(world: World) -> None:
+    for _ in range(3):
+        world.model.enqueue(ModelError("Busy.", retryable=True))
+    done = await world.say("Hello")
+    assert (done.status, str(done.error), len(world.model.requests)) == (Status.FAILED, "Busy.", 3)
+    _, reply = await world.log()
+    assert reply.timestamp == world.clock.now() > START
+
+
+async def test_a_clock_that_is_set_back_makes_no_reply_older_than_its_question(world: World) -> None:
+    await answered_slowly(world, waited=-SLOW)
+    question, reply = await world.log()
+    assert reply.timestamp == question.timestamp
+
+
+async def test_a_view_that_the_window_begins_within_a_turn_is_led_by_a_line(world: World) -> None:
+    await answered_slowly(world)
+    world.clock.advance(timedelta(hours=8) - 2 * SLOW + SLOW / 2)
+    assert await world.seen() == ["Well, yes."]
+    await world.say("And then?")
+    assert world.asked()[:-1] == [("user", LEAD), ("assistant", "Well, yes.")]
+
+
+@pytest.mark.parametrize("command", ["/new", "/undo"])
+async def test_a_session_finds_its_messages_in_the_log(world: World, command: str) -> None:
+    await answered_slowly(world)
+    world.model.say("A summary.")
+    await world.told("/context save talk")
+    await world.told(command)
+    await world.told("/context restore talk")
+    assert await world.seen() == ["Hello", "Well, yes."]
+    assert len(await world.log()) == 2
+
+
+async def test_an_edit_made_while_a_reply_begins_leaves_that_turn_as_it_is(world: World) -> None:
+    await world.say("Before")
+    begun = asyncio.Event()
+    world.model.enqueue(begun, TextDelta("Late"), ReplyEnd("stop"))
+    saying = asyncio.create_task(world.say("Running"))
+    await world.log_row_with_status(3, Status.STREAMING)
+    opened = await world.services.context_editing.open(world.current.target())
+    world.clock.advance(SLOW)
+    begun.set()
+    await saying
+    await world.services.context_editing.save(opened, opened.sheet.text.replace("Before", "BEFORE"))
+    assert await world.seen() == ["BEFORE", "ok", "Running", "Late"]

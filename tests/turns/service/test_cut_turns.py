@@ -4,47 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import aclosing, closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chorus_cli.context.rules.plan import BROKEN_OFF
-from chorus_cli.core.errors import MessageNotStoredError, StorageError
+from chorus_cli.core.errors import DatabaseBusyError, DatabaseUnconfirmedError, MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from tests.world import another_thread, words_come
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnEvent
+from chorus_cli.storage.store import Store
+from chorus_cli.terminal.one_shot import advised
+from tests.fakes import FakeClock, ScriptedModel
+from tests.sessions.service.saved_sessions import sql
+from tests.turns.service.tool_talk import (
+    TOOLS,
+    assert_each_request_begins_with_the_one_before,
+    call,
+    calls,
+    rows,
+    stop_at,
+)
+from tests.world import Tools, World, another_thread, built, words_come
 
 
 async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
     world.model.enqueue(TextDelta("Half"), asyncio.Event())
-    arrived = asyncio.Event()
-
-    async def listen() -> None:
-        async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-            await words_come(events)
-            arrived.set()
-            await words_come(events)
-
-    turn = asyncio.create_task(listen())
-    await arrived.wait()
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    reply = (await world.log())[-1]
-    assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
-
-
-async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) -> None:
-    world.model.enqueue(TextDelta("Half"), TextDelta("Rest"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
+    await stop_at(world.conversation.answer(world.current.target(), "Hello"), TextDelta)
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
 
@@ -85,20 +74,6 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
     assert ends == [("One two three", Status.COMPLETE)] * 3
 
 
-async def test_the_tokens_of_a_checkpoint_grow_with_each_piece(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(*map(TextDelta, ("One ", "two", " three", " four")), hold, TextDelta(" five"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
-        for arrived, tokens in (("One two", 2), ("One two three", 3), ("One two three four", 4)):
-            world.clock.advance(timedelta(seconds=0.6))
-            await words_come(events)
-            assert (await world.log_row_with_content(-1, arrived)).token_count == tokens
-        hold.set()
-        _ = [event async for event in events]
-    assert (await world.log())[-1].token_count == 5
-
-
 async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: World, tmp_path: Path) -> None:
     await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
     with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
@@ -118,28 +93,20 @@ async def test_a_message_that_no_file_takes_either_stays_with_the_one_who_sent_i
     assert world.model.requests == []
 
 
-async def test_a_reply_that_no_file_takes_either_is_in_the_sentence(world: World) -> None:
-    hold = asyncio.Event()
-    world.kept.is_full = True
+@pytest.mark.parametrize(
+    ("is_full", "sentence"),
+    [(False, "The text is kept in"), (True, "It could not be kept in a file either: Precious reply")],
+)
+async def test_a_reply_that_cannot_be_stored_is_rescued(world: World, sentence: str, *, is_full: bool) -> None:
+    hold, world.kept.is_full = asyncio.Event(), is_full
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
         await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
         hold.set()
-        with pytest.raises(StorageError, match="It could not be kept in a file either: Precious reply"):
+        with pytest.raises(StorageError, match=sentence):
             await anext(events)
-
-
-async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
-        await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
-        hold.set()
-        with pytest.raises(StorageError, match="The text is kept in"):
-            await anext(events)
-    assert [record["content"] for record in world.rescued] == ["Precious reply"]
+    assert [record["content"] for record in world.rescued] == ([] if is_full else ["Precious reply"])
 
 
 async def test_a_message_is_rescued_when_not_even_the_context_can_be_read(world: World, tmp_path: Path) -> None:
@@ -181,12 +148,143 @@ async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -
     world.model.enqueue(TextDelta("Half"), hold)
     events = world.conversation.answer(world.current.target(), "First")
     await words_come(events)
-    await world.store.write(
-        lambda connection: (
-            connection.execute("UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2") and None
-        )
-    )
+    await sql(world, "UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2")
     world.model.say("Fine")
     await world.say("Second")
     assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
     await events.aclose()
+
+
+@pytest.fixture
+async def impatient(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> AsyncIterator[World]:
+    """A world whose store waits for no lock."""
+    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.01)
+    await store.open()
+    yield await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    await store.close()
+
+
+async def say_until_locked(world: World, text: str, kind: type[TurnEvent]) -> None:
+    """Send a message, and lock the database from the first event of a kind until the turn has failed."""
+    other = sqlite3.connect(world.folder / "busy.db", isolation_level=None)
+
+    async def listen() -> None:
+        async for event in world.conversation.answer(world.current.target(), text):
+            if isinstance(event, kind) and not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+
+    with closing(other), pytest.raises(DatabaseBusyError):
+        await listen()
+
+
+async def test_a_call_whose_result_cannot_be_stored_is_closed_by_the_next_turn(impatient: World) -> None:
+    calls(impatient, call("echo", {"text": "gold"}), before="Let me see.")
+    await say_until_locked(impatient, "First", ToolStarted)
+    assert (await rows(impatient))[-1] == ("tool_use", "", "c1", "streaming")
+    await impatient.say("Second")
+    assert (await rows(impatient))[2] == ("tool_use", "", "c1", "interrupted")
+    assert impatient.asked() == [("user", "First"), ("assistant", "Let me see."), ("user", "Second")]
+    assert_each_request_begins_with_the_one_before(impatient)
+
+
+async def test_after_that_the_question_can_be_answered_again_at_once(impatient: World) -> None:
+    calls(impatient, call("echo", {"text": "gold"}))
+    await say_until_locked(impatient, "First", ToolStarted)
+    _ = [event async for event in impatient.conversation.retry(impatient.current.target())]
+    assert await impatient.seen() == ["First", "ok"]
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+async def test_a_reply_without_an_end_is_closed_by_the_next_turn(impatient: World, *, is_called: bool) -> None:
+    if is_called:
+        calls(impatient, call("echo", {"text": "gold"}), before="Let me see.")
+    else:
+        impatient.model.say("Let me see.")
+    await say_until_locked(impatient, "First", TextDelta)
+    assert (await rows(impatient))[-1] == ("assistant", "", None, "streaming")
+    assert [each["content"] for each in impatient.rescued] == ["Let me see."]
+    await impatient.say("Second")
+    assert [status for *_, status in await rows(impatient)] == ["complete", "interrupted", "complete", "complete"]
+
+
+async def test_a_message_that_a_lock_keeps_out_is_left_to_its_sender_and_in_no_file(impatient: World) -> None:
+    with closing(sqlite3.connect(impatient.folder / "busy.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(MessageNotStoredError, match=r"Try again\.$"):
+            await impatient.say("First")
+    assert impatient.model.requests == []
+    assert not list(impatient.folder.glob("**/rescue*"))
+
+
+UNCONFIRMED = "The disk does not confirm it."
+
+
+class UnconfirmedStore(Store):
+    """A store that does not confirm the next opening of a turn, which ``is_made`` or not."""
+
+    is_unconfirmed = False
+    is_made = True
+
+    async def write(self, work: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.is_unconfirmed or work.__name__ not in {"_store", "_store_retry"}:
+            return await super().write(work, *args, **kwargs)
+        self.is_unconfirmed = False
+        if self.is_made:
+            await super().write(work, *args, **kwargs)
+        raise DatabaseUnconfirmedError(UNCONFIRMED)
+
+
+@pytest.fixture
+async def unconfirmed(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> AsyncIterator[World]:
+    """A world in which a first message was answered, and the next opening will not be confirmed."""
+    store = UnconfirmedStore(tmp_path / "chorus.db")
+    await store.open()
+    world = await built(tmp_path, store, clock, model, 10_000)
+    await world.say("First")
+    store.is_unconfirmed = True
+    yield world
+    await store.close()
+
+
+async def statuses(world: World) -> list[tuple[str, str]]:
+    return [(row.content, str(row.status)) for row in await world.log()]
+
+
+FIRST = [("First", "complete"), ("ok", "complete")]
+THIRD = [("Third", "complete"), ("ok", "complete")]
+
+
+async def test_a_stored_message_is_not_rescued_and_the_next_one_does_not_wait(unconfirmed: World) -> None:
+    with pytest.raises(DatabaseUnconfirmedError, match="Your message is in the log; /retry asks again"):
+        await unconfirmed.say("Second")
+    assert unconfirmed.rescued == []
+    await unconfirmed.say("Third")
+    assert await statuses(unconfirmed) == [*FIRST, ("Second", "complete"), ("", "interrupted"), *THIRD]
+
+
+@pytest.mark.parametrize(
+    "again", ["Your message is kept in the log.", "Your message is kept; chorus ask /retry asks again.", ""]
+)
+async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str) -> None:
+    turn = unconfirmed.conversation.answer(unconfirmed.current.target(), "Second")
+    with pytest.raises(DatabaseUnconfirmedError) as raised:
+        _ = [event async for event in advised(turn, again)]
+    assert str(raised.value) == f"{UNCONFIRMED} {again}".rstrip()
+
+
+async def test_one_that_is_not_stored_is_rescued(unconfirmed: World) -> None:
+    assert isinstance(unconfirmed.store, UnconfirmedStore)
+    unconfirmed.store.is_made = False
+    with pytest.raises(DatabaseUnconfirmedError, match="The text is kept in"):
+        await unconfirmed.say("Second")
+    assert [each["content"] for each in unconfirmed.rescued] == ["Second"]
+    await unconfirmed.say("Third")
+    assert await statuses(unconfirmed) == [*FIRST, *THIRD]
+
+
+async def test_the_thread_of_a_retry_is_free_too(unconfirmed: World) -> None:
+    with pytest.raises(DatabaseUnconfirmedError, match=UNCONFIRMED):
+        _ = [event async for event in unconfirmed.conversation.retry(unconfirmed.current.target())]
+    await unconfirmed.say("Third")
+    assert await statuses(unconfirmed) == [*FIRST, ("", "interrupted"), *THIRD]
+    assert await unconfirmed.seen() == ["First", "ok", "Third", "ok"]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 import pytest
 
 from chorus_cli.context.service.report import context_report
-from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import ItemType, Tier
-
-if TYPE_CHECKING:
-    from chorus_cli.memory.rules.items import Item
-    from tests.world import World
+from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from tests.remembering import wants_summary
+from tests.turns.folding.long_talk import Talk
+from tests.world import World
 
 PLUMBER = "call the plumber about the boiler"
 CODE = "def walk(path):\n    for step in path:\n        yield step"
@@ -54,14 +52,7 @@ async def test_while_the_prefix_is_warm_a_new_item_goes_before_the_question_once
     before = f"From memory:\n#{item.id} TASK: {PLUMBER}\n\nWhat next?"
     assert [content for role, content in world.asked() if role == "user"] == ["Hello", before, "And then?"]
     assert "plumber" not in system(world)
-
-
-async def test_every_request_begins_with_the_last_one(world: World) -> None:
-    await world.say("Hello")
-    await remembered(world, PLUMBER)
-    for text in ("What next?", "And then?", "And after that?"):
-        await world.say(text)
-        earlier, later = world.model.requests[-2].messages, world.model.requests[-1].messages
+    for earlier, later in pairwise(request.messages for request in world.model.requests):
         assert later[: len(earlier)] == earlier
 
 
@@ -83,9 +74,7 @@ async def test_the_block_is_renewed_when_the_prefix_is_cold(world: World) -> Non
         ("Could you look at it again and tell me what you think about all of this?", 0),
     ],
 )
-async def test_a_warm_item_comes_when_its_words_or_its_number_are_used(
-    world: World, question: str, accesses: int
-) -> None:
+async def test_a_warm_item_comes_by_its_words_or_its_number(world: World, question: str, accesses: int) -> None:
     item = await warm(world, PLUMBER)
     assert (item.id, item.tier) == (1, Tier.WARM)
     await world.say(question)
@@ -107,9 +96,7 @@ async def test_a_cold_or_archived_item_is_not_sent_though_a_message_names_it(wor
 
 
 @pytest.mark.parametrize(("words", "number"), [([90, 90, 90, 84], 4), ([90, 90, 90, 85], 3), ([1] * 6, 5)])
-async def test_recalled_items_have_a_twentieth_of_the_budget_and_are_five_at_most(
-    world: World, words: list[int], number: int
-) -> None:
+async def test_recalled_items_have_a_twentieth_of_the_budget(world: World, words: list[int], number: int) -> None:
     world.configure('{"context_token_limit": 10000}')
     items = [await remembered(world, f"{position}{' word' * (most - 1)}") for position, most in enumerate(words)]
     world.clock.advance(timedelta(days=1))
@@ -137,23 +124,6 @@ async def test_a_forgotten_item_is_in_no_request_and_an_undo_brings_it_back(worl
     assert any(content == violin for _, content in world.asked())
 
 
-async def test_after_thirty_days_an_untouched_task_is_not_hot_any_more(world: World) -> None:
-    await remembered(world, PLUMBER)
-    world.clock.advance(timedelta(days=30))
-    await world.say("Hello")
-    assert "plumber" not in system(world)
-    (item,) = await world.services.memory.listing(world.current.slug)
-    assert item.tier is Tier.WARM
-
-
-async def test_a_pinned_section_is_hot_and_sent(world: World) -> None:
-    item = await remembered(world, "# Goals\nThe ring must go.", ItemType.PRD_SECTION)
-    await world.services.memory.pin(world.current.slug, item.id)
-    world.clock.advance(timedelta(days=30))
-    await world.say("Hello")
-    assert system(world).endswith(f"#{item.id} PRD_SECTION: # Goals\n  The ring must go.")
-
-
 async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_context(world: World) -> None:
     notices = await world.notices(f"Look:\n```python\n{CODE}\n```")
     (item,) = await world.services.memory.listing(world.current.slug)
@@ -167,19 +137,6 @@ async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_co
     assert world.asked()[-1] == ("user", "What does walk do?")
 
 
-async def test_an_ordinary_talk_captures_nothing(world: World) -> None:
-    assert await world.notices("There was an error: the test failed, says Bob.") == []
-    assert await world.services.memory.listing(world.current.slug) == []
-
-
-async def test_what_is_captured_can_be_taken_back(world: World) -> None:
-    await world.say(f"```\n{CODE}\n```")
-    newest = await world.journal.newest(world.current.target())
-    await world.journal.take_back(world.current.target(), newest)
-    assert await world.services.memory.listing(world.current.slug) == []
-    assert len(await world.seen()) == 2
-
-
 async def test_loading_counts_as_an_access_once_a_turn(world: World) -> None:
     item = await remembered(world, PLUMBER)
     assert item.access_count == 1
@@ -188,9 +145,7 @@ async def test_loading_counts_as_an_access_once_a_turn(world: World) -> None:
     assert (await current(world, item)).access_count == 3
 
 
-async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_come_before_later_questions(
-    world: World,
-) -> None:
+async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_later(world: World) -> None:
     world.configure('{"context_token_limit": 100000}')
     pinned = await remembered(world, "The ring must go.", ItemType.PRD_SECTION)
     await world.services.memory.pin(world.current.slug, pinned.id)
@@ -212,16 +167,8 @@ async def test_items_that_have_no_room_stay_out(world: World) -> None:
     item = await remembered(world, PLUMBER)
     await world.say("Hello")
     assert system(world).endswith(f"Memory:\n#{item.id} TASK: {PLUMBER}")
-
-
-async def test_a_renewal_touches_the_database_at_most_every_five_minutes(world: World) -> None:
-    await remembered(world, PLUMBER)
-    renewed = []
-    for minutes in (0, 2, 2, 2, 6):
-        world.clock.advance(timedelta(minutes=minutes))
-        await world.say("Hello")
-        renewed.append(await world.store.read(item_rows.renewed_at, world.current.slug))
-    assert len(set(renewed)) == 3
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert (False, "too large: HOT items have 1,000 tokens") in [(use.sent, use.reason) for use in report.memory]
 
 
 async def test_a_corrected_item_is_sent_again_and_why_does_not_claim_otherwise(world: World) -> None:
@@ -271,8 +218,41 @@ async def test_many_captured_items_are_told_in_a_line(world: World) -> None:
     assert len(notice) < 200
 
 
-async def test_why_says_that_an_item_is_too_large_for_a_request(world: World) -> None:
-    await remembered(world, "word " * 18_000)
-    await world.say("Hello")
-    report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert [(use.sent, use.reason) for use in report.memory] == [(False, "too large: HOT items have 1,000 tokens")]
+ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
+
+
+async def cold_item(world: World) -> int:
+    """Return an item that is COLD: a section of two months ago."""
+    slug = world.current.slug
+    remembered = await world.services.memory.remember(slug, ItemType.PRD_SECTION, "an old section")
+    world.clock.advance(timedelta(days=60))
+    return remembered.item.id
+
+
+async def test_a_crowded_turn_archives_cold_items_and_says_so_once(world: World) -> None:
+    item_id = await cold_item(world)
+    told = [await world.notices("word " * 2_000) for _ in range(6)]
+    crowded = [number for number, notices in enumerate(told) if ARCHIVED in notices]
+    assert crowded == [3]
+    assert (await world.services.memory.item(world.current.slug, item_id)).tier is Tier.ARCHIVED
+    (checkpoint,) = await world.services.memory.checkpoints(world.current.slug)
+    assert (checkpoint.items_count, checkpoint.items_archived) == (1, 1)
+
+
+async def test_a_captured_item_is_undone_first_and_its_message_second(world: World) -> None:
+    await world.say("Look:\n```\na = 1\nb = 2\nc = 3\n```")
+    assert (await world.told("/undo")).startswith("Undone: captured #1")
+    assert len(await world.seen()) == 2
+    await world.told("/undo")
+    assert await world.seen() == []
+
+
+async def test_a_pinned_item_is_in_every_request_of_a_folded_talk(talk: Talk) -> None:
+    memory = talk.world.services.memory
+    await talk.say("one!", "two!")
+    item = (await memory.remember("chorus", ItemType.TASK, "the precious violin")).item
+    await memory.pin("chorus", item.id)
+    await talk.say(*(f"fact{number}!" for number in range(20)))
+    asked = [request for request in talk.model.requests if not wants_summary(request.messages[0].content)]
+    assert len(talk.summaries()) > 1
+    assert all("violin" in "\n".join(message.content for message in request.messages) for request in asked[2:])

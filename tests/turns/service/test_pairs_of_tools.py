@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import json
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.service.transcript import Selection, transcript
-from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
-from chorus_cli.subcommands.log import show_transcript
-from chorus_cli.terminal.screen.output import Screen
-from tests.fakes import ScriptedModel
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import wants_summary
 from tests.turns.service.tool_talk import assert_pairs_are_whole, call, calls, echo, results, rows
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock
 
 
 @pytest.fixture
@@ -55,21 +43,6 @@ async def test_a_pair_is_one_block_of_an_edit_that_can_be_deleted(used: World) -
     assert "Let me see." in [content for _, content in used.asked()]
 
 
-async def test_a_pair_survives_an_edit_of_other_messages(used: World) -> None:
-    used.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Hello", "Good day")))
-    await used.told("/context edit")
-    await used.say("Again")
-    assert results(used) == ["gold of the river"]
-    assert_pairs_are_whole(used.model.requests[-1].messages)
-
-
-async def test_what_a_tool_did_cannot_be_reworded(used: World) -> None:
-    used.editor.enqueue(lambda path: path.write_text(path.read_text().replace("→ gold", "→ lead")))
-    used.editor.enqueue(None)
-    answer = await used.carry_out("/context edit")
-    assert "what a tool did cannot be changed" in str(answer)
-
-
 async def test_a_session_brings_the_pair_back(used: World) -> None:
     before = used.model.requests[-1].messages[1:]
     await used.told("/context save about the river")
@@ -90,38 +63,6 @@ async def test_a_pair_is_restored_from_a_file_alone(used: World, tools: Tools, s
     assert tools.bugs == []
 
 
-@pytest.mark.parametrize("ending", ["md", "json"])
-async def test_an_export_has_the_call_and_its_result(used: World, ending: str, tmp_path: Path) -> None:
-    path = tmp_path / f"talk.{ending}"
-    await used.told(f"/export {path}")
-    written = path.read_text()
-    assert "gold of the river" in written
-    if ending == "md":
-        assert "chorus calls a tool" in written
-        assert '"name": "echo"' in written
-        assert "## The tool answers" in written
-        assert written.count("## chorus,") == 4
-    else:
-        exported = [(each["role"], each.get("tool_call_id")) for each in json.loads(written)["messages"]]
-        assert exported[4:6] == [("tool_use", "c1"), ("tool_result", "c1")]
-
-
-async def test_the_log_shows_calls_and_results_and_no_empty_reply(tooled: World) -> None:
-    calls(tooled, call("echo", {"text": "gold"}))
-    tooled.model.say("It is gold.")
-    await tooled.say("What is it?")
-    file = io.StringIO()
-    entries = transcript(tooled.store, Selection("chorus"), [])
-    await show_transcript(entries, log_marks([]), "Chorus", Screen(file, {}))
-    shown = [line.partition("] ")[2] for line in file.getvalue().splitlines() if line]
-    assert shown == [
-        "Human: What is it?",
-        'Chorus (tool_use): echo {"text": "gold"}',
-        "Chorus (tool_result): gold",
-        "Chorus: It is gold.",
-    ]
-
-
 async def test_a_search_finds_what_a_tool_said(used: World) -> None:
     assert "gold of the «river»" in await used.told("/search river")
 
@@ -135,11 +76,30 @@ async def test_the_report_of_the_context_counts_no_empty_reply(tooled: World) ->
     assert "6 in the 8h window" in told
 
 
-async def test_where_there_is_no_room_a_pair_is_left_out_together(
-    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
-) -> None:
-    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
-    world.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
+class SummarisingModel(ScriptedModel):
+    """Writes a summary when it is asked for one."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if wants_summary(request.messages[0].content):
+            self.requests.append(request)
+            yield TextDelta("Summary: it was gold!")
+            yield ReplyEnd("stop")
+        else:
+            async for event in super().stream(request):
+                yield event
+
+
+@pytest.fixture
+async def cramped(tmp_path: Path, store: Store, clock: FakeClock) -> World:
+    """A world whose requests have 800 words, and whose model summarises."""
+    world = await built(tmp_path, store, clock, SummarisingModel(), 1_000, Tools((echo,)))
+    world.configure('{"system_prompt": "Short."}')
+    return world
+
+
+async def test_where_there_is_no_room_a_pair_is_left_out_together(cramped: World) -> None:
+    cramped.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
+    world, model = cramped, cramped.model
     for number in range(12):
         calls(world, call("echo", {"text": f"w{number} " * 60}, f"c{number}"), before="b " * 20)
         model.say("a " * 40)
@@ -149,11 +109,9 @@ async def test_where_there_is_no_room_a_pair_is_left_out_together(
         assert_pairs_are_whole(request.messages)
 
 
-async def test_a_result_too_large_for_the_model_is_cut_and_keeps_its_call(
-    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
-) -> None:
-    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
-    world.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
+async def test_a_result_too_large_for_the_model_is_cut_and_keeps_its_call(cramped: World) -> None:
+    cramped.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
+    world, model = cramped, cramped.model
     calls(world, call("echo", {"text": "w ", "times": 5_000}))
     done = await world.say("Much?")
     assert done.error is None
@@ -164,49 +122,25 @@ async def test_a_result_too_large_for_the_model_is_cut_and_keeps_its_call(
     assert_pairs_are_whole(model.requests[-1].messages)
 
 
-class SummarisingModel(ScriptedModel):
-    """Writes a summary when it is asked for one."""
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        if not wants_summary(request.messages[0].content):
-            return super().stream(request)
-        summaries.append(request.messages[-1].content)
-        return _summary()
-
-
-summaries: list[str] = []
-
-
-async def _summary() -> AsyncGenerator[ModelEvent, None]:
-    yield TextDelta("Summary: it was gold!")
-    yield ReplyEnd("stop")
-
-
-async def test_a_fold_takes_the_pair_in_and_later_requests_have_neither(
-    tmp_path: Path, store: Store, clock: FakeClock
-) -> None:
-    model = SummarisingModel()
-    summaries.clear()
-    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
-    world.configure('{"system_prompt": "Short."}')
+async def test_a_fold_takes_the_pair_in_and_later_requests_have_neither(cramped: World) -> None:
+    world, model = cramped, cramped.model
     calls(world, call("echo", {"text": "gold of the river"}))
     await world.say("What is it?")
     for number in range(8):
         calls(world, call("echo", {"text": f"w{number} " * 40}, f"d{number}"))
         model.say("a " * 40)
         await world.say(f"q{number} " * 20)
-    assert "gold of the river" in summaries[0]
-    assert "chorus calls a tool" in summaries[0]
+    folded = next(each.messages[-1].content for each in model.requests if wants_summary(each.messages[0].content))
+    assert "gold of the river" in folded
+    assert "chorus calls a tool" in folded
     assert "it was gold!" in model.requests[-1].messages[0].content
     assert "gold of the river" not in results(world)
     for request in model.requests:
         assert_pairs_are_whole(request.messages)
 
 
-async def test_a_fold_in_a_later_round_leaves_the_turn_whole(tmp_path: Path, store: Store, clock: FakeClock) -> None:
-    model = SummarisingModel()
-    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
-    world.configure('{"system_prompt": "Short."}')
+async def test_a_fold_in_a_later_round_leaves_the_turn_whole(cramped: World) -> None:
+    world, model = cramped, cramped.model
     for number in range(4):
         model.say("a " * 60)
         await world.say(f"q{number} " * 60)

@@ -1,26 +1,24 @@
-"""What a model is asked with: the persona's words and documents, and the messages that have room."""
+"""What a model is asked with: the persona's words and documents, and the messages that have room, counted or not."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 
 from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError
+from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
-from chorus_cli.models.rules.events import TextDelta
-from tests.fakes import WordCounter
-from tests.world import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
-    from tests.world import World
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.sessions.service.saved_sessions import sql
+from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
+from tests.world import Tools, World, built
 
 
 async def test_context_includes_system_prompt(world: World) -> None:
@@ -29,39 +27,28 @@ async def test_context_includes_system_prompt(world: World) -> None:
     assert world.model.requests[0].messages[0].content == "You are a lighthouse."
 
 
-async def test_context_includes_agent_docs(world: World) -> None:
+def document(world: World, name: str, text: str) -> None:
+    """Give the persona a document."""
     docs = world.personas.settings_path("chorus").parent / "docs"
-    docs.mkdir()
-    (docs / "b.md").write_text("Second.", encoding="utf-8")
-    (docs / "a.md").write_text("First.", encoding="utf-8")
-    (docs / "blank.md").write_text(" \n", encoding="utf-8")
+    docs.mkdir(exist_ok=True)
+    (docs / name).write_text(text, encoding="utf-8")
+
+
+async def test_context_includes_agent_docs(world: World) -> None:
+    document(world, "b.md", "Second.")
+    document(world, "a.md", "First.")
+    document(world, "blank.md", " \n")
     await world.say("Hello")
     system = world.model.requests[0].messages[0].content
     assert system.endswith("# a.md\n\nFirst.\n\n# b.md\n\nSecond.")
 
 
-class CuriousCounter(WordCounter):
-    """Remembers what it was asked to count."""
-
-    def __init__(self) -> None:
-        self.counted: list[str] = []
-
-    def count(self, text: str) -> int:
-        self.counted.append(text)
-        return super().count(text)
-
-
-async def test_documents_are_counted_again_only_when_they_change(world: World) -> None:
-    docs = world.personas.settings_path("chorus").parent / "docs"
-    docs.mkdir()
-    counter = CuriousCounter()
-    context = replace(world.context, counter=counter)
+async def test_documents_are_counted_again_when_they_change(world: World) -> None:
     sizes = []
     for text in ("One two.", "One two.", "One two three.", "One two three."):
-        (docs / "a.md").write_text(text, encoding="utf-8")
-        sizes.append((await context.request_settings(world.current.target())).system_prompt.document_tokens)
+        document(world, "a.md", text)
+        sizes.append((await world.context.request_settings(world.current.target())).system_prompt.document_tokens)
     assert sizes == [4, 4, 5, 5]
-    assert len([text for text in counter.counted if "One two" in text]) == 2
 
 
 async def test_context_includes_rolling_window_messages(world: World) -> None:
@@ -70,14 +57,6 @@ async def test_context_includes_rolling_window_messages(world: World) -> None:
     world.clock.advance(timedelta(minutes=5))
     await world.say("Second")
     assert world.asked() == [("user", "First"), ("assistant", "One."), ("user", "Second")]
-
-
-async def test_what_is_older_than_the_window_is_not_sent_but_kept(world: World) -> None:
-    await world.say("Old")
-    world.clock.advance(timedelta(hours=9))
-    await world.say("New")
-    assert world.asked() == [("user", "New")]
-    assert [message.content for message in await world.log()] == ["Old", "ok", "New", "ok"]
 
 
 async def test_a_preamble_is_stored_and_sent_again_word_for_word(world: World) -> None:
@@ -148,15 +127,8 @@ async def test_the_oldest_turns_stay_out_when_the_request_would_be_too_large(
 
 async def test_rows_put_in_by_hand_are_counted_once(world: World) -> None:
     world.model.say("fine")
-    await world.store.write(
-        lambda connection: (
-            connection.execute(
-                "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
-                "VALUES ('chorus', 1, 'user', 'three little words', '2026-02-12T14:00:00.000000Z')"
-            )
-            and None
-        )
-    )
+    insert = "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', 1, 'user', ?, ?)"
+    await sql(world, insert, "three little words", "2026-02-12T14:00:00.000000Z")
     await world.say("Hello")
     assert world.asked()[0] == ("user", "three little words")
     assert (await world.store.read(message_rows.rows, [1]))[0].token_count == 3
@@ -170,9 +142,123 @@ async def test_context_survives_restart_via_sqlite(world: World, tmp_path: Path)
 
 
 async def test_a_persona_that_leaves_no_room_is_to_blame_and_not_the_message(world: World) -> None:
-    docs = world.personas.settings_path("chorus").parent / "docs"
-    docs.mkdir()
-    (docs / "big.md").write_text("word " * 9_000, encoding="utf-8")
+    document(world, "big.md", "word " * 9_000)
     with pytest.raises(MessageRefusedError, match=r"leaves no room for a message: .* the documents 9,00\d"):
         await world.say("hi")
     assert await world.log() == []
+
+
+LIMIT = 10_000
+
+
+class LateCounter(WordCounter):
+    """Counts words, once its vocabulary is loaded."""
+
+    is_ready = False
+
+    def load(self) -> None:
+        self.is_ready = True
+
+    def at_most(self, text: str) -> int:
+        return self.count(text) if self.is_ready else len(text.encode())
+
+    def count(self, text: str) -> int:
+        self.load()
+        return super().count(text)
+
+
+@pytest.fixture
+def counter() -> LateCounter:
+    return LateCounter()
+
+
+@pytest.fixture
+async def late(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, counter: LateCounter) -> World:
+    return await built(tmp_path, store, clock, model, LIMIT, Tools(counter=counter))
+
+
+async def counts(world: World) -> list[int | None]:
+    return [row.token_count for row in await world.log()]
+
+
+async def test_a_short_talk_is_sent_uncounted_and_counted_by_a_report(late: World, counter: LateCounter) -> None:
+    await late.say("Hello there")
+    late.model.say("Fine, thanks.")
+    await late.say("How are you?")
+    assert not counter.is_ready
+    assert await counts(late) == [None] * 4
+    assert [content for _, content in late.asked()][:2] == ["Hello there", "ok"]
+    await late.told("/context")
+    assert None not in await counts(late)
+    assert [row.token_count for row in await late.log() if row.role is Role.ASSISTANT] == [1, 2]
+
+
+async def test_a_long_reply_is_counted_by_a_report_once_it_is_whole(late: World, counter: LateCounter) -> None:
+    counter.load()
+    long = "word " * 5_000
+    late.model.say(long)
+    await late.say("Tell me all.")
+    assert await counts(late) == [3, None]
+    await late.told("/context")
+    assert await counts(late) == [3, 5_000]
+    await sql(late, "UPDATE messages SET status = 'streaming', token_count = NULL WHERE role = 'assistant'")
+    await late.told("/context")
+    assert await counts(late) == [3, None]
+
+
+@pytest.mark.parametrize(("words", "is_counted"), [(700, False), (1_500, True), (3_500, True)])
+async def test_a_message_is_counted_before_it_is_sent_if_its_bytes_might_not_fit(
+    late: World, counter: LateCounter, words: int, *, is_counted: bool
+) -> None:
+    await late.say("word " * words)
+    assert counter.is_ready is is_counted
+    assert late.asked()[-1][1].split().count("word") == words
+
+
+async def test_a_talk_is_counted_once_its_bytes_might_not_fit(late: World, counter: LateCounter) -> None:
+    notices = [notice for number in range(5) for notice in await late.notices(f"{number} " + "word " * 600)]
+    assert counter.is_ready
+    assert notices == []
+    assert [content.split()[0] for role, content in late.asked() if role == "user"] == list("01234")
+    first, *_ = await counts(late)
+    assert first == 601
+
+
+async def test_bounds_teach_nothing_about_usage_and_refuse_no_message(late: World) -> None:
+    late.model.enqueue(TextDelta("ok"), ReplyEnd("stop", {"prompt_tokens": 5_000}))
+    await late.say("word " * 400)
+    assert "Estimates are multiplied" not in await late.told("/context")
+    with pytest.raises(MessageRefusedError, match=r"it has ~9,000 tokens"):
+        await late.say("word " * 9_000)
+
+
+async def test_calls_of_tools_are_answered_uncounted(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, counter: LateCounter
+) -> None:
+    world = await built(tmp_path, store, clock, model, 100_000, Tools(TOOLS, counter=counter))
+    calls(world, call("echo", {"text": "again"}))
+    world.model.say("Done.")
+    *_, done = await events_of(world, "Say it again.")
+    assert isinstance(done, TurnDone)
+    assert not counter.is_ready
+    assert [row.role for row in await world.log()].count(Role.TOOL_RESULT) == 1
+    assert await counts(world) == [None] * 5
+
+
+@pytest.mark.parametrize("old_rows", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+async def test_a_hundred_thousand_old_rows_change_no_byte_of_the_request(world: World, old_rows: int) -> None:
+    await world.say("Hello")
+    await world.say("Again")
+    before = world.model.requests[-1]
+
+    old = timestamps.to_text(world.clock.now() - timedelta(days=400))
+    insert = "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', 1, 'user', 'old', ?)"
+
+    def fill(connection: Connection) -> None:
+        connection.executemany(insert, [(old,)] * old_rows)
+
+    await world.store.write(fill)
+    await world.say("And again")
+    after = world.model.requests[-1]
+    assert after.messages[: len(before.messages)] == before.messages
+    assert world.asked()[len(before.messages) - 1 :] == [("assistant", "ok"), ("user", "And again")]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
 from chorus_cli.models.rules.events import ToolStarted, WaitBegun
+from chorus_cli.storage.store import Connection
 from chorus_cli.turns.service.reply import STOPPED
 from tests.turns.service.tool_talk import (
     assert_each_request_begins_with_the_one_before,
@@ -19,35 +16,9 @@ from tests.turns.service.tool_talk import (
     calls,
     results,
     rows,
+    stop_at,
 )
-from tests.world import MODEL
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.storage.store import Connection
-    from tests.world import World
-
-
-async def stop_in_tool(events: AsyncGenerator[TurnEvent, None], starts: int = 1) -> None:
-    """Follow a turn until a tool is at work, and cancel it there, as Ctrl-C does."""
-    at_work = asyncio.Event()
-
-    async def listen() -> None:
-        left = starts
-        async with aclosing(events):
-            async for event in events:
-                left -= isinstance(event, ToolStarted)
-                if not left:
-                    at_work.set()
-
-    turn = asyncio.create_task(listen())
-    await at_work.wait()
-    await asyncio.sleep(0.01)
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
+from tests.world import MODEL, World
 
 
 async def kill_in_tool(world: World) -> None:
@@ -68,7 +39,7 @@ async def kill_in_tool(world: World) -> None:
 
 async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled: World) -> None:
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"))
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted)
     assert await rows(tooled) == [
         ("user", "First", None, "complete"),
         ("assistant", "Let me see.", None, "complete"),
@@ -83,19 +54,10 @@ async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled
 
 async def test_of_several_calls_those_after_a_stopped_one_are_not_begun(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "a"}, "c1"), call("endless", "", "c2"), call("echo", {"text": "b"}, "c3"))
-    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"), starts=2)
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted, 2)
     await tooled.say("Second")
     assert results(tooled) == ["a", STOPPED]
     assert_each_request_begins_with_the_one_before(tooled)
-
-
-async def test_a_listener_that_goes_away_stops_the_tool(tooled: World) -> None:
-    calls(tooled, call("echo", {"text": "a"}))
-    async with aclosing(tooled.conversation.answer(tooled.current.target(), "First")) as events:
-        while not isinstance(await anext(events), ToolStarted):
-            pass
-    assert [status for *_, status in await rows(tooled)][-1] == "interrupted"
-    assert "streaming" not in {status for *_, status in await rows(tooled)}
 
 
 async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: World) -> None:
@@ -109,20 +71,6 @@ async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: W
     await tooled.say("Second")
     assert tooled.asked() == [("user", "First"), ("assistant", "Let me see."), ("user", "Second")]
     assert_each_request_begins_with_the_one_before(tooled)
-
-
-async def test_after_a_kill_in_a_tool_the_question_can_be_answered_again(tooled: World) -> None:
-    await kill_in_tool(tooled)
-    await tooled.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", tooled.clock.now())
-    target, now = tooled.current.target(), tooled.clock.now()
-    request_settings = await tooled.context.request_settings(target)
-    since = (await tooled.context.snapshot(target, now)).view.cutoff
-    found = await tooled.store.read(
-        interrupted_replies.interrupted_question, target.persona.slug, request_settings.target.thread_id, since
-    )
-    assert found == "First"
-    _ = [event async for event in tooled.conversation.retry(target)]
-    assert tooled.asked() == [("user", "First")]
 
 
 async def test_a_retry_replaces_the_calls_and_results_of_the_turn_too(tooled: World) -> None:
@@ -142,25 +90,21 @@ async def test_a_retry_replaces_the_calls_and_results_of_the_turn_too(tooled: Wo
     assert results(tooled) in (["gold"], ["silver"])
 
 
-async def test_a_retry_that_is_stopped_in_a_tool_before_any_word_leaves_the_old_reply(tooled: World) -> None:
+@pytest.mark.parametrize(("words", "seen", "sent"), [("", "ok", []), ("Let me see.", "Let me see.", [STOPPED])])
+async def test_a_retry_that_is_stopped_in_a_tool_keeps_the_old_reply_or_its_words(
+    tooled: World, words: str, seen: str, sent: list[str]
+) -> None:
     await tooled.say("First")
-    calls(tooled, call("endless"))
-    await stop_in_tool(tooled.conversation.retry(tooled.current.target()))
-    assert await tooled.seen() == ["First", "ok"]
-
-
-async def test_a_retry_that_is_stopped_in_a_tool_after_words_keeps_them(tooled: World) -> None:
-    await tooled.say("First")
-    calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.retry(tooled.current.target()))
-    assert (await tooled.seen())[:2] == ["First", "Let me see."]
+    calls(tooled, call("endless"), before=words)
+    await stop_at(tooled.conversation.retry(tooled.current.target()), ToolStarted)
+    assert (await tooled.seen())[:2] == ["First", seen]
     await tooled.say("Second")
-    assert results(tooled) == [STOPPED]
+    assert results(tooled) == sent
 
 
 async def test_a_stopped_turn_can_be_answered_again(tooled: World) -> None:
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"))
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted)
     _ = [event async for event in tooled.conversation.retry(tooled.current.target())]
     assert tooled.asked() == [("user", "First")]
     assert await tooled.seen() == ["First", "ok"]

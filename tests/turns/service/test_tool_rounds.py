@@ -16,6 +16,7 @@ from chorus_cli.turns.service.reply import MOST_ROUNDS
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
+    assert_repeated_later,
     call,
     calls,
     end_of,
@@ -23,12 +24,14 @@ from tests.turns.service.tool_talk import (
     lines,
     results,
     rows,
+    stop_at,
 )
 from tests.world import Tools, World, built
 
 
-async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World) -> None:
-    calls(tooled, call("echo", {"text": "gold"}), before="Let me see.")
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "tool_use"])
+async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World, reason: str) -> None:
+    calls(tooled, call("echo", {"text": "gold"}), before="Let me see.", reason=reason)
     tooled.model.say("It is gold.")
     events = await events_of(tooled, "What is it?")
     assert (end_of(events).status, end_of(events).error) == (Status.COMPLETE, None)
@@ -41,8 +44,7 @@ async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World)
         ("assistant", "It is gold.", None, "complete"),
     ]
     assert len({row.turn_id for row in await tooled.log()}) == 1
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
     assert [message.role for message in tooled.model.requests[-1].messages] == [
         "system", "user", "assistant", "tool", "assistant", "user"
     ]  # fmt: skip
@@ -52,8 +54,7 @@ async def test_a_reply_of_a_call_alone_is_no_empty_reply(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "gold"}))
     assert end_of(await events_of(tooled, "What is it?")).error is None
     assert tooled.asked() == [("user", "What is it?"), ("assistant", ""), ("tool", "gold")]
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: World) -> None:
@@ -65,8 +66,7 @@ async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: W
     ]  # fmt: skip
     assert results(tooled) == ["a", "bb"]
     assert [role for role, _ in tooled.asked()] == ["user", "assistant", "tool", "tool"]
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_each_round_tells_how_the_model_thought_with_its_first_call(tooled: World) -> None:
@@ -102,37 +102,24 @@ async def test_ids_are_unique_whatever_the_provider_sends(tooled: World, id_: st
         ('{"text": "gold" "times": 2}', "goldgold"),
     ],
 )
-async def test_damaged_arguments_are_repaired_and_the_model_is_told(
-    tooled: World, arguments: str, understood: str
-) -> None:
+async def test_damaged_arguments_are_repaired(tooled: World, arguments: str, understood: str) -> None:
     calls(tooled, call("echo", arguments))
     await tooled.say("What is it?")
     (result,) = results(tooled)
     note, _, text = result.partition("\n\n")
     assert note.startswith("(The arguments were not valid JSON; they were understood as {")
     assert text == understood
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "told", "outcome"),
     [
-        (
-            "echo",
-            "gold, please",
-            "The arguments could not be read: they must be one JSON object",
-            "The arguments could",
-        ),
+        ("echo", "gold, please", "could not be read: they must be one JSON object", "The arguments could"),
         ("echo", '["gold"]', 'for example {"text": "…"}.', "The arguments could"),
         ("echo", "", "The argument 'text' is missing: Any text.", "The argument 'text' is missing"),
         ("echo", {"text": ["gold"]}, "The argument 'text' must be a text", "The argument 'text' must"),
-        (
-            "echo",
-            {"text": "a", "times": "often"},
-            "The argument 'times' must be a whole number",
-            "The argument 'times'",
-        ),
+        ("echo", {"text": "a", "times": "often"}, "The argument 'times' must be a whole number", "'times'"),
         ("forget_all", {"sure": True}, "There is no tool 'forget_all'. The tools are: search_history", "no such tool"),
         ("rm -rf /\n", "", "There is no tool 'rm_-rf__'.", "no such tool"),
         ("", '{"a": 1}', "There is no tool 'unnamed'.", "no such tool"),
@@ -150,8 +137,7 @@ async def test_what_a_tool_cannot_do_is_told_to_the_model(
     assert told in results(tooled)[0]
     assert outcome in lines(events)[0]
     assert (await rows(tooled))[-1][1] == "So be it."
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_a_tool_that_raises_is_reported_with_its_traceback(tooled: World, tools: Tools) -> None:
@@ -179,8 +165,7 @@ async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -
     assert results(tooled)[-1].startswith("This was not carried out: tools may be used 10 times for one message.")
     assert lines(events)[-1] == 'echo("again"): not carried out, 10 rounds are the most'
     assert len({request.tools for request in tooled.model.requests}) == 1
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_are_one_row(tooled: World) -> None:
@@ -195,21 +180,17 @@ async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_ar
     assert lines(events)[-1] == "984 more calls: not carried out, 16 are the most"
     stored = await tooled.log()
     assert [len(json.loads(row.tool_calls)) for row in stored if row.tool_calls] == [1] * MOST_CALLS + [984]
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 @pytest.mark.parametrize(("words", "status"), [("", Status.FAILED), ("Hm.", Status.TRUNCATED)])
-async def test_a_model_that_calls_even_then_is_stopped_with_a_sentence(
-    tooled: World, words: str, status: Status
-) -> None:
+async def test_a_model_that_calls_even_then_is_stopped(tooled: World, words: str, status: Status) -> None:
     for _ in range(MOST_ROUNDS + 2):
         calls(tooled, call("echo", {"text": "again"}), before=words)
     done = end_of(await events_of(tooled, "Loop!"))
     assert done.status is status
     assert str(done.error).startswith("The model went on calling tools instead of answering.")
-    await tooled.say("Thanks")
-    assert_each_request_begins_with_the_one_before(tooled)
+    await assert_repeated_later(tooled)
 
 
 @pytest.mark.parametrize("reason", [None, "length", "content_filter"])
@@ -218,12 +199,6 @@ async def test_calls_of_a_reply_that_was_cut_are_not_carried_out(tooled: World, 
     done = end_of(await events_of(tooled, "What is it?"))
     assert done.status is Status.TRUNCATED
     assert [role for role, *_ in await rows(tooled)] == ["user", "assistant"]
-
-
-@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "tool_use"])
-async def test_every_normal_end_lets_the_calls_be_carried_out(tooled: World, reason: str) -> None:
-    calls(tooled, call("echo", {"text": "gold"}), reason=reason)
-    assert lines(await events_of(tooled, "What is it?")) == ['echo("gold"): 1 times']
 
 
 async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said_once(tooled: World) -> None:
@@ -250,28 +225,20 @@ async def test_a_refusal_outlives_the_run_but_not_for_ever(tooled: World, tools:
         assert bool(again.model.requests[-1].tools) == offered
 
 
-async def test_the_user_can_keep_the_tools_from_a_model(tooled: World) -> None:
+async def test_the_user_can_keep_the_tools_from_a_model_whose_calls_get_no_answer_then(tooled: World) -> None:
     await tooled.say("Hi")
     tooled.configure('{"tools": false}')
-    await tooled.say("Hi")
+    calls(tooled, call("echo", {"text": "gold"}), before="Hm.")
+    assert end_of(await events_of(tooled, "What is it?")).status is Status.TRUNCATED
     assert [len(request.tools) for request in tooled.model.requests] == [len(TOOLS), 0]
+    assert [role for role, *_ in await rows(tooled)] == ["user", "assistant"] * 2
 
 
 @pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, len(TOOLS))])
-async def test_declarations_that_would_fill_a_small_model_are_not_offered(
-    tooled: World, limit: int, offered: int
-) -> None:
+async def test_declarations_that_fill_a_small_model_are_not_offered(tooled: World, limit: int, offered: int) -> None:
     tooled.configure(f'{{"context_token_limit": {limit}}}')
     await tooled.say("Hi")
     assert len(tooled.model.requests[-1].tools) == offered
-
-
-async def test_a_model_that_calls_what_it_was_not_offered_gets_no_answer(tooled: World) -> None:
-    tooled.configure('{"tools": false}')
-    calls(tooled, call("echo", {"text": "gold"}), before="Hm.")
-    done = end_of(await events_of(tooled, "What is it?"))
-    assert done.status is Status.TRUNCATED
-    assert [role for role, *_ in await rows(tooled)] == ["user", "assistant"]
 
 
 async def test_tokens_of_calls_results_and_declarations_are_counted(tooled: World) -> None:
@@ -293,3 +260,12 @@ async def test_the_usage_of_every_round_is_kept_and_learned_from(tooled: World) 
     tooled.model.enqueue(TextDelta("Done."), ReplyEnd("stop", {"prompt_tokens": 950}))
     await tooled.say("What is it?")
     assert [row.usage.get("prompt_tokens") for row in await tooled.log() if row.role is Role.ASSISTANT] == [900, 950]
+
+
+DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(4_500))
+
+
+async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(tooled: World) -> None:
+    calls(tooled, call("echo", DAMAGED), before="Let me see.")
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), TextDelta)
+    assert (await rows(tooled))[1:] == [("assistant", "Let me see.", None, "interrupted")]

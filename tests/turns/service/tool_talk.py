@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import pytest
 
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.models.rules.declaration import Kind, Parameter
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolUsed, TurnDone
+from chorus_cli.models.rules.declaration import Arguments, Kind, Parameter
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolUsed, TurnDone, TurnEvent
+from chorus_cli.models.rules.request import PromptMessage
 from chorus_cli.tools.service import BUILT_IN, Answer, Caller, ToolServices, built_in
-
-if TYPE_CHECKING:
-    from chorus_cli.models.rules.declaration import Arguments
-    from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.models.rules.request import PromptMessage
-    from tests.world import World
+from tests.world import World
 
 
 @built_in(
@@ -58,6 +57,26 @@ async def events_of(world: World, text: str) -> list[TurnEvent]:
     return [event async for event in world.conversation.answer(world.current.target(), text)]
 
 
+async def stop_at(events: AsyncGenerator[TurnEvent, None], kind: type[TurnEvent], number: int = 1) -> None:
+    """Follow a turn until an event of a kind has come so often, and cancel it a little later, as Ctrl-C does."""
+    has_come = asyncio.Event()
+
+    async def listen() -> None:
+        left = number
+        async with aclosing(events):
+            async for event in events:
+                left -= isinstance(event, kind)
+                if not left:
+                    has_come.set()
+
+    turn = asyncio.create_task(listen())
+    await has_come.wait()
+    await asyncio.sleep(0.01)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+
 def lines(events: list[TurnEvent]) -> list[str]:
     """Return the line of each tool that was used."""
     return [event.line for event in events if isinstance(event, ToolUsed)]
@@ -85,6 +104,12 @@ def assert_each_request_begins_with_the_one_before(world: World) -> None:
         assert after[: len(before)] == before
     for messages in sent:
         assert_pairs_are_whole(messages)
+
+
+async def assert_repeated_later(world: World) -> None:
+    """Whatever a turn sent is in the next request too, where it was."""
+    await world.say("Thanks")
+    assert_each_request_begins_with_the_one_before(world)
 
 
 def assert_pairs_are_whole(messages: tuple[PromptMessage, ...]) -> None:

@@ -1,0 +1,360 @@
+"""Imports, read on a thread of their own and stored conversation by conversation; exports, which they read back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.attachments.files import attachments as attachment_files
+from chorus_cli.attachments.rows import named_attachments
+from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError, OutputError, PersonaError
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.time import timestamps
+from chorus_cli.imports.files import own_files
+from chorus_cli.imports.files.reading import Batch, batches
+from chorus_cli.imports.rows import import_rows, whole_threads
+from chorus_cli.imports.rows.import_rows import Added, Incoming
+from chorus_cli.imports.rules.conversation import dated
+from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.personas.rules.persona import slug_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from datetime import datetime, tzinfo
+    from pathlib import Path
+
+    from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
+    from chorus_cli.storage.store import Store
+
+_EACH = "with each of these personas "
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The amounts of an import.
+
+    ``is_dry`` marks a dry run, which changes nothing. ``known`` counts the messages that the log had already, ``off``
+    those on other branches than the one a conversation ended with, ``purged`` those that were purged
+    here and stay so.
+    """
+
+    is_dry: bool
+    conversations: int = 0
+    messages: int = 0
+    branched: int = 0
+    off: int = 0
+    attachments: int = 0
+    lost_attachments: int = 0
+    known: int = 0
+    purged: int = 0
+    added: Added = field(default_factory=Added)
+    first: datetime | None = None
+    last: datetime | None = None
+    sources: Counter[str] = field(default_factory=Counter)
+    personas: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    guesses: Counter[str] = field(default_factory=Counter)
+
+    def count(self, batch: Batch, incoming: Sequence[Incoming]) -> None:
+        """Count a batch that was read, with the conversations in it."""
+        self.skipped.update(batch.skipped)
+        self.lost_attachments += batch.lost_attachments
+        for persona, conversation, attachments in incoming:
+            self.conversations += 1
+            self.messages += len(conversation.messages)
+            off = len(conversation.messages) - len(conversation.live)
+            self.branched += off > 0
+            self.off += off
+            self.attachments += sum(map(len, attachments.values()))
+            self.sources[conversation.source] += 1
+            self.personas[persona] += 1
+            self.guesses.update(conversation.guesses)
+            for each in filter(None, (message.timestamp for message in conversation.messages)):
+                self.first = min(self.first or each, each)
+                self.last = max(self.last or each, each)
+
+    def add(self, added: Added) -> None:
+        """Take over the results of an import up to the last conversation that was read."""
+        self.added = added
+        self.known = self.messages - added.messages
+        self.purged = added.purged
+        if added.refused:
+            self.skipped["conversation that the log cannot hold, or holds otherwise"] = added.refused
+
+    def refuse_nothing(self, paths: Sequence[Path]) -> None:
+        """Refuse files that hold something, but no message."""
+        if self.messages or not self.skipped:
+            return
+        holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
+        raise ImportFormatError(
+            f"{holding} that can be imported: {enumerated(self._left_out())}; docs/moving.md tells what is taken."
+        )
+
+    def text(self) -> str:
+        """Return the report for the user."""
+        return "\n".join(filter(None, [self._found(), *self._facts(), self._outcome()]))
+
+    def as_json(self) -> dict[str, object]:
+        """Return the report for a program."""
+        return {
+            "dry_run": self.is_dry,
+            "conversations": self.conversations,
+            "messages": self.messages,
+            "branched_conversations": self.branched,
+            "messages_on_other_branches": self.off,
+            "attachments": self.attachments,
+            "missing_attachments": self.lost_attachments,
+            "first": timestamps.to_text(self.first) if self.first else None,
+            "last": timestamps.to_text(self.last) if self.last else None,
+            "sources": dict(self.sources),
+            "personas": dict(self.personas),
+            "skipped": dict(self.skipped),
+            "guesses": [*self.guesses],
+            "known_messages": self.known,
+            "new_conversations": self.added.conversations,
+            "continued_conversations": self.added.continued,
+            "new_messages": self.added.messages,
+            "imports_redone": self.added.redone,
+            "purged_messages": self.purged,
+        }
+
+    def _found(self) -> str:
+        if not self.conversations:
+            return "No conversation was found."
+        amount = f"{counted(self.conversations, 'conversation')}, {counted(self.messages, 'message')}"
+        span = ""
+        if self.first and self.last:
+            span = f", {timestamps.local(self.first):%Y-%m-%d} to {timestamps.local(self.last):%Y-%m-%d}"
+        return f"Found {amount}{span} ({enumerated([*self.sources])})."
+
+    def _facts(self) -> list[str]:
+        facts = []
+        if self.off:
+            facts.append(
+                f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
+                "of branches that were left; they stay out of context."
+            )
+        if self.attachments:
+            facts.append(f"{counted(self.attachments, 'attachment')}.")
+        if self.lost_attachments:
+            facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
+        if self.added.redone:
+            operations = counted(self.added.redone, "operation")
+            facts.append(f"The import that was undone is redone as a whole ({operations}), also beyond these files.")
+        if self.purged:
+            was, stays = ("was", "stays") if self.purged == 1 else ("were", "stay")
+            fate = "purged before and would not be brought back" if self.is_dry else f"purged and {stays} purged"
+            facts.append(f"{counted(self.purged, 'message')} {was} {fate}.")
+        return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]
+
+    def _left_out(self) -> list[str]:
+        return [f"{reason} ({number:,})" for reason, number in self.skipped.most_common()]
+
+    def _outcome(self) -> str:
+        if self.is_dry:
+            new = self.messages - self.known
+            there = self.known - self.purged
+            return f"Of the messages {there:,} are in the log already and {new:,} are new. Nothing was changed."
+        if not self.added.messages:
+            if self.added.redone or not self.conversations:
+                return ""
+            everything = "Everything else" if self.purged else "Everything"
+            return f"{everything} is in the log already; nothing was changed."
+        came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
+        came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
+        return (
+            f"Imported {came}, for {enumerated([*self.personas])}. /search finds them, "
+            f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}takes the import back."
+        )
+
+
+_TELLING_SECONDS = 5.0
+"""How often the progress of an import or an export is told."""
+
+
+class Wanted(NamedTuple):
+    """Files and folders to be imported.
+
+    ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name, else that of
+    the name of a conversation's character, else ``otherwise``. ``zone`` is that of times without one, ``None`` being
+    the system's. ``card_personas`` are the slugs of personas that cards among the files make, in a dry run not yet.
+    """
+
+    paths: Sequence[Path]
+    otherwise: str
+    persona: str | None = None
+    zone: tzinfo | None = None
+    card_personas: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """Takes conversations of other programs into the log; their attachments go to the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    persona_admin: PersonaAdmin
+    attachments: Path
+
+    async def preview(self, wanted: Wanted) -> ImportReport:
+        """Read everything and change nothing; errors are those of an import."""
+        report = ImportReport(is_dry=True)
+        async with aclosing(self._read(wanted, report, self.clock.now())) as read:
+            async for _, incoming in read:
+                in_effect, purged = await self.store.read(import_rows.numbers, incoming)
+                report.known += in_effect + purged
+                report.purged += purged
+        return report
+
+    async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
+        """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
+
+        A caller that is cancelled leaves whole conversations, and the next import goes on from there.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
+                in them, and they have no cards.
+            AttachmentError: an attachment cannot be stored.
+            StorageError: the log cannot be written.
+        """
+        begun = told = self.clock.monotonic()
+        now = self.clock.now()
+        async with aclosing(self._read(wanted, report, now)) as read:
+            async for batch, incoming in read:
+                stored = self.store.write(import_rows.store, incoming, report.added, now)
+                added, is_cancelled = await run_to_completion(stored)
+                if written := batch.written - added.attachments:
+                    # Files of messages that were not stored go, unless a known message names a file that was lost.
+                    unnamed = written - await self.store.read(named_attachments)
+                    await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
+                report.add(added)
+                if is_cancelled:
+                    raise asyncio.CancelledError
+                if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
+                    told = moment
+                    tell(_progress(report, moment - begun))
+
+    async def _read(
+        self, wanted: Wanted, report: ImportReport, now: datetime
+    ) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
+        """Yield batches with the personas of their conversations, and count what is in them.
+
+        They are read on one thread, which some files are bound to. A conversation without times begins ``now``.
+        """
+        slugs: dict[tuple[str | None, str], str] = {}
+        folder = None if report.is_dry else self.attachments
+        found = batches(wanted.paths, folder, wanted.zone)
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
+        try:
+            while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
+                incoming: list[Incoming] = []
+                for _, conversation, attachments in batch.read:
+                    named = conversation.persona, conversation.character
+                    if named not in slugs:
+                        slugs[named] = await self._persona(wanted, *named, is_dry=report.is_dry)
+                    incoming.append(Incoming(slugs[named], dated(conversation, now), attachments))
+                report.count(batch, incoming)
+                yield batch, incoming
+        finally:
+            thread.submit(found.close)
+            thread.shutdown(wait=False)
+        if not wanted.card_personas:
+            report.refuse_nothing(wanted.paths)
+
+    async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
+        """Return the slug of the persona that gets a conversation; one that its file names is made if it is missing."""
+        personas = self.persona_admin.personas
+        if wanted.persona or not (named or character):
+            return wanted.persona or wanted.otherwise
+        if not named:
+            slug = slug_of(character, ())
+            return personas.called(character) or (slug if slug in wanted.card_personas else wanted.otherwise)
+        if is_dry or personas.called(named):
+            return personas.called(named) or named
+        try:
+            return await self.persona_admin.create(named)
+        except PersonaError:
+            return wanted.otherwise
+
+
+def _progress(report: ImportReport, seconds: float) -> str:
+    speed = report.messages / max(seconds, 0.001)
+    amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
+    return f"{amount} so far ({counted(round(speed), 'message')} a second)"
+
+
+ENDINGS = ("md", "jsonl")
+
+
+@dataclass(slots=True)
+class Exported:
+    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
+
+    conversations: int = 0
+    messages: int = 0
+    attachments: int = 0
+    missing: int = 0
+
+    def sentence(self, folder: Path) -> str:
+        """Return the report for the user about files in ``folder``."""
+        amount = f"{counted(self.conversations, 'conversation')} with {counted(self.messages, 'message')}"
+        attached = f" and {counted(self.attachments, 'attachment')}" if self.attachments else ""
+        missing = f" {counted(self.missing, 'attachment')} could not be read." if self.missing else ""
+        return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Writes conversations to files; the bytes of attachments are in the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    attachments: Path
+
+    async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
+
+        Raises:
+            OutputError: a file cannot be written; the sentence says how many conversations were.
+            DatabaseDamagedError: a message cannot be read; likewise.
+        """
+        exported, told = Exported(), self.clock.monotonic()
+        threads = await self.store.read(whole_threads.threads, persona)
+        before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
+        try:
+            for thread in threads:
+                await self._export(exported, folder, ending, thread, before)
+                if self.clock.monotonic() - told >= _TELLING_SECONDS:
+                    told = self.clock.monotonic()
+                    tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
+        except OutputError as error:
+            raise OutputError(f"{error} {_came_so_far(exported)}") from error
+        except DatabaseDamagedError as error:
+            raise DatabaseDamagedError(f"{error} chorus doctor repairs the log. {_came_so_far(exported)}") from error
+        return exported
+
+    async def _export(
+        self, exported: Exported, folder: Path, ending: str, thread: ThreadOfPersona, before: Mapping[str, Path]
+    ) -> None:
+        found = await self.store.read(whole_threads.conversation, thread)
+        await asyncio.to_thread(own_files.write, folder, found, ending, before)
+        exported.conversations += 1
+        exported.messages += len(found.messages)
+        for digest in {file.entry for message in found.messages for file in message.files}:
+            is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
+            exported.attachments += is_there
+            exported.missing += not is_there
+
+
+def _came_so_far(exported: Exported) -> str:
+    """Say how far an export came that could not be completed."""
+    if not exported.conversations:
+        return "Nothing was written."
+    written = counted(exported.conversations, "conversation")
+    return f"{written} had been written. Once that is mended, the same export writes them all."

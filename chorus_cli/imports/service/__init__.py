@@ -1,1 +1,0 @@
-"""Imports: the use cases."""

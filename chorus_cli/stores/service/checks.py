@@ -1,0 +1,370 @@
+"""Checks of the log with the files that it names, of the files around it, and of what killed processes have left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
+from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.editing.files import rescued_files
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.machine.paths import exposed
+from chorus_cli.storage import file_lock, foreign_code
+from chorus_cli.storage.errors import folder_in_the_way
+from chorus_cli.storage.files import is_stale, remove
+from chorus_cli.storage.migrations import is_current, is_newer
+from chorus_cli.storage.permissions import (
+    MOST_NAMED,
+    access_advice,
+    closed_paths,
+    is_refused,
+    is_there,
+    refused,
+    refused_folders,
+)
+from chorus_cli.storage.store import is_writable
+from chorus_cli.stores.backup import archive, restoring
+from chorus_cli.stores.listing import FILES, STAGED
+from chorus_cli.stores.purge import carrying_out
+from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.service import stored_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.log.rules.messages import Runs
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.stores.salvage.examination import OpenDatabase
+
+_MOST_NAMED_IDS = 5
+_LEAST_FREE_BYTES = 100_000_000
+_STALE_DAYS = 8
+_MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
+
+
+def check_log(places: Paths, run_folder: Path) -> Iterator[Finding]:
+    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes.
+
+    There are none while a restore is not complete: its log and the files that it names are about to come.
+    """
+    yield from unless_refused("log", _log(places, run_folder))
+
+
+def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
+    if restoring.is_pending(places):
+        return
+    if not places.database.exists():
+        yield note("log", f"There is no log yet: {places.database} does not exist.")
+        return
+    if places.database.is_dir():
+        yield wrong("log", str(folder_in_the_way(places.database)))
+        return
+    if is_refused(places.database):
+        yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
+        return
+    if places.database.stat().st_size == 0:
+        yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Repair.SALVAGE)
+        return
+    has_sound_pages = False
+    try:
+        with examination.opened_untrusted(places.database) as connection:
+            if foreign := foreign_code.found(connection):
+                are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
+                told = f"In the log, {enumerated(foreign)} {are} not of Chorus"
+                yield wrong("code", f"{told}: SQLite may run {them} with any change of the log.", Repair.CODE)
+            pages = tuple(_pages(connection, places.database))
+            yield from pages
+            # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
+            has_sound_pages = is_well(pages)
+            if has_sound_pages:
+                yield from _rows(connection, places, run_folder)
+    except DatabaseBusyError as error:
+        yield wrong("log", str(error))
+    except StorageError as error:
+        yield wrong("rows" if has_sound_pages else "log", str(error), Repair.SALVAGE)
+
+
+def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
+    if is_newer(connection):
+        yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
+        return
+    if changed := foreign_code.changed_tables(connection):
+        yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Repair.SALVAGE)
+        return
+    facts = examination.facts(connection)
+    faults = examination.faults(connection)
+    extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
+    if faults and examination.concerns_log(connection):
+        yield wrong("log", f"{path} is damaged: {_some(faults)}.", Repair.SALVAGE)
+    else:
+        yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
+
+
+def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
+    checked = examination.checked(connection)
+    if checked.changed:
+        ids = _some([f"#{id_}" for id_ in checked.changed])
+        differ = "differs" if len(checked.changed) == 1 else "differ"
+        sentence = f"{counted(len(checked.changed), 'message')} {differ} from the text that was written: {ids}."
+        yield wrong("checksums", sentence, Repair.CHECKSUMS)
+    else:
+        added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
+        yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
+    examination.require_texts(connection)
+    yield from _damaged_rows(connection)
+    yield from _cut_off(connection, run_folder)
+    if carrying_out.is_pending(connection):
+        yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
+    else:
+        yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
+    if damaged := examination.damaged_indexes(connection):
+        told = f"The index of the {enumerated(damaged)} is damaged; no message is concerned."
+        yield wrong("index", told, Repair.INDEX)
+    else:
+        yield fine("index", "The indexes of search and memory are sound.")
+    yield from unless_refused("sessions", _sessions(connection, places))
+    yield from unless_refused("attachments", _attachments(connection, places))
+
+
+def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
+    operations = operation_rows.unreadable(connection) if is_current(connection) else []
+    unread = [f"Operation {each.number} of the journal cannot be read." for each in operations]
+    unreadable, lost = [*examination.unreadable(connection), *unread], examination.dangling_references(connection)
+    told = [*unreadable[:_MOST_NAMED_IDS], *([f"The log has {enumerated(lost)}."] if lost else [])]
+    told += _gone(examination.gaps(connection))
+    if told:
+        state = State.WRONG if unreadable or lost else State.NOTE
+        told.append("A salvage keeps all texts, and brings those that are gone from the newest sound backup.")
+        yield Finding("rows", state, " ".join(told), Repair.SALVAGE)
+
+
+def _gone(gone: Runs) -> Iterator[str]:
+    number = sum(last - first + 1 for first, last in gone)
+    if number:
+        # A damaged number makes a run very long.
+        ids = islice(chain.from_iterable(range(first, last + 1) for first, last in gone), _MOST_NAMED_IDS)
+        names = [f"#{id_}" for id_ in ids]
+        names += [f"{number - len(names):,} more"] if number > len(names) else []
+        yield f"{counted(number, 'message')} {'is' if number == 1 else 'are'} gone: {enumerated(names)}."
+
+
+def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
+    rows = examination.rows_in_progress(connection)
+    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
+    if dead:
+        told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
+        ended = "was cut off when its process" if len(dead) == 1 else "were cut off when their process"
+        yield note("interrupted", f"{told} {ended} ended. The next start of Chorus settles that.")
+
+
+def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
+    lost = [*stored_files.lost_sessions(connection, places)]
+    if lost:
+        repair = Repair.SESSIONS if any(each.entry for each in lost) else None
+        yield wrong("sessions", _some([each.phrase for each in lost], " "), repair)
+    else:
+        number = len(stored_files.sessions(connection, places))
+        yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
+
+
+def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
+    lost = [*stored_files.lost_attachments(connection, places)]
+    number = len(examination.named_attachments(connection))
+    if lost:
+        repair = Repair.ATTACHMENTS if any(each.entry for each in lost) else None
+        yield wrong("attachments", f"Of the attachments, {_some([each.phrase for each in lost])}.", repair)
+    elif number:
+        yield fine("attachments", f"{counted(number, 'attachment')} as stored.")
+
+
+def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
+    paths, is_certain = stored_files.unnamed_attachments(connection, places)
+    if paths:
+        are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
+        told = f"{counted(len(paths), 'attachment')} ({size_in_words(size_bytes(paths))}) {are} named by no message, "
+        if is_certain and not running(run_folder):
+            yield note("unnamed", f"{told}session or backup.", Repair.UNNAMED)
+        else:
+            once = f"once no Chorus runs and everything that may need {them} can be read"
+            yield note("unnamed", f"{told}session or backup that can be read. chorus doctor deletes {them} {once}.")
+
+
+def _some(sentences: Sequence[str], between: str = ", ") -> str:
+    """Join the first few of some sentences and count the others."""
+    more = f"{between}and {len(sentences) - _MOST_NAMED_IDS:,} more" if len(sentences) > _MOST_NAMED_IDS else ""
+    return between.join(sentences[:_MOST_NAMED_IDS]) + more
+
+
+def check_home(home: Paths, personas: Personas, now: datetime) -> Iterator[Finding]:
+    """Yield the findings about everything but the log."""
+    yield from unless_refused("home", _writable(home))
+    yield from _accessible(home)
+    yield _permissions(home)
+    yield from unless_refused("disk", _room(home))
+    yield from unless_refused("settings", _settings(personas))
+    yield from unless_refused("backups", _backups(home, now))
+    yield from unless_refused("rescue", _rescued(home.rescue))
+
+
+def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings, and one about the file or folder that permissions keep them from, if there is one."""
+    try:
+        yield from findings
+    except OSError as error:
+        yield wrong(subject, refused(error))
+
+
+def _permissions(home: Paths) -> Finding:
+    found = exposed(home)
+    if not found:
+        return fine("permissions", "Only you can read your files.")
+    several = counted(len(found) - 1, "other file or folder", "other files and folders")
+    others, them = (f" and {several} in it", "them") if len(found) > 1 else ("", "it")
+    told = f"Other users of this machine can get at {found[0]}{others}."
+    return wrong("permissions", f"{told} The next start of Chorus closes {them}.")
+
+
+def _writable(home: Paths) -> Iterator[Finding]:
+    """Yield a finding about the file or folder that keeps the log from being written, if it can be read."""
+    path = home.database
+    if not is_there(path) or is_refused(path) or is_writable(path):
+        return
+    barrier = home.data if os.access(path, os.W_OK) else path
+    told = f"{barrier} cannot be written: everything can be read, and nothing can be stored."
+    is_on_read_only_disk = os.statvfs(home.data).f_flag & os.ST_RDONLY
+    yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
+
+
+def _accessible(home: Paths) -> Iterator[Finding]:
+    found = refused_folders(home.data, home.config, home.state)
+    if found:
+        again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""
+        yield wrong("access", f"{closed_paths(found)} cannot be read. {access_advice(*found)}{again}")
+
+
+def _room(home: Paths) -> Iterator[Finding]:
+    place = next(path for path in (home.data, *home.data.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    size = home.database.stat().st_size if home.database.exists() else 0
+    if free < max(_LEAST_FREE_BYTES, 2 * size):
+        yield wrong("disk", f"Only {size_in_words(free)} are left on the disk of {home.data}. Make room there.")
+    else:
+        yield fine("disk", f"{size_in_words(free)} are left on the disk of {home.data}.")
+
+
+def _settings(personas: Personas) -> Iterator[Finding]:
+    try:
+        known = personas.slugs()
+    except ChorusError as error:
+        yield wrong("settings", str(error))
+        return
+    warnings: list[str] = []
+    for slug in known:
+        try:
+            warnings += personas.load(slug).warnings
+        except ChorusError as error:
+            warnings.append(str(error))
+    for warning in dict.fromkeys(warnings):
+        yield wrong("settings", warning)
+    if not warnings:
+        yield fine("settings", f"The settings of {counted(len(known), 'persona')} can be read.")
+
+
+def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
+    if is_refused(home.backups):
+        # Of a folder that the user may not look into there is a finding already.
+        return
+    found = [each for each in archive.listed(home) if not each.is_damaged]
+    if not found:
+        yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
+        return
+    newest = found[-1]
+    age_days = int((now.timestamp() - newest.modified) // 86_400)
+    total = size_in_words(sum(each.size_bytes for each in found))
+    sentence = f"{counted(len(found), 'backup')} ({total}) in {home.backups}; the newest is {newest.path.name}"
+    if age_days > _STALE_DAYS:
+        yield note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
+    else:
+        yield fine("backups", f"{sentence}.")
+
+
+def _rescued(folder: Path) -> Iterator[Finding]:
+    if is_refused(folder):
+        return
+    found = rescued_files.find(folder)
+    if found.unreadable:
+        yield wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
+    elif found.texts:
+        told = f"{counted(len(found.texts), 'text')} that could not be stored in {closed_paths(found.read)}"
+        yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
+    else:
+        yield fine("rescue", "No file has a text that could not be stored.")
+
+
+def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
+    """Yield the findings about remains of killed processes."""
+    if restoring.is_pending(home):
+        told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
+        yield wrong("restore", told)
+    left = temporary_files(home, now)
+    if left:
+        told = counted(len(left), "temporary file or folder", "temporary files and folders")
+        size = size_in_words(size_bytes(left))
+        others = ", such as" if len(left) > 1 else ":"
+        yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Repair.LEFTOVERS)
+    else:
+        yield fine("leftovers", "There are no temporary files of a killed Chorus.")
+
+
+def temporary_files(home: Paths, now: datetime) -> list[Path]:
+    """Return the temporary files and folders that no process uses.
+
+    Neither they nor other temporary files in the same folder were changed within an hour. A folder in which a restore
+    has unpacked a backup may wait longer for an answer: it counts as left once no other Chorus runs.
+    """
+    found = list(dict.fromkeys(chain.from_iterable(each.leftovers(home) for each in FILES)))
+    outer = [path for path in found if not {*path.parents} & {*found}]
+    is_alone = not running(home.run)
+    in_use = {
+        path.parent
+        for path in outer
+        if not all(is_stale(status.st_mtime, now.timestamp()) for status in _statuses(path))
+    }
+    return [path for path in outer if (is_alone if path.name.startswith(STAGED) else path.parent not in in_use)]
+
+
+def running(run_folder: Path) -> tuple[str, ...]:
+    """Return the runs whose processes are alive, by their lock files; one that cannot be opened counts as locked."""
+    try:
+        return file_lock.held_in(run_folder) if run_folder.is_dir() else ()
+    except OSError as error:
+        return (str(error),)
+
+
+def delete(paths: Iterable[Path]) -> None:
+    """Delete files, and folders with all that is in them."""
+    for path in paths:
+        remove(path)
+
+
+def size_bytes(paths: Iterable[Path]) -> int:
+    """Return the size of files, and of all files in folders."""
+    files = (status for path in paths for status in _statuses(path) if stat.S_ISREG(status.st_mode))
+    return sum(status.st_size for status in files)
+
+
+def _statuses(path: Path) -> Iterator[os.stat_result]:
+    """Yield the facts about a file, or a folder and all in it; another process may delete some meanwhile."""
+    for each in (path, *path.rglob("*")):
+        try:
+            yield each.lstat()
+        except OSError:
+            continue

@@ -1,0 +1,333 @@
+"""The rules of the log: acts and the journal, threads, search terms and excerpts, and a conversation as Markdown."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject, Window
+from chorus_cli.log.rules.journal import fold_is_undone, redoable
+from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.messages import Message, Role, Status, expanded, runs
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.search_query import (
+    APART,
+    MARKS,
+    SearchQuery,
+    excerpt,
+    marked_literals,
+    search_query,
+    set_apart,
+)
+from chorus_cli.log.rules.threads import Exchange, Thread, ThreadState, last_exchange, number_in, state_of
+from chorus_cli.log.rules.wording import Export, markdown
+from tests.amount import examples
+from tests.fakes import START
+
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+
+
+def journal(story: str) -> list[Operation]:
+    """Read operations from words, numbered from 1: ``clear`` or ``undo:1`` or ``redo:t5`` (a turn).
+
+    ``say:9`` is no operation but the newest message from then on, a turn of that id. A star marks what came by itself.
+    """
+    operations: list[Operation] = []
+    newest_message = 0
+    for word in story.split():
+        name, _, about = word.partition(":")
+        if name == "say":
+            newest_message = int(about)
+            continue
+        subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about or 0))
+        number = len(operations) + 1
+        act = made(name.rstrip("*"), subject, number)
+        is_automatic = name.endswith("*")
+        operations.append(Operation(number, act, None, newest_message, NOW, is_automatic, number=number))
+    return operations
+
+
+def made(kind: str, subject: Subject, number: int) -> Act:
+    act = ACTS[kind]
+    if issubclass(act, Reversal):
+        return act(subject)
+    if issubclass(act, Window):
+        return Window(8, 24)
+    return Fold(((1, number),)) if issubclass(act, Fold) else act()
+
+
+def newest_turn(story: str) -> int:
+    return max((int(word.removeprefix("say:")) for word in story.split() if word.startswith("say:")), default=0)
+
+
+def number(operation: Operation | None) -> int | None:
+    return operation.id if operation else None
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("clear undo:1", 2),
+        ("clear undo:1 redo:1", None),
+        ("clear window undo:2 undo:1", 4),
+        ("clear window undo:2 undo:1 redo:1", 3),
+        pytest.param("clear undo:1 window", None, id="an operation has followed"),
+        pytest.param("clear undo:1 window undo:3", 4, id="the undo of what followed can be redone, itself not"),
+        pytest.param("clear undo:1 compact* flash*", 2, id="what happens by itself follows nothing"),
+        pytest.param("clear compact* undo:2", 3, id="an undone fold can be put back"),
+        pytest.param("say:1 clear say:3 undo:1", 2, id="a message came before the undo"),
+        pytest.param("say:1 clear window undo:2 say:3 undo:1", 4, id="the undo after the message can be redone"),
+        pytest.param("say:1 clear window undo:2 say:3 undo:1 redo:1", None, id="the one before it cannot"),
+        pytest.param("say:1 undo:t1 redo:t1", None, id="a turn that was put back"),
+        pytest.param("say:1 clear undo:t1 undo:1 redo:1", 2, id="a turn and an operation of one number"),
+    ],
+)
+def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, expected: int | None) -> None:
+    assert number(redoable(journal(story), newest_turn(story))) == expected
+
+
+@pytest.mark.parametrize(
+    ("story", "undone"),
+    [
+        ("", False),
+        ("clear", False),
+        ("compact*", False),
+        ("compact* undo:1", True),
+        ("compact undo:1", True),
+        ("compact* undo:1 redo:1", False),
+        ("compact* undo:1 compact*", False),
+        ("compact* compact* undo:1", False),
+        ("compact* compact* undo:2", True),
+    ],
+)
+def test_a_fold_is_undone_while_the_newest_of_them_is(story: str, *, undone: bool) -> None:
+    assert fold_is_undone(journal(story)) is undone
+
+
+HIDDEN, VISIBLE = ItemState(visible=False), ItemState(visible=True)
+ONE = (ItemChange(12, HIDDEN, VISIBLE),)
+TWO = (*ONE, ItemChange(13, HIDDEN, VISIBLE))
+
+WORDS: list[tuple[MemoryAct, str]] = [
+    (MemoryChange("add", ONE, "call the plumber"), 'remembered #12 "call the plumber"'),
+    (MemoryChange("forget", ONE, "call"), 'forgot #12 "call"'),
+    (MemoryChange("edit", ONE, "call"), 'edited #12 "call"'),
+    (MemoryChange("pin", ONE, "call"), 'pinned #12 "call"'),
+    (MemoryChange("unpin", ONE, "call"), 'unpinned #12 "call"'),
+    (MemoryChange("add", ONE), "remembered #12 (a purged text)"),
+    (MemoryChange("import", TWO, "prd.md"), "imported 2 memory items from prd.md"),
+    (MemoryChange("capture", TWO, "message #7"), "captured 2 memory items from message #7"),
+    (MemoryChange("restore", TWO, "checkpoint 3"), "restored 2 memory items from checkpoint 3"),
+    (Flash(3, (12, 13)), "flash save, 2 memory items archived"),
+    (Flash(3), "flash save"),
+]
+
+
+@pytest.mark.parametrize(("act", "words"), WORDS)
+def test_an_act_names_itself_and_is_read_back_from_its_row(act: MemoryAct, words: str) -> None:
+    assert act.describe() == words
+    row = json.loads(json.dumps(act.detail()))
+    assert ACTS[act.kind].from_detail(row, ()) == act
+    assert act.inverse.inverse == act
+    assert not act.breaks_prefix
+    assert not act.changes_messages
+
+
+def test_the_inverse_changes_every_item_back() -> None:
+    change = ItemChange(12, ItemState(content="old"), ItemState(content="new"))
+    assert MemoryChange("edit", (change,)).inverse.changes == (
+        ItemChange(12, ItemState(content="new"), ItemState(content="old")),
+    )
+    assert Flash(3, (12,)).inverse.changes == (ItemChange(12, ItemState(archived=True), ItemState(archived=False)),)
+
+
+@pytest.mark.parametrize(
+    ("concerned", "agrees"),
+    [
+        (ItemState(), True),
+        (ItemState(visible=True, content="a"), True),
+        (ItemState(visible=False), False),
+        (ItemState(content="b"), False),
+    ],
+)
+def test_a_state_agrees_with_the_present_one_as_far_as_it_goes(concerned: ItemState, *, agrees: bool) -> None:
+    present = ItemState(visible=True, archived=False, pinned=False, item_type="TASK", content="a")
+    assert concerned.agrees_with(present) is agrees
+    assert concerned.agrees_with(concerned.over(present))
+
+
+@pytest.mark.parametrize(
+    ("ids", "written"), [((), ()), ((1, 2, 5, 6), ((1, 2), (5, 6))), ((3, 2, 1), ((3, 3), (2, 2), (1, 1)))]
+)
+def test_neighbours_are_one_run(ids: tuple[int, ...], written: tuple[tuple[int, int], ...]) -> None:
+    assert runs(ids) == written
+
+
+@given(st.lists(st.integers(1, 40), max_size=60))
+def test_they_come_back_in_their_order(ids: list[int]) -> None:
+    assert expanded(runs(ids)) == tuple(ids)
+
+
+AT = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+OPEN = Thread(7, 1, "", "Hello", AT, None, 2, AT)
+NEW = OPEN._replace(messages=0, last_spoken=None)
+CLOSED = OPEN._replace(closed_at=AT)
+RUNNING, WAITING, INTERRUPTED, IDLE = (
+    ThreadState.RUNNING,
+    ThreadState.WAITING,
+    ThreadState.INTERRUPTED,
+    ThreadState.IDLE,
+)
+
+
+@pytest.mark.parametrize(
+    ("thread", "is_running", "waiting", "reply", "state"),
+    [
+        (OPEN, False, 0, None, IDLE),
+        (NEW, False, 0, None, ThreadState.EMPTY),
+        (NEW, False, 1, None, WAITING),
+        (OPEN, False, 0, Status.COMPLETE, IDLE),
+        (OPEN, True, 0, Status.STREAMING, RUNNING),
+        (OPEN, True, 1, Status.INTERRUPTED, RUNNING),
+        (OPEN, False, 1, Status.INTERRUPTED, WAITING),
+        (OPEN, False, 0, Status.INTERRUPTED, INTERRUPTED),
+        (OPEN, False, 0, Status.TRUNCATED, INTERRUPTED),
+        (OPEN, False, 0, Status.FAILED, INTERRUPTED),
+        (OPEN, False, 0, Status.STREAMING, INTERRUPTED),
+        (CLOSED, True, 1, Status.STREAMING, ThreadState.CLOSED),
+    ],
+)
+def test_the_state_of_a_thread(
+    thread: Thread, *, is_running: bool, waiting: int, reply: Status | None, state: ThreadState
+) -> None:
+    assert state_of(thread, is_running=is_running, waiting=waiting, newest_reply=reply) is state
+
+
+def row(id_: int, turn: int, role: Role, content: str, status: Status = Status.COMPLETE) -> Message:
+    return Message(id_, "chorus", 7, turn, role, content, AT, status=status)
+
+
+def test_the_last_exchange_is_the_last_turn_without_its_calls_of_tools() -> None:
+    rows = [
+        row(1, 1, Role.USER, "Before"),
+        row(2, 1, Role.ASSISTANT, "This"),
+        row(3, 3, Role.USER, "Look it up"),
+        row(4, 3, Role.ASSISTANT, "I look."),
+        row(5, 3, Role.TOOL_USE, ""),
+        row(6, 3, Role.TOOL_RESULT, "Found"),
+        row(7, 3, Role.ASSISTANT, "It is", Status.INTERRUPTED),
+    ]
+    assert last_exchange(rows) == Exchange(AT, "Look it up", "I look.\n\nIt is", Status.INTERRUPTED)
+    assert last_exchange(rows[:5]) == Exchange(AT, "Look it up", "I look.", Status.COMPLETE)
+    assert last_exchange(rows[:1]) == Exchange(AT, "Before", "", None)
+    assert last_exchange([]) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"), [("3", 3), ("#3", 3), (" # 3 ", 3), ("", None), ("3a", None), ("-3", None), ("³", None)]
+)
+def test_a_number_is_read(typed: str, number: int | None) -> None:
+    assert number_in(typed) == number
+
+
+OPENING, CLOSING = MARKS
+
+
+@pytest.mark.parametrize(
+    ("typed", "expression", "literals"),
+    [
+        ("one ring  one", '"one" "ring"', ()),
+        ("“speak friend”", '"speak friend"', ()),
+        ('left"right side"', '"left" "right side"', ()),
+        ('never "closed', '"never" "closed"', ()),
+        ('"how it begin"*', '"how it begin" *', ()),
+        ("cats AND NOT dogs OR NEAR(a, b)", '"cats" "AND" "NOT" "dogs" "OR" "NEAR(a," "b)"', ()),
+        ("it's 100% C++", '"it\'s" "100%" "C++"', ()),
+        ("party 🎉 🎉", '"party"', ("🎉",)),
+        ("a\0b", '"a\u2400b"', ()),
+        ("\ud800", "", ("\ufffd",)),
+        ("東京", f'"{APART}東{APART}{APART}京{APART}"', ()),
+    ],
+)
+def test_what_is_typed_becomes_an_expression_without_syntax(
+    typed: str, expression: str, literals: tuple[str, ...]
+) -> None:
+    assert search_query(typed) == SearchQuery(expression, literals)
+
+
+@pytest.mark.parametrize("typed", ["", "  ", '""', '"', '" "', '""*'])
+def test_nothing_to_look_for_is_refused(typed: str) -> None:
+    with pytest.raises(CommandError, match="nothing to look for"):
+        search_query(typed)
+
+
+@given(st.text())
+@examples(200)
+def test_setting_apart_adds_nothing_but_separators(text: str) -> None:
+    assert set_apart(text).replace(APART, "") == text.replace(APART, "")
+
+
+def test_an_excerpt_is_one_line_with_what_was_found_marked() -> None:
+    assert excerpt(f"The one\n\n  {OPENING}ring{CLOSING}\tto rule") == "The one «ring» to rule"
+    assert excerpt(f"{APART}東{APART}{OPENING}{APART}京{APART}{CLOSING}") == "東«京»"
+
+
+def test_an_excerpt_of_a_long_word_is_cut_around_what_was_found() -> None:
+    assert excerpt("x" * 1000 + f"{OPENING}ring{CLOSING}" + "y" * 1000) == "…" + "x" * 80 + "«ring»" + "y" * 154 + "…"
+    assert excerpt(OPENING + "x" * 1000 + CLOSING) == "«" + "x" * 239 + "»…"
+
+
+@given(st.text(alphabet=st.sampled_from(f"ab \n{OPENING}{CLOSING}{APART}"), max_size=600))
+@examples(200)
+def test_an_excerpt_is_short_and_opens_and_closes_its_marks(marked: str) -> None:
+    shown = excerpt(marked)
+    assert len(shown) < 250
+    assert not set(shown) & {"\n", OPENING, CLOSING, APART}
+
+
+def test_a_literal_is_marked_where_it_first_stands() -> None:
+    assert excerpt(marked_literals("a 🎉 b 🎉 -> c", ("->", "🎉"))) == "a «🎉» b 🎉 -> c"
+    assert excerpt(marked_literals("a" * 1000 + "🎉", ("🎉",))) == "…" + "a" * 80 + "«🎉»"
+
+
+STAMP = f"{START.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def said(content: str, role: Role = Role.USER, status: Status = Status.COMPLETE, calls: str | None = None) -> Message:
+    return Message(1, "frodo", 7, 1, role, content, START, tool_calls=calls, status=status)
+
+
+def body(*entries: Message | Operation) -> str:
+    """Return what stands below the head."""
+    return markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries)).split("\n\n", 2)[2]
+
+
+def test_the_head_says_whose_words_they_are_and_a_clear_is_a_line_between_messages() -> None:
+    entries = (said("One"), Operation(1, Clear(), None, 1, START), said("Two"))
+    text = markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries))
+    head = f"Thread #7, everything that was said: 2 messages, exported on {STAMP}."
+    assert text.startswith(f"# Frodo Baggins\n\n{head}\n\n## Human, {STAMP}")
+    assert f"One\n\n---\n\n*[CONTEXT_CLEARED] {STAMP}*\n\n## Human" in text
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (said("\n  code?\n\n# no heading of ours\n"), f"## Human, {STAMP}\n\n  code?\n\n# no heading of ours\n"),
+        (
+            said("Half a", Role.ASSISTANT, Status.INTERRUPTED),
+            f"## Frodo Baggins, {STAMP}\n\nHalf a\n\n*[interrupted]*\n",
+        ),
+        (said("", Role.ASSISTANT, Status.FAILED), f"## Frodo Baggins, {STAMP}\n\n*[failed]*\n"),
+        (said("", Role.TOOL_USE, calls="[1]"), f"## Frodo Baggins calls a tool, {STAMP}\n\n```json\n[1]\n```\n"),
+        (said("a ```` b", Role.TOOL_RESULT), f"## The tool answers, {STAMP}\n\n`````\na ```` b\n`````\n"),
+        (said("", Role.TOOL_RESULT), f"## The tool answers, {STAMP}\n"),
+    ],
+)
+def test_each_message_stands_below_a_heading(message: Message, expected: str) -> None:
+    assert body(message) == expected

@@ -1,0 +1,168 @@
+"""``/search``: its answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.catalogue import registry
+from chorus_cli.framework.command_line import resolve
+from chorus_cli.log.rules.wording import local
+from chorus_cli.recall.commands import WORDS, AskedSearch
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "hours"),
+    [
+        ("ring", "ring", None),
+        ("ring since 3h", "ring", 3),
+        ("the ring SINCE 3 days ago", "the ring", 72),
+        ("ever since then since 2h", "ever since then", 2),
+        ("since 3h", "since 3h", None),
+        ("ring since", "ring since", None),
+        ("ring since 12:30", "ring", 2),
+        ("ring since 9", "ring since 9", None),
+        ('"ring since 3h"', '"ring since 3h"', None),
+        ('"ring" since 3h', '"ring"', 3),
+    ],
+)
+def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hours: int | None) -> None:
+    assert WORDS.parse(text, NOW) == AskedSearch(words, None if hours is None else NOW - timedelta(hours=hours))
+
+
+@pytest.mark.parametrize(
+    ("typed", "words", "hours", "thoughts"),
+    [
+        ("ring --thoughts", "ring", None, True),
+        ("ring since 3h  --thoughts", "ring", 3, True),
+        ("--thoughts ring since 3h", "ring", 3, True),
+        ("ring --thought", "ring --thought", None, False),
+        ('"ring --thoughts"', '"ring --thoughts"', None, False),
+        ("ring--thoughts", "ring--thoughts", None, False),
+    ],
+)
+def test_thoughts_are_asked_for_by_an_option_anywhere(
+    typed: str, words: str, hours: int | None, *, thoughts: bool
+) -> None:
+    bound = resolve(registry(), f"/search {typed}", NOW)
+    assert bound.arguments == (AskedSearch(words, None if hours is None else NOW - timedelta(hours=hours)),)
+    assert bound.options["thoughts"] is thoughts
+
+
+async def test_each_message_found_has_a_line_that_says_where_it_is(world: World) -> None:
+    world.model.say("Three rings for the elves.")
+    await world.say("Where is\nthe ring?")
+    when = local(world.clock.now())
+    assert await world.told("/search ring") == f"#1  {when}  chorus, thread #1\nHuman: Where is the «ring»?"
+    assert await world.told("/search rings elves") == (
+        f"#2  {when}  chorus, thread #1\nchorus: Three «rings» for the «elves»."
+    )
+
+
+async def test_titles_are_found_before_messages_also_those_of_closed_threads(world: World) -> None:
+    await world.say("A ring?")
+    await world.told("/thread rename The Ring of Fire")
+    await world.told("/thread new Rings of Power")
+    assert await world.told("/search ring fire") == "Thread #1 of chorus: The «Ring» of «Fire»"
+    await world.told("/thread 1")
+    await world.told("/thread kill 2")
+    when = local(world.clock.now())
+    assert await world.told("/search ring*") == (
+        "Thread #2 of chorus: «Rings» of Power  [closed]\n"
+        "Thread #1 of chorus: The «Ring» of Fire\n\n"
+        f"#1  {when}  chorus, thread #1\nHuman: A «ring»?"
+    )
+    world.clock.advance(timedelta(hours=2))
+    assert await world.told("/search power since 1h") == f"Nothing was found since {local(NOW + timedelta(hours=1))}."
+
+
+async def test_everybody_is_searched_also_whoever_is_archived_or_gone(world: World) -> None:
+    for slug in ("frodo", "gone"):
+        await world.store.write(
+            lambda connection, slug: connection.execute(
+                "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
+                "VALUES (?, 9, 'assistant', 'my ring', '2026-02-12T14:30:00Z')",
+                (slug,),
+            ),
+            slug,
+        )
+    (world.folder / "personas" / "frodo").mkdir()
+    world.configure('{"name": "Frodo Baggins"}', "frodo")
+    await world.persona_admin.archive("frodo")
+    text = await world.told("/search ring")
+    assert "Frodo Baggins, thread #1\nFrodo Baggins: my «ring»" in text
+    assert "gone, thread #9\ngone: my «ring»" in text
+
+
+async def test_what_was_taken_back_or_broke_off_is_marked(world: World) -> None:
+    await world.say("the ring")
+    await world.told("/undo")
+    assert "thread #1  [taken back]\nHuman" in await world.told("/search ring")
+    await world.store.write(
+        lambda connection: connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = 2")
+    )
+    assert "thread #1  [interrupted]  [taken back]\nchorus: «ok»" in await world.told("/search ok")
+
+
+async def test_ten_are_shown_and_the_rest_is_counted(world: World) -> None:
+    for number in range(12):
+        await world.say(f"ring {number}")
+    text = await world.told("/search ring since 1h")
+    assert text.startswith("#23  ")
+    assert text.count("«ring»") == 10
+    since = local(world.clock.now() - timedelta(hours=1))
+    assert text.endswith(f"2 more since {since}; add a word or a later time (since 2 days ago) to narrow the search.")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("lor", "lor*"),
+        ("lor* ip", "lor* ip*"),
+        ('"lorem0 ip" 🌋', '"lorem0 ip"* 🌋'),
+        ("tit", "tit*"),
+        ("lor*x", ""),
+        ("orem", ""),
+        ("sword*", ""),
+        ("🌊", ""),
+    ],
+)
+async def test_where_only_the_beginnings_of_words_would_be_found_that_is_said(
+    world: World, words: str, hint: str
+) -> None:
+    await world.say("lorem0 ipsum 🌋")
+    await world.told("/thread new Titles")
+    told = f" Only whole words were looked for: {hint} finds words that begin so." if hint else ""
+    assert await world.told(f"/search {words}") == f"Nothing was found.{told}"
+    if hint:
+        assert "«" in await world.told(f"/search {hint}")
+
+
+async def test_a_time_is_confirmed_also_when_nothing_or_all_is_found(world: World) -> None:
+    await world.say("the ring")
+    world.clock.advance(timedelta(hours=5))
+    two, six = (local(world.clock.now() - timedelta(hours=hours)) for hours in (2, 6))
+    # Nor are beginnings of words offered that were said before.
+    for words in ("ring", "ri"):
+        assert await world.told(f"/search {words} since 2h") == f"Nothing was found since {two}."
+    assert await world.told("/search sword") == "Nothing was found."
+    assert (await world.told("/search ring since 6h")).endswith(f"Nothing else was found since {six}.")
+
+
+async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_for(world: World) -> None:
+    await world.say("The ring since gone")
+    told = await world.told("/search ring since gone")
+    assert told.startswith("Cannot read 'gone' as a length of time or a moment; ")
+    assert "All words were searched for instead.\n\n#1  " in told
+
+
+async def test_nothing_to_look_for_is_refused(world: World) -> None:
+    assert "needs <words [since T]>" in await world.told("/search")
+    assert "nothing to look for" in await world.told('/search ""')

@@ -1,0 +1,293 @@
+"""Texts that repeat a purged one go with it: equal ones, and those that contain it, unless it is common speech."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.log.rows import input_rows
+from chorus_cli.log.rules.log_acts import PurgedIds
+from chorus_cli.storage.migrations import STEPS, migrate
+from chorus_cli.stores.backup import archive
+from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, words_in_line
+from chorus_cli.stores.salvage import examination
+from tests.log.service.thinking_talk import parts_of, think
+from tests.stores.service.canary_talk import holding, purged, sql
+from tests.stores.service.test_stored_files import backed_up, places_of
+from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
+from tests.world import Tools, World, built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.migrations import Step
+    from chorus_cli.storage.store import Store
+    from tests.fakes import FakeClock, ScriptedModel
+
+
+SHORT = "The gate is red"
+MANY_WORDS = " ".join(f"word{number}" for number in range(20))
+
+
+@pytest.mark.parametrize(
+    ("said", "other", "is_repeated"),
+    [
+        (SHORT, SHORT, True),
+        (SHORT, "  the GATE\n is red ", True),
+        (SHORT, f"I wonder:\n  >  the gate\n > is red\nIs that so? {'word ' * 200}", True),
+        (SHORT, f"I say “{SHORT}!”, and the wall is green", True),
+        (SHORT, "The gate is", False),
+        (SHORT, "The gate, but not that, is red", False),
+        (MANY_WORDS, f"before {MANY_WORDS} after", True),
+        (MANY_WORDS, MANY_WORDS.removesuffix("9"), False),
+        ("ok", "OK", True),
+        ("ok", "first\nok\nlast", False),
+        ("!?", " !?", True),
+        ("", "", False),
+    ],
+)
+def test_a_text_repeats_another(said: str, other: str, *, is_repeated: bool) -> None:
+    assert Fingerprints([said]).are_in(other) is is_repeated
+    assert Fingerprints(["something else here", said, "another text of some words"]).are_in(other) is is_repeated
+    assert Fingerprints([said, *(f"one of many, {number}" for number in range(100))]).are_in(other) is is_repeated
+
+
+@pytest.mark.parametrize(
+    ("text", "is_within"), [("Gate is", True), ("the gate", True), ("ate is", False), ("", False), ("!", False)]
+)
+def test_a_part_is_some_words_in_a_row(text: str, *, is_within: bool) -> None:
+    assert is_part(text, words_in_line(["Nothing", f"{SHORT}!"])) is is_within
+
+
+HELD = f"I say {SHORT.lower()} and green"
+
+
+@pytest.fixture
+async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    """A world in which the first message is the sentence."""
+    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    await world.say(SHORT)
+    await world.carry_out("/persona new Frodo")
+    return world
+
+
+@pytest.mark.parametrize("text", [SHORT, f" {SHORT.upper()}", HELD, f"Remember:\n> {SHORT}\nand more"])
+async def test_a_memory_item_that_contains_it_goes(world: World, text: str) -> None:
+    world.editor.enqueue(f"TASK\n\n{text}")
+    await world.told("/remember something")
+    await world.told("/memory edit 1")
+    assert "memory item #1" in (await world.asked_back("/purge message 1")).text
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, SHORT) == holding(world.folder, SHORT.upper()) == []
+
+
+@pytest.mark.parametrize(("text", "stays"), [(HELD, False), (SHORT, False), ("The gate", True)])
+async def test_a_draft_and_a_line_of_the_input_history_go_if_they_contain_it(
+    world: World, text: str, *, stays: bool
+) -> None:
+    draft = world.folder / "drafts" / "draft-dead-x-message.md"
+    draft.parent.mkdir(exist_ok=True)
+    draft.write_text(text, encoding="utf-8")
+    await world.store.write(input_rows.add, "frodo", text, world.clock.now())
+    await purged(world, "/purge message 1")
+    assert draft.exists() is stays
+    assert len(await sql(world, "SELECT id FROM input_history")) == stays
+
+
+async def test_titles_preambles_calls_and_sessions_that_contain_it_go_and_thoughts_stay(world: World) -> None:
+    await world.told(f"/thread rename {HELD}")
+    calls(world, call("echo", {"text": f"Well, {HELD}"}))
+    await events_of(world, "Say it again.")
+    await world.say("And now?")
+    world.model.say(f"Somebody says: {HELD}")
+    await world.told("/context save some talk")
+    await sql(world, "UPDATE messages SET preamble = ? WHERE id = 3", HELD)
+    await sql(world, "UPDATE messages SET reasoning = 'the gate is red indeed' WHERE id = 3")
+    assert "#3 has the same words and would stay" in (await world.asked_back("/purge message 1")).text
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, HELD) == holding(world.folder, SHORT) == []
+    assert holding(world.folder, "red indeed") == ["chorus.db"]
+
+
+async def test_a_text_of_two_words_stays_where_it_is_contained(world: World) -> None:
+    await world.say("Red gate")
+    for text in ("A red gate", "red Gate"):
+        await world.told(f"/remember {text}")
+    await (await world.asked_back("/purge message 3")).confirmed()
+    assert await sql(world, "SELECT content FROM context_items") == [("A red gate",), ("",)]
+
+
+async def test_a_call_of_a_tool_that_has_the_sentence_as_an_argument_goes(world: World) -> None:
+    calls(world, call("echo", {"text": SHORT}))
+    await events_of(world, "Say something.")
+    world.model.say("About something.")
+    await world.told("/context save some talk")
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, SHORT) == []
+
+
+async def test_a_preamble_goes_if_it_names_a_thread_of_the_same_persona_by_the_message(world: World) -> None:
+    for text in ("Red gate", "And now?"):
+        await world.say(text)
+    preamble = "Active threads:\n  #1 (this thread): Red gate, step 1, 5 s, currently: writing"
+    await sql(world, "UPDATE messages SET preamble = ? WHERE id IN (2, 5)", preamble)
+    await (await world.asked_back("/purge message 3")).confirmed()
+    assert await sql(world, "SELECT id FROM messages WHERE preamble <> ''") == [(2,)]
+
+
+async def test_a_session_of_another_persona_keeps_a_name_that_is_a_word_of_the_sentence(world: World) -> None:
+    await world.say("What opens there?")
+    await world.told("/context save gate")
+    await purged(world, "/purge message 1")
+    assert [path.stem for path in (world.folder / "personas" / "frodo").rglob("*.json")] == ["2026-02-12_gate"]
+
+
+async def test_a_program_reads_the_documents(world: World) -> None:
+    path = document(world, "frodo", HELD)
+    asked = WantedPurge(frozenset({1}))
+    found = await world.services.purging.find(asked, "frodo", lambda _line: None)
+    told = json.loads(json.dumps(found.extent.as_json()))
+    assert told["repeated_in"] == [{"place": "document", "name": str(path), "persona": "frodo"}]
+
+
+def document(world: World, name: str, text: str) -> Path:
+    """Write a document of a persona."""
+    path = world.personas.folder / name / "docs" / "notes.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(world: World) -> None:
+    path, text = document(world, "frodo", f"Remember: {HELD}"), f"Remember: {HELD}"
+    told = [
+        "Repeated in documents of personas, which no purge changes (edit or delete them yourself):",
+        f"  document {path} of frodo: {text}",
+    ]
+    question = await world.asked_back("/purge search gate")
+    assert question.text.splitlines()[-3:-1] == told
+    await question.confirmed()
+    assert path.read_text() == text
+    assert (await world.told("/purge search gate")).splitlines() == [
+        "There is nothing of that; nothing was purged.",
+        *told,
+    ]
+    assert "document" not in await world.told("/purge search gate --persona chorus")
+
+
+async def test_files_that_are_no_documents_are_not_looked_into(world: World) -> None:
+    path = document(world, "frodo", "nothing of it")
+    path.with_name("notes.txt").write_text(f"Remember: {HELD}")
+    path.with_name("loop.md").symlink_to("loop.md")
+    assert "document" not in (await world.asked_back("/purge search gate")).text
+
+
+async def test_a_document_that_has_the_words_of_a_purged_message_is_named(world: World) -> None:
+    path = document(world, "chorus", f"> {SHORT}")
+    assert f"  document {path} of chorus: > {SHORT}" in (await world.asked_back("/purge message 1")).text
+
+
+LONG = "The gate of the old mill by the river opens if you pull the iron ring twice."
+THINKING = "thinking of gates"
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    return await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+
+
+async def thought(talk: World, text: str, parts: str) -> None:
+    """Have message 2 be the reply after a thought; text and parts may differ."""
+    think(talk, text, "I cannot tell.", parts=parts_of(parts))
+    await talk.say("How does it open?")
+
+
+@pytest.mark.parametrize(("text", "parts"), [(LONG, ""), ("", LONG), (LONG, LONG)])
+async def test_what_repeats_a_purged_thought_goes_with_it(talk: World, text: str, parts: str) -> None:
+    await thought(talk, text, parts)
+    await talk.told(f"/remember I say: {LONG}")
+    await purged(talk, "/purge message 2")
+    assert holding(talk.folder, "iron ring") == []
+
+
+@pytest.mark.parametrize(("text", "parts"), [(LONG, ""), ("", LONG), (LONG, LONG)])
+async def test_a_thought_that_repeats_a_purged_message_stays_and_is_named_once(
+    talk: World, text: str, parts: str
+) -> None:
+    await thought(talk, text, parts)
+    await talk.say(LONG)
+    told = await talk.told("/purge message 3 --dry-run")
+    assert told.count("#2 has the same words and would stay") == 1
+
+
+async def test_names_and_signatures_among_the_parts_are_no_texts_that_others_repeat(talk: World) -> None:
+    await thought(talk, "", THINKING)
+    await talk.told("/remember thinking")
+    await talk.told("/remember c2ln")
+    await purged(talk, "/purge message 2")
+    assert "thinking" in await talk.told("/memory show 1")
+    assert "c2ln" in await talk.told("/memory show 2")
+
+
+async def test_a_search_finds_a_word_that_is_an_id_or_stands_in_parts_that_are_no_json(talk: World) -> None:
+    await thought(talk, "", "xyzzy")
+    await talk.store.write(
+        lambda connection: connection.execute("UPDATE messages SET thought_parts = '{plugh' WHERE id = 1")
+    )
+    await purged(talk, "/purge search xyzzy")
+    await purged(talk, "/purge search plugh")
+    assert await talk.log() == []
+
+
+async def test_a_backup_still_has_a_purged_reply_if_it_has_its_thought_alone(talk: World) -> None:
+    think(talk, "", "", call("echo", {"text": "gold"}), parts=parts_of(LONG))
+    await talk.say("How does it open?")
+    places_of(talk).backups.mkdir(exist_ok=True)
+    backed_up(talk, "all.zip", holds_attachments=True)
+    question = await talk.asked_back("/purge message 2")
+    assert "all.zip would still have it." in question.text
+    await question.confirmed()
+    assert holding(talk.folder, "iron ring") == ["backups/all.zip"]
+    assert await talk.told("/purge backups --dry-run") != "No backup holds anything that was purged."
+    await purged(talk, "/purge backups")
+    assert holding(talk.folder, "iron ring") == []
+
+
+OLDER = next(number for number, (name, _) in enumerate(STEPS) if name.endswith("thoughts"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "statement"),
+    [
+        (STEPS, "UPDATE messages SET content = 'words'"),
+        (STEPS, "UPDATE messages SET reasoning = 'words'"),
+        (STEPS, "UPDATE messages SET thought_parts = '[]'"),
+        (STEPS[:OLDER], "UPDATE messages SET content = 'words'"),
+        (STEPS[:OLDER], "UPDATE messages SET reasoning = 'words'"),
+    ],
+)
+def test_a_row_with_any_text_is_held_also_by_a_log_of_an_older_chorus(steps: tuple[Step, ...], statement: str) -> None:
+    purged_rows = examination.Purged(PurgedIds(messages=frozenset({1})))
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, steps)
+        connection.execute(
+            "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
+            "VALUES ('frodo', 1, 'assistant', '', '2026-02-12T14:30:00Z')"
+        )
+        assert not examination.holds(connection, purged_rows)
+        connection.execute(statement)
+        assert examination.holds(connection, purged_rows)
+
+
+async def test_a_backup_has_the_thoughts(talk: World, tmp_path: Path) -> None:
+    await thought(talk, "Hm.", LONG)
+    places_of(talk).backups.mkdir(exist_ok=True)
+    backed_up(talk, "all.zip", holds_attachments=True)
+    archive.unpack_log(places_of(talk).backups / "all.zip", tmp_path / "unpacked.db")
+    query = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id = 2"
+    with closing(sqlite3.connect(tmp_path / "unpacked.db")) as connection:
+        assert connection.execute(query).fetchall() == [("Hm.", parts_of(LONG), 0.0, 640)]

@@ -1,0 +1,352 @@
+"""Turns beside others: in a thread that is busy or was closed, and what is told of other threads and of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.context.rules.plan import BROKEN_OFF
+from chorus_cli.core.errors import JournalError, MessageRefusedError
+from chorus_cli.jobs.rules import RunningJob
+from chorus_cli.jobs.service import Jobs
+from chorus_cli.log.rows import message_rows, thread_rows
+from chorus_cli.log.rules.messages import MessageContent, Role, Status
+from chorus_cli.models.rules.events import (
+    Notice,
+    ReplyEnd,
+    TextDelta,
+    ToolStarted,
+    TurnDone,
+    TurnEvent,
+    WaitBegun,
+    WaitOver,
+)
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.store import Store
+from chorus_cli.turns.service.conversation import Conversation
+from tests.fakes import FakeClock, ScriptedModel
+from tests.sessions.service.saved_sessions import sql
+from tests.turns.service.tool_talk import call, calls, stop_at
+from tests.world import MODEL, World, another_thread, built, of_run, words_come
+
+ELSEWHERE = "Waiting for the reply in thread #1 that another Chorus is writing …"
+HERE = "Waiting for the reply in thread #1 that is still being written here …"
+
+
+class Writing:
+    """A reply to ``First`` that ``run`` is writing, as far as its first word."""
+
+    def __init__(self, world: World, run: str) -> None:
+        self.hold = asyncio.Event()
+        world.model.enqueue(TextDelta("Half"), self.hold, TextDelta(" and half"), ReplyEnd("stop"))
+        conversation = of_run(world.conversation, run)
+        self.events = conversation.answer(world.current.target(), "First")
+
+    async def begin(self) -> None:
+        await words_come(self.events)
+
+    async def end(self) -> None:
+        self.hold.set()
+        _ = [event async for event in self.events]
+
+
+@pytest.fixture
+async def writing(world: World) -> Writing:
+    begun = Writing(world, "another")
+    await begun.begin()
+    return begun
+
+
+async def waiting(events: AsyncGenerator[TurnEvent, None]) -> str:
+    """Follow a turn until it waits, and return what it says."""
+    event = await anext(events)
+    assert isinstance(event, WaitBegun)
+    return event.text
+
+
+@pytest.mark.parametrize(("run", "sentence"), [("another", ELSEWHERE), ("this-run", HERE)])
+async def test_a_message_waits_for_the_reply_and_its_request_holds_it(world: World, run: str, sentence: str) -> None:
+    writing = Writing(world, run)
+    await writing.begin()
+    second = world.conversation.answer(world.current.target(), "Second")
+    assert await waiting(second) == sentence
+    assert [message.content for message in await world.log() if message.role is Role.USER] == ["First"]
+    await writing.end()
+    events = [event async for event in second]
+    assert isinstance(events[0], WaitOver)
+    assert isinstance(events[-1], TurnDone)
+    assert world.asked() == [("user", "First"), ("assistant", "Half and half"), ("user", "Second")]
+    assert [message.content for message in await world.log()] == ["First", "Half and half", "Second", "ok"]
+
+
+async def test_a_retry_waits_and_asks_again_for_that_reply(world: World, writing: Writing) -> None:
+    retry = world.conversation.retry(world.current.target())
+    assert await waiting(retry) == ELSEWHERE
+    await writing.end()
+    _ = [event async for event in retry]
+    assert world.asked() == [("user", "First")]
+    assert await world.seen() == ["First", "ok"]
+
+
+@pytest.mark.parametrize("turn", ["message", "retry"])
+async def test_nothing_is_stored_when_the_wait_is_stopped(world: World, writing: Writing, turn: str) -> None:
+    target, talk = world.current.target(), world.conversation
+    await stop_at(talk.answer(target, "Second") if turn == "message" else talk.retry(target), WaitBegun)
+    await writing.end()
+    assert await world.seen() == ["First", "Half and half"]
+    assert await world.told("/context ops") == "There are no operations on this context yet."
+
+
+async def test_the_wait_ends_when_the_process_that_writes_has_died(world: World, writing: Writing) -> None:
+    second = world.conversation.answer(world.current.target(), "Second")
+    await waiting(second)
+    await sql(world, "UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2")
+    _ = [event async for event in second]
+    assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
+    assert [message.status for message in await world.log()][1] is Status.INTERRUPTED
+    await writing.events.aclose()
+
+
+async def test_messages_that_wait_together_are_answered_one_after_the_other(world: World, writing: Writing) -> None:
+    runs = [of_run(world.conversation, f"run-{number}") for number in range(4)]
+    asking = [run.answer(world.current.target(), f"Q{number}") for number, run in enumerate(runs)]
+    assert {await waiting(events) for events in asking} == {ELSEWHERE}
+
+    async def rest(events: AsyncGenerator[TurnEvent, None]) -> list[TurnEvent]:
+        return [event async for event in events]
+
+    others = asyncio.gather(*map(rest, asking))
+    await writing.end()
+    assert [sum(isinstance(event, WaitBegun) for event in events) for events in await others] == [0, 0, 0, 0]
+    log = await world.log()
+    assert [message.role for message in log] == [Role.USER, Role.ASSISTANT] * 5
+    assert sorted(message.content for message in log[2::2]) == ["Q0", "Q1", "Q2", "Q3"]
+    # Each request holds every turn before it, whole.
+    assert [len(world.asked(number)) for number in range(5)] == [1, 3, 5, 7, 9]
+
+
+async def test_a_message_stopped_while_it_is_stored_says_so(world: World, writing: Writing, tmp_path: Path) -> None:
+    seen: list[TurnEvent] = []
+    second = world.conversation.answer(world.current.target(), "Second")
+    await waiting(second)
+    see = seen.append
+
+    async def listen() -> None:
+        async for event in second:
+            see(event)
+
+    task = asyncio.create_task(listen())
+    await writing.end()
+    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        other.execute("ROLLBACK")
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    stored = [message.content for message in await world.log() if message.role is Role.USER]
+    assert any(isinstance(event, WaitOver) for event in seen) == (stored == ["First", "Second"])
+    assert Status.STREAMING not in {message.status for message in await world.log()}
+
+
+async def test_a_message_that_can_never_be_sent_is_refused_at_once(world: World, writing: Writing) -> None:
+    for text, sentence in (("w " * 20_000, "too large"), ("  ", "empty")):
+        with pytest.raises(MessageRefusedError, match=sentence):
+            await anext(world.conversation.answer(world.current.target(), text))
+    await writing.end()
+
+
+AGAIN = "Thread #2 was closed by another Chorus; it is open again."
+
+
+@pytest.mark.parametrize(("turn", "is_open"), [("message", True), ("retry", True), ("refused", False)])
+async def test_a_turn_in_a_closed_thread_opens_it_again(world: World, turn: str, *, is_open: bool) -> None:
+    await world.carry_out("/thread new")
+    if turn == "retry":
+        await world.say("Hello")
+    # Another chat leaves the focus as it is.
+    await world.store.write(thread_rows.close, [world.current.thread_id], world.clock.now())
+    talk, target = world.conversation, world.current.target()
+    with suppress(JournalError):
+        events = [event async for event in (talk.answer(target, "Hello") if turn == "message" else talk.retry(target))]
+        assert [event.text for event in events if isinstance(event, Notice)] == [AGAIN]
+        assert await world.notices("And now?") == []
+    numbers = [thread.number for thread in await world.services.threads.open_threads()]
+    assert numbers == ([1, 2] if is_open else [1])
+
+
+async def test_a_thread_of_an_earlier_persona_stays_closed(world: World) -> None:
+    await world.persona_admin.create("Ada")
+    await world.carry_out("/persona ada")
+    before = world.current.target()
+    await world.persona_admin.archive("ada")
+    await world.persona_admin.delete("ada")
+    await world.persona_admin.create("Ada")
+    _ = [event async for event in world.conversation.answer(before, "Hello")]
+    assert await world.services.threads.open_threads() == []
+
+
+JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
+WAITING = "currently: waiting for the model"
+
+
+class JobsAtWork(Jobs):
+    """Jobs of which those run that a test says."""
+
+    states: Callable[[str], Sequence[RunningJob]]
+
+    def running(self, slug: str) -> tuple[RunningJob, ...]:
+        return tuple(self.states(slug))
+
+
+def with_jobs(world: World, states: Callable[[str], Sequence[RunningJob]]) -> Conversation:
+    """Return the conversation of a world with these jobs beside it."""
+    known = world.services.jobs
+    jobs = JobsAtWork(known.shell, known.clock, known.memory, known.in_focus, known.done, known.report_bug)
+    jobs.states, jobs.has_any = states, True
+    return replace(world.conversation, opener=replace(world.conversation.opener, jobs=jobs))
+
+
+@asynccontextmanager
+async def being_answered(world: World, target: Target, text: str) -> AsyncIterator[None]:
+    """Have a message stored and its model asked, and the reply arrive when the block is left."""
+    events = world.conversation.answer(target, text)
+    await anext(events)
+    yield
+    assert [event async for event in events]
+
+
+async def finished(conversation: Conversation, target: Target, text: str) -> None:
+    events = [event async for event in conversation.answer(target, text)]
+    assert isinstance(events[-1], TurnDone)
+
+
+async def test_context_includes_thread_status(world: World) -> None:
+    await world.say("Hello")
+    second = await another_thread(world, "The long poem")
+    async with being_answered(world, second, "Write a poem of a thousand lines."):
+        world.clock.advance(timedelta(seconds=14))
+        await world.say("And what is the weather like?")
+        threads = (
+            "Active threads:\n"
+            f"  #1 (this thread): Hello, step 1, 0 s, {WAITING}\n"
+            f"  #2: The long poem, step 1, 14 s, {WAITING}"
+        )
+        assert world.asked() == [
+            ("user", "Hello"),
+            ("assistant", "ok"),
+            ("user", f"{threads}\n\nAnd what is the weather like?"),
+        ]
+
+
+async def test_nothing_is_told_once_the_other_reply_is_there_and_an_earlier_preamble_stays(world: World) -> None:
+    second = await another_thread(world)
+    async with being_answered(world, second, "Write a poem."):
+        await world.say("One")
+        told = world.asked()[-1]
+    await world.say("Two")
+    assert world.asked() == [told, ("assistant", "ok"), ("user", "Two")]
+
+
+async def test_a_thread_without_a_title_has_its_first_words(world: World) -> None:
+    second = await another_thread(world)
+    async with being_answered(world, second, "Write\na poem."):
+        await world.say("How are you?")
+        lines = world.asked()[-1][1].splitlines()
+    assert lines[1:3] == [
+        f"  #1 (this thread): How are you?, step 1, 0 s, {WAITING}",
+        f"  #2: Write a poem., step 1, 0 s, {WAITING}",
+    ]
+
+
+async def test_the_step_and_the_tool_at_work_are_told(tooled: World) -> None:
+    second = await another_thread(tooled, "Echoes")
+    calls(tooled, call("echo", {"text": "a"}))
+    calls(tooled, call("endless", id_="c2"))
+    events = tooled.conversation.answer(second, "Call")
+    for tool in ("echo", "endless"):
+        await tool_starts(events, tool)
+    await tooled.say("Hello")
+    assert "#2: Echoes, step 2, 0 s, currently: using endless" in tooled.asked()[-1][1]
+    await events.aclose()
+
+
+async def test_rounds_of_tools_leave_the_preamble_as_it_was_when_the_turn_opened(tooled: World) -> None:
+    second = await another_thread(tooled, "Poem")
+    async with being_answered(tooled, second, "Write a poem."):
+        calls(tooled, call("echo", {"text": "a"}))
+        await tooled.say("Call")
+    first, then, _ = tooled.model.requests
+    assert then.messages[: len(first.messages)] == first.messages
+    assert "Active threads:" in first.messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("persona", "run", "told"),
+    [
+        ("chorus", "another-run", "#2: Poem, step 1, 9 s, currently: writing"),
+        ("chorus", "dead", None),
+        ("frodo", "another-run", None),
+    ],
+)
+async def test_threads_that_any_live_process_answers_are_told(
+    world: World, persona: str, run: str, told: str | None
+) -> None:
+    second = await another_thread(world, "Poem")
+    question = MessageContent(second.thread_id, Role.USER, "Write", world.clock.now() - timedelta(seconds=9))
+    _, reply = await world.store.write(message_rows.open_turn, persona, question, MODEL, run)
+    await world.store.write(message_rows.update_reply, reply._replace(content="Half"))
+    await world.say("Hello")
+    assert (told in world.asked()[-1][1]) if told else (world.asked() == [("user", "Hello")])
+
+
+async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World) -> None:
+    second = await another_thread(world, "Poem")
+    await finished(world.conversation, second, "Write a poem.")
+    world.clock.advance(timedelta(minutes=30))
+    go_on = asyncio.Event()
+    world.model.enqueue(TextDelta("Once"), go_on, ReplyEnd("stop"))
+    events = world.conversation.retry(second)
+    await words_come(events)
+    world.clock.advance(timedelta(seconds=7))
+    await world.say("Hello")
+    assert "#2: Poem, step 1, 7 s, " in world.asked()[-1][1]
+    go_on.set()
+    assert [event async for event in events]
+
+
+async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world: World) -> None:
+    at_work = with_jobs(world, lambda slug: [RunningJob(1, "pytest -q", 12, "3 passed")] if slug == "chorus" else [])
+    await world.say("Hello")
+    await world.told("/memory add TASK water the fuchsia")
+    await finished(at_work, world.current.target(), "Is the fuchsia fine?")
+    memory = "From memory:\n#1 TASK: water the fuchsia"
+    assert world.asked()[-1][1] == f"{JOB}\n{memory}\n\nIs the fuchsia fine?"
+    world.clock.advance(timedelta(hours=2))
+    await finished(at_work, world.current.target(), "And now?")
+    assert world.asked()[-1][1].partition("]")[2] == f"\n{JOB}\n\nAnd now?"
+
+
+async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
+) -> None:
+    small = await built(tmp_path, store, clock, model, limit_tokens=1_000)
+    commands = tuple(RunningJob(number, "a b c d e f g h i j k l m n o p", 1, "") for number in range(10))
+    at_work = with_jobs(small, lambda _persona: commands)
+    for words, is_told in ((100, True), (530, False)):
+        await finished(at_work, small.current.target(), "word " * words)
+        assert (small.asked()[-1][1].startswith("Running jobs:")) is is_told
+
+
+async def tool_starts(events: AsyncIterator[TurnEvent], name: str) -> None:
+    """Follow a turn until a tool begins."""
+    while not (isinstance(event := await anext(events), ToolStarted) and event.call.startswith(name)):
+        pass
