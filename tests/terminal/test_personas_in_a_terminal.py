@@ -151,7 +151,7 @@ def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
 def test_keys_and_values_are_completed(tmp_path: Path) -> None:
     with Home(tmp_path).chat() as terminal:
         terminal.type("/settings set on_i")
-        terminal.await_text("What happens when nothing was said")
+        terminal.await_text("What happens after")
         terminal.press("tab")
         terminal.await_line(f"{PROMPT} /settings set on_idle")
         terminal.type(" of")
