@@ -16,7 +16,7 @@ from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, 
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
 from chorus_cli.settings.files import read_layer
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Store, for_this_run
+from chorus_cli.storage.store import Connection, Store, for_this_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.personas import Personas
 
 SHARED = "Another Chorus is open in this thread."
+
+
+def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
+    # Imported in the thread of the store, the module delays no key.
+    from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
+
+    return read_on_arrival(connection, target, now)
 
 
 def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
@@ -138,12 +145,10 @@ class Current:
 
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
-        from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
-
         target, now = self.target(), self._clock.now()
         self._given_warnings = target.persona.warnings
         try:
-            fill, question = await self._store.read(read_on_arrival, target, now)
+            fill, question = await self._store.read(_read_on_arrival, target, now)
             left_out = window_notice(fill, target.persona.settings.context_hours, now)
         except DatabaseDamagedError as error:
             left_out, question = str(error), None
