@@ -60,7 +60,7 @@ _ONE_SHOT = Frontend()
 
 
 class App:
-    """A running Chorus, whose ``keeping`` says where it stores things."""
+    """A running Chorus, which stores things where its ``storage`` says."""
 
     def __init__(
         self, paths: Paths, storage: RunStorage, environment: Mapping[str, str], model: str | None, frontend: Frontend

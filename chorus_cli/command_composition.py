@@ -16,8 +16,8 @@ from chorus_cli.composition import Turns
 from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
+from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
-from chorus_cli.framework.own_commands import OwnCommands
 from chorus_cli.imports.service import Exports, Imports
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.journal import Journal
     from chorus_cli.context.service.report import ContextWindow
     from chorus_cli.editing.service.context import ContextEditing
+    from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
-    from chorus_cli.framework.own_commands import OwnCommands
     from chorus_cli.framework.registry import CommandRegistry
     from chorus_cli.imports.service import Exports, Imports
     from chorus_cli.jobs.service import Jobs

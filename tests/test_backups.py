@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import subprocess
 import sys
 import zipfile
 from contextlib import closing
@@ -18,6 +17,7 @@ import pytest
 
 from tests.killed_program import killed_at_each_step
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 BYTES = b"a picture"
 DIGEST = sha256(BYTES).hexdigest()
 SAID = ["hello", "hello again"]
-MOUNT = ("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs")
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +66,10 @@ def changed(home: Home) -> None:
 
 
 def test_a_backup_without_room_names_the_file_asked_for(home: Home) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
     folder, target = home.path / "backups", home.path / "all.zip"
-    folder.mkdir(exist_ok=True)
-    if subprocess.run([*MOUNT, str(folder)], check=False, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing")
-    try:
+    with small_disk(folder, "64k"):
         outcome = home.run("backup", str(target))
-        assert [*folder.iterdir()] == []
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+        assert [path.name for path in folder.iterdir()] == [".lock"]
     assert outcome.code == 1
     assert f"There is no room left on the disk of {folder} for the backup {target}." in outcome.errors
     assert ".tmp" not in outcome.errors
@@ -360,8 +352,10 @@ def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_p
     assert state(killed.ended) == before
 
 
-def test_the_backup_of_the_day_is_made_behind_the_prompt(home: Home) -> None:
+def test_the_backup_of_the_day_is_made_behind_the_prompt_and_a_changed_message_is_told(home: Home) -> None:
+    home.sql("UPDATE messages SET checksum = 'another' WHERE id = 1")
     with home.chat() as terminal:
+        terminal.await_text("#1 is not as written. chorus doctor")
         terminal.until(lambda: any((home.path / "backups").glob("daily-*.zip")), "the backup")
         (daily,) = (home.path / "backups").glob("daily-*.zip")
         terminal.ask("hello for the third time", "for the third time")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.ordinary_user import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,15 +127,9 @@ def test_a_log_that_another_program_does_not_let_go_is_called_busy(home: Home) -
 
 
 def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
     size = sum(path.stat().st_size for path in home.path.rglob("*") if path.is_file())
     full = Home(home.path.with_name("full"))
-    full.path.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", f"size={4 * size}", "tmpfs", str(full.path)]
-    if subprocess.run(mounting, check=False, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing")
-    try:
+    with small_disk(full.path, f"{4 * size}"):
         shutil.copytree(home.path, full.path, dirs_exist_ok=True)
         full.sql("UPDATE messages SET status = 'streaming', run = '999999-dead' WHERE role = 'assistant'")
         fill(full.path / "filling")
@@ -152,8 +146,6 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
             (full.path / "filling").unlink()
             terminal.ask(LATER, "tired?")
         assert full.said() == [SAID, HELLO, LATER]
-    finally:
-        subprocess.run(["umount", "-l", str(full.path)], check=True)
 
 
 def fill(path: Path) -> None:

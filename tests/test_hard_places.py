@@ -12,9 +12,9 @@ import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import ordinary_program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
@@ -24,13 +24,6 @@ NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
-
-
-def test_an_unknown_persona_is_one_sentence_with_those_there_are(home: Home) -> None:
-    refused(
-        home.run("ask", "--persona", "gollum", UNHAPPY),
-        "There is no persona called 'gollum'. Known personas: chorus, frodo, reviewer.",
-    )
 
 
 def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -> None:
@@ -149,17 +142,7 @@ def refused(outcome: Outcome, *sentences: str) -> None:
 
 
 def run_without_privileges(home: Home, *arguments: str) -> Outcome:
-    """Run a command as somebody to whom permissions apply: to root they do not, unless it lays its powers down."""
-    return finished([*_laying_powers_down(), *PROGRAM, *arguments], home.environment)
-
-
-def _laying_powers_down() -> Sequence[str]:
-    if os.geteuid() != 0:
-        return ()
-    tool = shutil.which("setpriv")
-    if tool is None:
-        pytest.skip("to root every folder is writable, and without setpriv root cannot be less than that")
-    return (tool, "--inh-caps=-all", "--bounding-set=-all")
+    return finished([*ordinary_program(), *arguments], home.environment)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without an entry in the list of users")

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.stores.rules.purging import WantedPurge
 from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
-from tests.test_doctor_orphans import answered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +104,7 @@ def test_a_purge_of_nothing_says_what_can_be_given(home: Home) -> None:
 def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:
     assert home.run("backup").code == 0
     shutil.copyfile(home.path / "chorus.db", home.path / "backups" / "old.db")
-    names = {path.name for path in (home.path / "backups").glob("*.*")}
+    names = {path.name for path in (home.path / "backups").glob("[!.]*.*")}
     told = home.run("purge", "search", CANARY, "--yes")
     assert all(name in told.output for name in names), told.output
     assert set(holding(home.path)) == {f"backups/{name}" for name in names}
@@ -139,20 +137,6 @@ def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
     assert f"The backup {backup} has it too and is rewritten." in done.errors
     assert "would still have it" not in shown + done.errors
     assert (done.code, done.output.splitlines()[-1]) == (0, "Rewrote 1 backup.")
-    assert_purged(home)
-
-
-@pytest.mark.parametrize("answer", ["n", "y"])
-def test_the_doctor_offers_to_carry_a_purge_on(home: Home, answer: str) -> None:
-    wanted = WantedPurge(messages=frozenset({3}), words=CANARY).as_json()
-    home.sql("INSERT INTO meta(key, value) VALUES ('purge', ?)", json.dumps({"stage": "rows", "wanted": wanted}))
-    told, code = answered(home, [answer])
-    assert "A purge is not complete. The next start of Chorus carries it on." in told
-    if answer == "n":
-        assert (code, home.said()) == (1, [OTHERS[0], SECRET, OTHERS[1]])
-        return
-    assert (code, "The purge is complete." in told) == (0, True)
-    assert home.sql("SELECT 1 FROM meta WHERE key = 'purge'") == []
     assert_purged(home)
 
 

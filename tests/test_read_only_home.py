@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.ordinary_user import ordinary_program, small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,16 +40,14 @@ def home(tmp_path: Path) -> Home:
 
 @contextmanager
 def without_permissions(home: Home) -> Iterator[Sequence[str]]:
-    """Take the permission to write; yield the words before a command that make it one to whom permissions apply."""
-    tool = shutil.which("setpriv")
-    if os.geteuid() == 0 and tool is None:
-        pytest.skip("to root every folder is writable, and without setpriv root cannot be less than that")
+    """Take the permission to write; yield the program as a command of one to whom permissions apply."""
+    program = ordinary_program()
     all_of_it = [home.path, *home.path.rglob("*")]
     modes = {path: path.stat().st_mode for path in all_of_it}
     for path in all_of_it:
         path.chmod(modes[path] & ~0o222)
     try:
-        yield (tool, "--inh-caps=-all", "--bounding-set=-all") if tool and os.geteuid() == 0 else ()
+        yield program
     finally:
         for path in all_of_it:
             path.chmod(modes[path])
@@ -58,18 +56,11 @@ def without_permissions(home: Home) -> Iterator[Sequence[str]]:
 @contextmanager
 def on_a_read_only_disk(home: Home) -> Iterator[Sequence[str]]:
     """Mount the home read-only."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount")
     copy = shutil.copytree(home.path, home.path.with_name("copy"))
-    mounting = ["mount", "-t", "tmpfs", "tmpfs", str(home.path)]
-    if subprocess.run(mounting, check=False, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing")
-    try:
+    with small_disk(home.path, "100m"):
         shutil.copytree(copy, home.path, dirs_exist_ok=True)
         subprocess.run(["mount", "-o", "remount,ro", str(home.path)], check=True)
-        yield ()
-    finally:
-        subprocess.run(["umount", "-l", str(home.path)], check=True)
+        yield PROGRAM
 
 
 PLACES = [without_permissions, on_a_read_only_disk]
@@ -95,10 +86,10 @@ CHANGES = ["/context 12h", "/thread new", "/retry", "/new", "/persona new Ada", 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_everything_can_be_read_with_one_sentence(home: Home, tmp_path: Path, place: Place) -> None:
-    with place(home) as before:
-        run = Program(home, before)
+    with place(home) as program:
+        run = on(home, program)
         # A program of lesser powers is no fork of the test runner, so that each takes a second.
-        for arguments, found in [*READ.items()][: 3 if before else None]:
+        for arguments, found in [*READ.items()][: 3 if place is without_permissions else None]:
             outcome = run(*arguments)
             assert (outcome.code, found in outcome.output) == (0, True), (arguments, outcome)
             told(outcome)
@@ -115,21 +106,21 @@ def test_everything_can_be_read_with_one_sentence(home: Home, tmp_path: Path, pl
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_backup_elsewhere_is_made(home: Home, tmp_path: Path, place: Place) -> None:
-    with place(home) as before:
-        outcome = Program(home, before)("backup", str(tmp_path / "kept.zip"))
+    with place(home) as program:
+        outcome = on(home, program)("backup", str(tmp_path / "kept.zip"))
         assert (outcome.code, (tmp_path / "kept.zip").is_file()) == (0, True), outcome
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> None:
-    with place(home) as before:
-        for text in CHANGES[: 2 if before else None]:
-            outcome = Program(home, before)("ask", text)
+    with place(home) as program:
+        for text in CHANGES[: 2 if place is without_permissions else None]:
+            outcome = on(home, program)("ask", text)
             assert outcome.code == 1, (text, outcome)
             first, refusal = outcome.errors.splitlines()
             assert CANNOT in first
             assert "Traceback" not in refusal
-        outcome = Program(home, before)("ask", "remember me")
+        outcome = on(home, program)("ask", "remember me")
         assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1)
         assert outcome.errors.endswith(NOTHING_SENT)
     assert home.said() == SAID
@@ -138,8 +129,8 @@ def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place) -> None:
     assert home.run("backup").code == 0
-    with place(home) as before:
-        run = Program(home, before)
+    with place(home) as program:
+        run = on(home, program)
         shown = run("purge", "search", SAID[0], "--dry-run")
         assert (shown.code, shown.output.splitlines()[-1]) == (0, "Nothing was purged.")
         assert "would still have it" in shown.output
@@ -152,14 +143,14 @@ def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_private_question_is_answered_because_nothing_of_it_is_stored(home: Home, place: Place) -> None:
-    with place(home) as before:
-        outcome = Program(home, before)("ask", "--private", "hello")
+    with place(home) as program:
+        outcome = on(home, program)("ask", "--private", "hello")
         assert (outcome.code, outcome.errors) == (0, "")
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: Place) -> None:
-    with place(home) as before, closing(Terminal(home.environment, command=[*before, *PROGRAM])) as terminal:
+    with place(home) as program, closing(Terminal(home.environment, command=[*program])) as terminal:
         terminal.await_line(PROMPT)
         assert "".join(terminal.screen_text().split()).count("messagesarerefused.") == 1
         terminal.say("remember me")
@@ -183,8 +174,8 @@ def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_log_whose_last_write_a_kill_cut_off_is_refused_until_it_can_be_written(home: Home, place: Place) -> None:
     cut_off(home.path / "chorus.db")
-    with place(home) as before:
-        outcome = Program(home, before)("log")
+    with place(home) as program:
+        outcome = on(home, program)("log")
     assert (outcome.code, outcome.output) == (1, "")
     assert "chorus.db cannot be " in outcome.errors
     assert home.said() == SAID
@@ -195,15 +186,9 @@ def shown(terminal: Terminal) -> str:
     return "".join(terminal.screen_text().rpartition(PROMPT)[0].split())
 
 
-class Program:
-    """The program on a home, with words before its command."""
-
-    def __init__(self, home: Home, before: Sequence[str]) -> None:
-        self._home = home
-        self._before = before
-
-    def __call__(self, *arguments: str) -> Outcome:
-        return finished([*self._before, *PROGRAM, *arguments], self._home.environment)
+def on(home: Home, program: Sequence[str]) -> Callable[..., Outcome]:
+    """Return a function that runs a command of a program on a home."""
+    return lambda *arguments: finished([*program, *arguments], home.environment)
 
 
 def told(outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Parses a command line into a command and its arguments, and completes one.
+"""Parses a command line into a command and its arguments, and completes one; has the user's own commands too.
 
 Names are matched exactly, then by unique prefix; a near miss gets a suggestion. Within a group, the default command's
 argument is tried between the two, because ``/context 24h`` names no command at all.
@@ -6,16 +6,22 @@ argument is tried between the two, because ``/context 24h`` names no command at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import NoReturn, TypeVar
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, CommandError
-from chorus_cli.core.text.phrases import quoted
+from chorus_cli.core.text.phrases import quoted, shortened
 from chorus_cli.framework.arguments import Argument, Candidate
 from chorus_cli.framework.registry import Bound, C, Command, CommandGroup, CommandRegistry
+from chorus_cli.storage.files import read_within
 
 Entry = TypeVar("Entry")
 
@@ -33,7 +39,7 @@ class Completions:
 def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
     """Parse a line such as ``/context set 24h``; ``now`` is the aware local time."""
     word, rest = _split(line.strip().removeprefix("/"))
-    entry = _first(registry, word)
+    entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command):
         return entry.bound(rest, now, word)
     return _within(entry, rest, now)
@@ -42,11 +48,10 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
     """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``."""
     word, rest = _split(words.strip().removeprefix("/"))
-    entry = _first(registry, word)
+    entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command) or not rest:
         return entry
-    word, _ = _split(rest)
-    return _named(word, entry.words, f"/{entry.name} ") or _refuse(word, entry.words, f"/{entry.name} ")
+    return _found(_split(rest)[0], entry.words, entry.guesses, f"/{entry.name} ")
 
 
 def completions(registry: CommandRegistry[C], context: C, line: str) -> Completions:
@@ -68,13 +73,6 @@ def _split(text: str) -> tuple[str, str]:
     return word, "".join(rest)
 
 
-def _first(registry: CommandRegistry[C], word: str) -> Command[C] | CommandGroup[C]:
-    entry = _named(word, registry.words, "/")
-    if entry is None and word.casefold() in registry.guesses:
-        raise CommandError(_unknown("/" + word, registry.guesses[word.casefold()].path))
-    return entry or _refuse(word, registry.words, "/")
-
-
 def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     word, rest = _split(text)
     lead = f"/{group.name} "
@@ -88,18 +86,23 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     # "a fortnite" is a misspelt time, not the prefix of a name.
     if refusal is not None and rest and word.casefold() in _ARTICLES:
         raise refusal
-    command = command or _named(word, group.words, lead)
     if command is None and not word and refusal is None:
         raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")
-    if command is None and word.casefold() in group.guesses:
-        raise CommandError(_unknown(lead + word, group.guesses[word.casefold()].path))
-    if command is None:
-        _refuse(word, group.words, lead, refusal)
+    command = command or _found(word, group.words, group.guesses, lead, refusal)
     return command.bound(rest, now, word, lead)
 
 
-def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
-    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none."""
+def _found(
+    word: str,
+    words: Mapping[str, Entry],
+    guesses: Mapping[str, Command[C]],
+    lead: str = "/",
+    refusal: ChorusError | None = None,
+) -> Entry:
+    """Return the entry of this name or of a unique prefix of its name.
+
+    Any other word is refused with a suggestion, or without one by the ``refusal`` of the group's default command.
+    """
     typed = word.casefold()
     if typed in words:
         return words[typed]
@@ -107,7 +110,16 @@ def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
     if len(found) > 1:
         *others, last = sorted(f"{lead}{name}" for name in found)
         raise CommandError(f"{lead}{typed} is ambiguous: {', '.join(others)} or {last}?")
-    return words[found[0]] if found else None
+    if found:
+        return words[found[0]]
+    if typed in guesses:
+        raise CommandError(_unknown(lead + word, guesses[typed].path))
+    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
+    alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
+    if alike:
+        meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
+        raise CommandError(_unknown(lead + word, meant))
+    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
 
 
 def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
@@ -120,16 +132,6 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
     for name in names:
         first_names.setdefault(id(words[name]), name)
     return list(first_names.values())
-
-
-def _refuse(word: str, words: Mapping[str, Entry], lead: str, refusal: ChorusError | None = None) -> NoReturn:
-    """Suggest the names that look alike; without any, raise the ``refusal`` of the group's default command."""
-    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
-    alike = get_close_matches(word.casefold(), filter(None, words), cutoff=0.6 if refusal is None else 0.7)
-    if alike:
-        meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
-        raise CommandError(_unknown(lead + word, meant))
-    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
 
 
 def _unknown(typed: str, meant: str = "", group: str = "") -> str:
@@ -188,3 +190,110 @@ def _values(argument: Argument, context: C, before: Sequence[str], line: str, st
     offered = argument.parameter.candidates(context, before, typed)
     fitting = (each for each in offered if each.text.casefold().startswith(typed.casefold()))
     return Completions(start, tuple(fitting))
+
+
+ARGUMENTS = "$ARGUMENTS"
+"""The place in a template for the text typed after its name."""
+
+_ENDING = ".md"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_DESCRIPTION = re.compile(r"^description:[ \t]*(?P<text>.*)$", re.MULTILINE)
+_AROUND = " \t\"'"
+
+
+class Template(NamedTuple):
+    """A template: the name that is typed after the slash, one line about it, and its text."""
+
+    name: str
+    description: str
+    body: str
+
+    def filled(self, arguments: str) -> str:
+        """Return the message: ``arguments`` in their place, or at the end of a template that has none."""
+        if ARGUMENTS in self.body:
+            return self.body.replace(ARGUMENTS, arguments)
+        return f"{self.body}\n\n{arguments}" if arguments else self.body
+
+
+def template_of(name: str, text: str) -> Template:
+    """Read a template; front matter may hold a ``description:``, which otherwise is the first line of the text."""
+    text = text.replace("\r\n", "\n")
+    matter = _FRONT_MATTER.match(text)
+    body = text[matter.end() if matter else 0 :].strip()
+    described = _DESCRIPTION.search(matter["fields"]) if matter else None
+    first_line = body.partition("\n")[0].lstrip("# ")
+    return Template(name, shortened((described["text"].strip(_AROUND) if described else "") or first_line), body)
+
+
+class OwnCommands(Generic[C]):
+    """The registry with the user's commands, read again when a file has changed; the first of the folders wins."""
+
+    def __init__(
+        self,
+        built_in: Sequence[CommandGroup[C]],
+        folders_of: Callable[[str], Sequence[Path]],
+        command_of: Callable[[Template], Command[C]],
+    ) -> None:
+        self._built_in = built_in
+        self._folders_of = folders_of
+        self._command_of = command_of
+        self._plain = self._registry = CommandRegistry(built_in)
+        self._files: dict[Path, tuple[int, int]] = {}
+        self._own: CommandGroup[C] = CommandGroup("")
+        self._flaws: list[str] = []
+        self._told: set[str] = set()
+
+    def registry(self, slug: str) -> CommandRegistry[C]:
+        """Return all commands in a chat with a persona."""
+        files: dict[Path, tuple[int, int]] = {}
+        for folder in self._folders_of(slug):
+            # A folder that cannot be read has none.
+            with suppress(OSError), os.scandir(folder) as entries:
+                named = [each for each in entries if each.name.endswith(_ENDING) and not each.name.startswith(".")]
+                for entry in sorted((each for each in named if each.is_file()), key=lambda each: each.name):
+                    files[Path(entry.path)] = entry.stat().st_mtime_ns, entry.stat().st_size
+        if files != self._files:
+            self._files = files
+            self._read()
+        return self._registry
+
+    def is_own(self, command: Command[C]) -> bool:
+        """Return whether a command is one of the user's, which asks a model."""
+        return command.names[0] in self._own.words and not command.group
+
+    def new_flaws(self, slug: str) -> list[str]:
+        """Return the sentences about files that are not used, each once in a run."""
+        self.registry(slug)
+        new = [flaw for flaw in self._flaws if flaw not in self._told]
+        self._told.update(new)
+        return new
+
+    def _read(self) -> None:
+        self._own, self._flaws = CommandGroup(""), []
+        for path in self._files:
+            try:
+                template = self._template(path)
+            except ValueError as flaw:
+                self._flaws.append(f"{path} is not used as a command: {flaw}.")
+                continue
+            if template.name not in self._own.words:
+                self._own.add(self._command_of(template))
+        self._registry = CommandRegistry(self._built_in, self._own) if self._own.commands else self._plain
+
+    def _template(self, path: Path) -> Template:
+        """Read a template, or raise a ``ValueError`` that says why the file cannot be a command."""
+        name = path.stem.casefold()
+        if _NAME.fullmatch(name) is None:
+            raise ValueError("its name may have letters from a to z, digits, hyphens and underscores")
+        if name in self._plain.words:
+            raise ValueError(f"/{name} is a command of Chorus; rename the file")
+        try:
+            template = template_of(name, read_within(path, limits.TEMPLATE).decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise ValueError("it is not UTF-8") from None
+        except OSError as error:
+            raise ValueError(error.strerror) from error
+        if not template.body:
+            raise ValueError("it is empty")
+        return template

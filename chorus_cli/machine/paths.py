@@ -88,13 +88,12 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
     from platformdirs import PlatformDirs  # noqa: PLC0415 - a start with a folder of its own does not need it
 
     places = PlatformDirs("chorus", appauthor=False)
-    try:
+    # Without a home directory, the library raises an error or returns a relative path.
+    with suppress(RuntimeError):
         found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)
-    except RuntimeError as error:
-        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}") from error
-    if not found.data.is_absolute():
-        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}")
-    return found
+        if found.data.is_absolute():
+            return found
+    raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}")
 
 
 def shipped_personas() -> Path:

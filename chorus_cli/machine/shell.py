@@ -84,11 +84,10 @@ class UserShell:
         self._started += 1
         mark = f"{self._run}-{self._started}"
         environment = {**self._environment, _MARK: mark, _COMMAND: command}
-        watched, held = os.pipe()
         try:
             process = subprocess.Popen(
                 [_PLAIN_SHELL, "-c", _SCRIPT, self._shell],
-                stdin=watched,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=environment,
@@ -97,23 +96,19 @@ class UserShell:
                 bufsize=0,
             )
         except (OSError, ValueError) as error:
-            os.close(held)
             raise JobError(f"The command cannot be started: {error}.") from error
-        finally:
-            os.close(watched)
-        return ShellProcess(process, held, mark)
+        return ShellProcess(process, mark)
 
 
 class ShellProcess:
-    """A command that was started; its watcher waits on the pipe ``held``, its processes bear ``mark``."""
+    """A command that was started; its watcher waits on its standard input, its processes bear ``mark``."""
 
-    def __init__(self, process: subprocess.Popen[bytes], held: int, mark: str) -> None:
-        if process.stdout is None:
-            raise ValueError("The output of the command must be a pipe.")
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("The input and the output of the command must be pipes.")
         self._process = process
-        self._held: int | None = held
         self._mark = mark
-        self._output = process.stdout
+        self._watched, self._output = process.stdin, process.stdout
         self._loop = asyncio.get_running_loop()
         self._exit_code: asyncio.Future[int] = self._loop.create_future()
         self._readability: asyncio.Future[None] | None = None
@@ -135,7 +130,7 @@ class ShellProcess:
 
     def send(self, number: Signals) -> None:
         """Send a signal to the whole group, even if it is suspended."""
-        if self._held is None:
+        if self._watched.closed:
             return
         for each in (number, signal.SIGCONT):
             with suppress(ProcessLookupError, PermissionError):
@@ -147,11 +142,10 @@ class ShellProcess:
 
     def close(self) -> None:
         """Kill what is left of the group, and read no more output; a second call does nothing."""
-        if self._held is None:
+        if self._watched.closed:
             return
         self.send(signal.SIGKILL)
-        os.close(self._held)
-        self._held = None
+        self._watched.close()
         self._loop.remove_reader(self._output.fileno())
         self._output.close()
         if self._readability is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ class MemoryFolder:
         self._parent = runtime if _is_in_memory(runtime) else shared_memory
         self._making = threading.Lock()
         self._path: Path | None = None
-        self._watcher: tuple[int, int] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
 
     def path(self) -> Path:
         """Return the folder; an error if this machine has no file system in memory, or it is full."""
@@ -65,10 +65,7 @@ class MemoryFolder:
             if self._path is not None:
                 shutil.rmtree(self._path, ignore_errors=True)
             if self._watcher is not None:
-                process_id, held = self._watcher
-                os.close(held)
-                with suppress(ChildProcessError):
-                    os.waitpid(process_id, 0)
+                self._watcher.communicate()
             self._path = self._watcher = None
 
 
@@ -78,24 +75,13 @@ def _is_in_memory(folder: Path) -> bool:
     return is_mounted and any(folder.is_relative_to(place) for place in _IN_MEMORY)
 
 
-def _watching(path: Path, environment: Mapping[str, str]) -> tuple[int, int]:
-    """Start the watcher in a session of its own; return its process id and the pipe that it waits on."""
-    watched, held = os.pipe()
-    try:
-        process_id = os.posix_spawn(
-            _SHELL,
-            [_SHELL, "-c", _WATCHER, "chorus", str(path)],
-            without_secrets(environment),
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, watched, 0),
-                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-        )
-    except OSError:
-        os.close(held)
-        raise
-    finally:
-        os.close(watched)
-    return process_id, held
+def _watching(path: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the watcher in a session of its own; it waits on its standard input."""
+    return subprocess.Popen(
+        [_SHELL, "-c", _WATCHER, "chorus", str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=without_secrets(environment),
+        start_new_session=True,
+    )

@@ -21,8 +21,7 @@ _COUNTS = ", ".join(
     for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 )
 _HAS_USAGE = "usage IS NOT NULL AND json_valid(usage)"
-_MINUTE = "substr(timestamp, 1, 16)"
-_SECONDS = ":00.000000Z"
+_MINUTE, _SECONDS = "substr(timestamp, 1, 16)", ":00.000000Z"
 _OF_SPAN = "(:persona IS NULL OR persona = :persona) AND timestamp > :since"
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
@@ -16,10 +18,6 @@ from chorus_cli.personas.rules.persona import Document
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import RANDOM, read_within, sync_folder, write_atomically
 from chorus_cli.storage.permissions import access_advice, is_refused, is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
 DOCUMENTS_FOLDER = "docs"

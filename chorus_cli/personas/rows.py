@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.acts import Reversal, Window
-from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.files import HeldSettings
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Connection, committed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.settings.files import HeldSettings
 
 KEY = "context_hours"
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import Document, JsonValue
 from chorus_cli.settings.rules.table import SCHEMA_KEY, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import Document, JsonValue
-
 
 SCHEMA_FILE = "schema.json"
 

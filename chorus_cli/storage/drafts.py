@@ -9,29 +9,19 @@ import errno
 import os
 import re
 import stat
-import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import (
-    PREFIX,
-    SUFFIX,
-    UNSENT_DRAFTS,
-    copy_aside,
-    make_folder,
-    opened_file,
-    sweep_stale,
-    sync_folder,
-)
+from chorus_cli.storage.files import UNSENT_DRAFTS, copy_aside, make_folder, opened_file, sweep_stale, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
@@ -55,22 +45,12 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     recognises an edit.
     """
     data = text.encode()
-    path: Path | None = None
+    path = folder / f"{_PREFIX}{run}{'-' if run else ''}{os.urandom(4).hex()}.{_hash(data)}-{name}"
     try:
         make_folder(folder)
-        descriptor, made = tempfile.mkstemp(SUFFIX, PREFIX, folder)
-        path = Path(made)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # Only whole drafts have a name by which a start finds them.
-        random = path.name.removeprefix(PREFIX).removesuffix(SUFFIX)
-        path = path.rename(path.parent / f"{_PREFIX}{run}{'-' if run else ''}{random}.{_hash(data)}-{name}")
-        sync_folder(folder)
+        # Only a whole draft has a name by which a start finds it.
+        write_atomically(path, data)
     except OSError as error:
-        if path is not None:
-            delete(path)
         raise EditorError(f"No draft can be written in {folder}: {_reason(error)}.") from error
     return path
 

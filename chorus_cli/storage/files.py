@@ -87,7 +87,7 @@ def sync_folder(folder: Path) -> None:
 @contextmanager
 def syncing(folder: Path) -> Iterator[Callable[[], None]]:
     """Open a folder, and yield a function that makes the names in it durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield partial(os.fsync, descriptor)
     finally:
@@ -151,6 +151,19 @@ def home_mark(folder: Path) -> str:
 
 
 @contextmanager
+def temporary(folder: Path) -> Iterator[Path]:
+    """Make a file that only the user can read; what has its name in the end is deleted, with the journal beside it."""
+    descriptor, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        for leftover in (name, f"{name}-journal"):
+            with suppress(OSError):
+                Path(leftover).unlink()
+
+
+@contextmanager
 def _put_back(target: Path) -> Iterator[None]:
     """Bring the present file back, or none if there is none, should the block fail after it has replaced it.
 
@@ -172,18 +185,13 @@ def _put_back(target: Path) -> Iterator[None]:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(SUFFIX, PREFIX, target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    with temporary(target.parent) as draft:
+        with draft.open("wb") as file:
             os.fchmod(file.fileno(), _mode(target))
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+        draft.replace(target)
 
 
 def _mode(target: Path) -> int:

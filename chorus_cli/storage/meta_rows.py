@@ -7,29 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
+# The keys; behind one that ends with a colon stands a persona's slug, or what its comment names.
 LAST_PERSONA = "last_persona"
-BROKEN_OFF_THREADS = "broken_off_threads"
-"""The key of the threads whose replies ended with their process and that no chat has named yet."""
-PURGE = "purge"
-"""The key of a purge that was decided and is not complete."""
-NEWEST_PURGE = "newest_purge"
-"""The key of the newest operation that has overwritten rows of a purge."""
-LAST_THREAD = "last_thread:"
-"""The key, with a persona's slug behind it, of the thread of the persona that was last used."""
-THREADS_BEFORE = "threads_before:"
-"""The key, with a slug behind it, of the newest thread of an earlier persona of that folder."""
-WINDOW = "window:"
-"""The key, with a persona's slug behind it, of the window that its journal has noted last, as JSON."""
-CALIBRATION = "calibration:"
-"""The key, with a model behind it, of the calibration of its token counts."""
-MEMORY_RENEWED = "memory_renewed:"
-"""The key, with a persona's slug behind it, of the time when its memory items last got their scores anew."""
-FOLD_FAILED = "fold_failed:"
-"""The key, with a thread's id behind it, of its newest message at the time when its last fold failed."""
-TOOLS_REFUSED = "tools_refused:"
-"""The key, with a model behind it, of the time at which it refused tools."""
-PLAIN_HISTORY = "plain_history:"
-"""The key, with a thread's id and a model behind it, of the boundary since which the model gets it as plain text."""
+BROKEN_OFF_THREADS = "broken_off_threads"  # those whose replies ended with their process and that no chat has named
+PURGE = "purge"  # the one that was decided and is not complete
+NEWEST_PURGE = "newest_purge"  # the newest operation that has overwritten rows of a purge
+LAST_THREAD = "last_thread:"  # the thread that was last used
+THREADS_BEFORE = "threads_before:"  # the newest thread of an earlier persona of that folder
+WINDOW = "window:"  # the window that the journal has noted last, as JSON
+CALIBRATION = "calibration:"  # of the token counts of a model
+MEMORY_RENEWED = "memory_renewed:"  # the time when the memory items last got their scores anew
+FOLD_FAILED = "fold_failed:"  # of a thread's id: its newest message at the time when its last fold failed
+TOOLS_REFUSED = "tools_refused:"  # the time at which a model refused tools
+PLAIN_HISTORY = "plain_history:"  # of a thread's id and a model: the boundary since which it gets that as plain text
 
 
 def value(connection: sqlite3.Connection, key: str) -> str | None:

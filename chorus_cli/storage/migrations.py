@@ -8,7 +8,6 @@ A recorded name that is not known here means that the file was made by a newer C
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, unconfirmed
-from chorus_cli.storage.files import give_name, make_folder, sync_folder
+from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
+from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -41,10 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
-TEMPORARY = r"\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?"
-TEMPORARY_COPY = r"\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
-"""The names of a log that is being made, and of a copy of one before a step, as regular expressions."""
-
 _ORIGIN_DIGITS = 16
 
 Step = tuple[str, tuple[str, ...]]
@@ -78,8 +73,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
             try:
                 connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
-                if doubt := unconfirmed(connection, error):
-                    raise doubt from error
+                require_confirmed(connection, error)
                 raise
         except BaseException:
             if connection.in_transaction:
@@ -126,26 +120,18 @@ def is_current(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) ->
 
 def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
     """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
-    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = connect(draft)
-        try:
-            migrate(connection)
-        finally:
-            connection.close()
-        # Another process may be first; its database is equally new.
-        with suppress(FileExistsError):
-            give_name(draft, path)
+        with temporary(path.parent) as draft:
+            with closing(connect(draft)) as connection:
+                migrate(connection)
+            # Another process may be first; its database is equally new.
+            with suppress(FileExistsError):
+                give_name(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
     except DatabaseUnconfirmedError as error:
         # The draft, which its sentence names, is gone then.
         raise StorageError(f"The database {path} cannot be made: the disk does not confirm it.") from error
-    finally:
-        for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
-            with suppress(OSError):
-                leftover.unlink()
 
 
 def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:
@@ -190,15 +176,13 @@ def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     """Copy the database to a file of its own in ``folder``; the lock of ``connection`` keeps other writers away."""
     path = Path(file_of(connection))
     copy = folder / f"{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-before-{step}{path.suffix}"
-    draft = copy.with_name(f".{copy.name}.new")
     try:
         make_folder(folder)
-        draft.unlink(missing_ok=True)
-        draft.touch(mode=0o600, exist_ok=False)
-        # A second connection reads, because SQLite copies nothing from one that holds the lock for writing.
-        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as target:
-            source.backup(target)
-        draft.replace(copy)
+        with temporary(folder) as draft:
+            # A second connection reads, because SQLite copies nothing from one that holds the lock for writing.
+            with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as target:
+                source.backup(target)
+            draft.replace(copy)
         sync_folder(folder)
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error

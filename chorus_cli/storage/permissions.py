@@ -90,12 +90,10 @@ def _is_shut_by_its_owner(path: Path) -> bool:
 def refused(error: OSError) -> str:
     """Return the sentences about a file or folder that the user may not reach."""
     path = error.filename2 or error.filename
-    if path and not isinstance(error, PermissionError):
-        return f"{path} cannot be used: {error.strerror or error}."
+    reason = f"{path or 'A file'} cannot be used: {error.strerror or error}."
     if not path:
-        return f"A file cannot be used: {error.strerror or error}. Check the permissions of Chorus's folders."
-    reason = f"{path} cannot be used: {error.strerror or error}."
-    return f"{reason} {access_advice(Path(os.fsdecode(path)))}"
+        return f"{reason} Check the permissions of Chorus's folders."
+    return f"{reason} {access_advice(Path(os.fsdecode(path)))}" if isinstance(error, PermissionError) else reason
 
 
 def barrier(path: Path) -> Path:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core import limits
 from chorus_cli.storage import migrations
-from chorus_cli.storage.errors import READ_ONLY, storage_error, unconfirmed
+from chorus_cli.storage.errors import READ_ONLY, require_confirmed, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -167,14 +167,14 @@ class Store:
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
-        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs), _TO_READ))
+        return await self.write_in_steps(committed, lambda c: work(c, *args, **kwargs), _TO_READ)
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
 
         A caller that is cancelled while it waits may find the work done: it is never left half-way.
         """
-        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(committed, lambda c: work(c, *args, **kwargs))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -264,8 +264,7 @@ def committed(connection: Connection, work: Callable[[Connection], T], begin: st
         try:
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            if doubt := unconfirmed(connection, error):
-                raise doubt from error
+            require_confirmed(connection, error)
             raise
     except BaseException:
         if connection.in_transaction:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from chorus_cli.core.errors import CommandError, OutputError
-from chorus_cli.storage.files import write_atomically
+from chorus_cli.storage.files import give_name, temporary, write_atomically
 from chorus_cli.storage.permissions import is_there
 
 if TYPE_CHECKING:
@@ -104,16 +103,13 @@ def write(path: Path, text: str | bytes, *, replace: bool) -> None:
     try:
         if path.exists() and not path.is_file():
             raise OutputError(f"{path} is not a regular file, so nothing was written.")
-        if not replace:
-            # The name is taken first, so that no file of another program can be overwritten.
-            path.touch(mode=0o600, exist_ok=False)
-        try:
+        if replace:
             write_atomically(path, text)
-        except BaseException:
-            if not replace:
-                with suppress(OSError):
-                    path.unlink()
-            raise
+        else:
+            with temporary(path.parent) as draft:
+                write_atomically(draft, text)
+                # No file that another program has made meanwhile is overwritten.
+                give_name(draft, path)
     except FileExistsError:
         raise
     except (OSError, ValueError) as error:

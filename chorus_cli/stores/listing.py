@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from chorus_cli.log.rules.log_acts import MemoryChange, Unreadable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
-from chorus_cli.storage import migrations
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -157,6 +156,10 @@ STAGED = ".restoring"
 """The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
 
 
+# A file that is being written, one of SQLite with its journal, and a working folder.
+_TEMPORARY = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
+
+
 class FileStore(NamedTuple):
     """Files of a home; ``name`` is that of their place in `Paths`.
 
@@ -169,7 +172,7 @@ class FileStore(NamedTuple):
     put: Callable[[Path, Path], None] | None = None
     is_searched: bool = False
     is_file: bool = False
-    temporary: str = TEMPORARY
+    temporary: str = _TEMPORARY
     temporary_below: str = ""
 
     def place(self, home: Paths) -> Path:
@@ -236,11 +239,6 @@ def _replace_database(source: Path, place: Path) -> None:
     source.replace(place)
 
 
-_KEPT_COPY = r"\.[0-9a-f]{64}\.tmp"
-_BESIDE_DATABASE = rf"{TEMPORARY}|{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
-# A backup that is being written, a copy of the log for it, its working folder, and a copy before an upgrade.
-_BESIDE_BACKUPS = rf"\.chorus-{RANDOM}(\.tmp(-journal)?|\.locked)?|{migrations.TEMPORARY_COPY}"
-
 PERSONAS = FileStore(
     "personas",
     _replace_folder,
@@ -250,9 +248,14 @@ PERSONAS = FileStore(
 )
 CONFIG = FileStore("config_file", _write_file, is_file=True)
 ATTACHMENTS = FileStore("attachments", _add_files, is_searched=True, temporary_below=TEMPORARY)
-DATABASE = FileStore("database", _replace_database, is_file=True, temporary=_BESIDE_DATABASE)
-BACKUPS = FileStore("backups", temporary=_BESIDE_BACKUPS)
-KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=_KEPT_COPY)
+DATABASE = FileStore(
+    "database",
+    _replace_database,
+    is_file=True,
+    temporary=f"{_TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\\{STAGED}-{RANDOM}",
+)
+BACKUPS = FileStore("backups")
+KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=TEMPORARY)
 FILES = (
     PERSONAS,
     CONFIG,

@@ -13,24 +13,15 @@ from pathlib import Path
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import Paths, exposed, made_private
-from chorus_cli.personas.service.persona_admin import PersonaAdmin
-from chorus_cli.personas.service.personas import Personas
-from chorus_cli.recall.service import Search
-from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.startup import finish_restore
-from chorus_cli.storage import file_lock, foreign_code
-from chorus_cli.storage.store import Store
+from chorus_cli.machine.paths import Paths
+from chorus_cli.storage import foreign_code
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.backup.salvaging import Counts, Lost
 from chorus_cli.stores.listing import home_in
-from chorus_cli.stores.purge import carrying_out
-from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import OpenDatabase
 from chorus_cli.stores.service import checks, stored_files
-from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
@@ -40,11 +31,6 @@ _EMPTY = (
     "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "
     "it in place."
 )
-
-
-async def _narrow(home: Paths) -> bool:
-    standard_output().paragraph(made_private(home))
-    return not exposed(home)
 
 
 async def _renew_index(home: Paths) -> bool:
@@ -154,38 +140,6 @@ def _counts(counts: Counts) -> str:
     return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}{items}"
 
 
-async def _finish_restore(home: Paths) -> bool:
-    with alone(home):
-        finish_restore(home)
-    standard_output().paragraph("The restore is complete.")
-    return True
-
-
-def _is_alive(home: Paths, run: str) -> bool:
-    return file_lock.may_be_locked(home.run / run)
-
-
-async def _finish_purge(home: Paths) -> bool:
-    """Carry a purge on to its end, and return whether no other Chorus is at it."""
-    clock, store = SystemClock(), Store(home.database, home.backups)
-    restoring.require_none_pending(home)
-    told: list[str] = []
-    await store.open()
-    try:
-        persona_admin = PersonaAdmin(
-            store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind
-        )
-        purged = Home(home, partial(_is_alive, home))
-        await Purging(store, clock, Search(store, clock), persona_admin, purged).finish(told.append)
-        is_over = not await store.read(carrying_out.is_pending)
-    finally:
-        await store.close()
-    elsewhere = "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
-    for sentence in ("The purge is complete." if is_over else elsewhere, *told):
-        standard_output().paragraph(sentence)
-    return is_over
-
-
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
     with _alone(home) as places, examination.opened(home.database) as connection:
@@ -237,13 +191,10 @@ def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
 
 
 MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
-    Repair.PERMISSIONS: _narrow,
     Repair.INDEX: _renew_index,
     Repair.CODE: _remove_code,
     Repair.CHECKSUMS: _bring_texts,
     Repair.SALVAGE: _salvage,
-    Repair.RESTORE: _finish_restore,
-    Repair.PURGE: _finish_purge,
     Repair.SESSIONS: partial(_bring, stored_files.lost_sessions),
     Repair.ATTACHMENTS: partial(_bring, stored_files.lost_attachments),
     Repair.UNNAMED: _delete_unnamed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -11,11 +10,6 @@ from chorus_cli.core.time.timespan import Span, format_span
 from chorus_cli.framework.arguments import COMMAND, NUMBER, TEXT, TIME, Candidate
 from chorus_cli.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Exit, Reply, Text
-from chorus_cli.models.rules.choice import ModelChoice
-from chorus_cli.models.rules.events import TextDelta
-from chorus_cli.personas.rules.persona import Persona, Target
-from chorus_cli.settings.rules.table import Settings
-from chorus_cli.threads.service.running_turn import RunningTurn
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
@@ -148,21 +142,6 @@ async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Te
         /help context set
     """
     return Text(command)
-
-
-@everywhere.command("retry")
-async def retry(_desk: Desk) -> RunningTurn:
-    """Answer again.
-
-    Examples:
-        /retry
-    """
-    target = Target(Persona("frodo", Settings()), 1, ModelChoice("openai/test", "for the test"))
-    return RunningTurn(target, "", _again(), lambda _turn: None)
-
-
-async def _again() -> AsyncGenerator[TextDelta, None]:
-    yield TextDelta("again")
 
 
 @everywhere.command("quit", "exit", "q")

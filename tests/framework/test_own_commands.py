@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.framework.command_line import completions, resolve
-from chorus_cli.framework.own_commands import template_of
+from chorus_cli.framework.command_line import completions, resolve, template_of
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.world import World
 

@@ -9,8 +9,7 @@ import pytest
 
 from chorus_cli.catalogue import groups, registry
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.command_line import completions, resolve
-from chorus_cli.framework.own_commands import OwnCommands
+from chorus_cli.framework.command_line import OwnCommands, completions, resolve
 from chorus_cli.framework.replies import Answer, Exit, PrivateChat, plain
 from chorus_cli.private import ANNOUNCED, REFUSED, REFUSED_GROUPS, private_groups
 from chorus_cli.threads.commands.composing import command_of

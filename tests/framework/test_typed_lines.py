@@ -1,4 +1,4 @@
-"""Command lines: run, refused with advice, or completed."""
+"""Command lines: run, refused with advice, completed, or explained by the help."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.errors import ChorusError, TimeSpanError
+from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
 from chorus_cli.framework.arguments import Candidate
-from chorus_cli.framework.command_line import Completions, completions, resolve
-from chorus_cli.framework.replies import Exit, Text
-from chorus_cli.models.rules.events import TextDelta
-from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.framework.command_line import Completions, completions, look_up, resolve
+from chorus_cli.framework.registry import Command
+from chorus_cli.framework.replies import Exit, Report, Table, Text, plain
 from tests.amount import examples
-from tests.framework.example_commands import NOW, REGISTRY, Desk, window
+from tests.documents import commands_table
+from tests.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk, window
+from tests.world import World
 
 
 def _refusal(line: str) -> str:
@@ -44,12 +45,6 @@ ANSWERS = {
 @pytest.mark.parametrize(("line", "answer"), [(line, answer) for answer, lines in ANSWERS.items() for line in lines])
 async def test_a_line_is_carried_out(line: str, answer: str) -> None:
     assert await resolve(REGISTRY, line, NOW).run(Desk()) == Text(answer)
-
-
-async def test_a_command_may_answer_with_events() -> None:
-    answer = await resolve(REGISTRY, "/retry", NOW).run(Desk())
-    assert isinstance(answer, RunningTurn)
-    assert [event async for event in answer.followed()] == [TextDelta("again")]
 
 
 async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() -> None:
@@ -123,7 +118,7 @@ def test_no_line_raises_anything_but_a_sentence(text: str) -> None:
     [
         ("", 0, []),
         ("hello", 5, []),
-        ("/", 0, ["/context", "/memory", "/help", "/retry", "/quit", "/new"]),
+        ("/", 0, ["/context", "/memory", "/help", "/quit", "/new"]),
         ("/c", 0, ["/context", "/clear"]),
         ("/C", 0, ["/context", "/clear"]),
         ("/ex", 0, ["/exit"]),
@@ -152,3 +147,107 @@ def test_a_line_is_completed_from_the_declarations(line: str, start: int, texts:
 def test_a_candidate_says_what_it_is() -> None:
     assert completions(REGISTRY, Desk(), "/con") == Completions(0, (Candidate("/context", window.summary),))
     assert completions(REGISTRY, Desk(), "/context und").candidates == (Candidate("undo", "Take an operation back."),)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
+def test_every_example_reads_as_the_command_it_illustrates(command: Command[Desk]) -> None:
+    assert command.documentation.summary
+    for example in command.documentation.examples:
+        assert resolve(REGISTRY, example, NOW).command is command
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [("context set", "/context [set] <time>"), ("/NEW", "/context clear"), ("mem a", "/memory add <persona> <text>")],
+)
+def test_help_finds_a_command_by_its_words(words: str, usage: str) -> None:
+    found = look_up(REGISTRY, words)
+    assert isinstance(found, Command)
+    assert found.usage == usage
+
+
+def test_help_for_a_command_says_everything_about_it() -> None:
+    assert look_up(REGISTRY, "context set").help_text == (
+        "/context [set] <time>\n"
+        "<time>: how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am\n\n"
+        "Reach back a given length of time.\n\n"
+        "A boundary that is nearer still binds.\n\n"
+        "A second paragraph.\n\n"
+        "Examples:\n  /context set 24h\n  /context 2 days"
+    )
+    assert "Also: /new, /clear" in look_up(REGISTRY, "context clear").help_text
+
+
+def test_help_for_a_group_lists_its_commands() -> None:
+    assert look_up(REGISTRY, "memory").help_text == (
+        "What is kept apart from messages.\n\n"
+        "/memory add <persona> <text>: Keep a text.\n"
+        "/memory pin <number>: Keep an item hot."
+    )
+
+
+@pytest.mark.parametrize("words", ["context sett", "contxt", "memory xyzzy", "c"])
+def test_help_for_what_there_is_not_is_refused(words: str) -> None:
+    with pytest.raises(CommandError, match=r"There is no command|is ambiguous"):
+        look_up(REGISTRY, words)
+
+
+def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> None:
+    menu = REGISTRY.menu()
+    assert [part.title for part in menu.parts if isinstance(part, Table)] == [
+        "The part of the conversation the model sees.",
+        "What is kept apart from messages.",
+        "Everywhere.",
+    ]
+    assert "/context reset               Take the default again. Also /context default.\n" in plain(menu)
+    assert plain(menu).endswith("/quit            Leave. Also /exit, /q.")
+
+
+def test_the_markdown_table_has_a_row_for_each_command() -> None:
+    rows = commands_table(REGISTRY, only_in_chat=False).splitlines()
+    assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
+    assert "| `/context clear`, `/new`, `/clear` | Begin a new conversation. |" in rows
+    assert len(rows) == 2 + len(COMMANDS)
+    assert len(commands_table(REGISTRY, only_in_chat=True).splitlines()) == 2
+
+
+def test_a_report_is_rendered_as_plain_text_in_columns() -> None:
+    table = Table("Sessions", ("id", "count"), (("2026-02-12_auth", "47"), ("x", "a\nb")))
+    assert plain(Report((Text("Two."), table))) == (
+        "Two.\n\nSessions\nid               count\n2026-02-12_auth  47\nx                a b"
+    )
+    assert plain(Table("", ("id",), ())) == "id"
+    assert plain(Exit()) == ""
+
+
+@pytest.mark.parametrize(
+    ("guess", "meant"),
+    [
+        *(("/history", "/context history"), ("/sessions", "/context history"), ("/save", "/context save")),
+        *(("/load", "/context restore"), ("/window", "/context"), ("/reset", "/context reset"), ("/log", "/search")),
+        *(("/fork", "/thread fork"), ("/context sessions", "/context history"), ("/context load", "/context restore")),
+    ],
+)
+async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
+    world: World, guess: str, meant: str
+) -> None:
+    sentence = f"There is no command '{guess}'. Did you mean {meant}? /help lists all commands."
+    assert await world.told(guess) == await world.told(f"{guess} 24h") == sentence
+    if " " not in guess:
+        assert await world.told(f"/help {guess}") == sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("/help und", {"undo"}),
+        ("/help context s", {"context set", "context sub", "context save", "context show", "context summary"}),
+        ("/? /context un", {"/context undo"}),
+        ("/help nosuch", set()),
+    ],
+)
+async def test_help_offers_every_command_with_what_it_does(world: World, line: str, offered: set[str]) -> None:
+    here = world.services
+    found = completions(here.registry, here, line).candidates
+    assert {each.text for each in found} == offered
+    assert all(each.description for each in found)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING
-
-import pytest
 
 from chorus_cli.machine import event_loop
 from tests.terminal.command import finished
@@ -30,21 +27,6 @@ socket.getaddrinfo = look_up
 from chorus_cli.cli import main
 os._exit(main(["ask", "hello"], os.environ))
 """
-
-
-def test_a_host_is_found() -> None:
-    async def found() -> list[object]:
-        return [each[4] for each in await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80)]
-
-    assert ("127.0.0.1", 80) in event_loop.run(found())
-
-
-def test_a_name_that_cannot_be_looked_up_is_an_error() -> None:
-    async def found() -> object:
-        return await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "no such service")
-
-    with pytest.raises(socket.gaierror):
-        event_loop.run(found())
 
 
 def test_ctrl_c_ends_a_question_while_the_name_of_the_server_is_looked_up(tmp_path: Path) -> None:

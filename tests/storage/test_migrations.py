@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import stat
 import threading
@@ -14,27 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import DatabaseTooNewError, StorageError
-from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows.operation_rows import introduce
-from chorus_cli.log.rules.acts import Clear, Edit, Fold, Subject, Undo
 from chorus_cli.log.rules.messages import Message, Role, Status
-from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
 from chorus_cli.storage.store import Store
-from tests.fakes import START
 from tests.log.rows.views import view_in
+from tests.storage.database import opened
 from tests.storage.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from chorus_cli.log.rules.log_acts import Act
 
 
 ONE: Step = ("0001_one", ("CREATE TABLE one(id INTEGER)", "INSERT INTO one VALUES (1)"))
@@ -169,54 +160,54 @@ def test_steps_have_names_of_their_own_in_their_order() -> None:
 # Tables
 
 
-@pytest.mark.parametrize("table", COLUMNS)
-def test_each_table_has_its_columns(connection: sqlite3.Connection, table: str) -> None:
+@pytest.fixture
+def log(connection: sqlite3.Connection) -> sqlite3.Connection:
     migrate(connection)
-    found = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+    return connection
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+def test_each_table_has_its_columns(log: sqlite3.Connection, table: str) -> None:
+    found = {name for _, name, *_ in log.execute(f"PRAGMA table_info({table})")}
     assert found == set(COLUMNS[table].split(", "))
 
 
-def test_every_table_is_strict(connection: sqlite3.Connection) -> None:
-    migrate(connection)
-    listed = connection.execute("PRAGMA table_list").fetchall()
+def test_every_table_is_strict(log: sqlite3.Connection) -> None:
+    listed = log.execute("PRAGMA table_list").fetchall()
     loose = {name for _, name, kind, *_, strict in listed if kind == "table" and not strict}
     assert loose == {"sqlite_schema", "sqlite_temp_schema", "sqlite_sequence"}
 
 
 @pytest.mark.parametrize("columns", [["thread_id", "timestamp"], ["persona", "timestamp"]])
-def test_messages_are_found_by_an_index(connection: sqlite3.Connection, columns: list[str]) -> None:
-    migrate(connection)
-    indexes = [name for _, name, *_ in connection.execute("PRAGMA index_list(messages)").fetchall()]
+def test_messages_are_found_by_an_index(log: sqlite3.Connection, columns: list[str]) -> None:
+    indexes = [name for _, name, *_ in log.execute("PRAGMA index_list(messages)").fetchall()]
     assert columns in [
-        [column for *_, column in connection.execute(f"PRAGMA index_info({name})").fetchall()] for name in indexes
+        [column for *_, column in log.execute(f"PRAGMA index_info({name})").fetchall()] for name in indexes
     ]
 
 
 @pytest.mark.parametrize("table", MINIMAL_ROWS)
-def test_a_row_can_be_put_in_with_the_identifying_columns_only(connection: sqlite3.Connection, table: str) -> None:
-    migrate(connection)
-    put_in(connection, table, **MINIMAL_ROWS[table])
-    assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (1,)  # noqa: S608 - a name of this file
+def test_a_row_can_be_put_in_with_the_identifying_columns_only(log: sqlite3.Connection, table: str) -> None:
+    put_in(log, table, **MINIMAL_ROWS[table])
+    assert log.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (1,)  # noqa: S608 - a name of this file
 
 
 @pytest.mark.parametrize(
     "times", ["created_at FROM threads", "created_at FROM operations", "last_accessed FROM context_items"]
 )
-def test_a_time_left_out_is_now(connection: sqlite3.Connection, times: str) -> None:
-    migrate(connection)
+def test_a_time_left_out_is_now(log: sqlite3.Connection, times: str) -> None:
     table = times.rpartition(" ")[2]
-    put_in(connection, table, **MINIMAL_ROWS[table])
-    (text,) = connection.execute(f"SELECT {times}").fetchone()
+    put_in(log, table, **MINIMAL_ROWS[table])
+    (text,) = log.execute(f"SELECT {times}").fetchone()
     assert abs((datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()) < 60
 
 
-def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connection) -> None:
-    migrate(connection)
+def test_the_id_of_a_deleted_row_is_never_given_again(log: sqlite3.Connection) -> None:
     for table in ("threads", "messages", "operations", "context_items"):
-        put_in(connection, table, **MINIMAL_ROWS[table])
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608
-        put_in(connection, table, **MINIMAL_ROWS[table])
-        assert connection.execute(f"SELECT id FROM {table}").fetchall() == [(2,)]  # noqa: S608
+        put_in(log, table, **MINIMAL_ROWS[table])
+        log.execute(f"DELETE FROM {table}")  # noqa: S608
+        put_in(log, table, **MINIMAL_ROWS[table])
+        assert log.execute(f"SELECT id FROM {table}").fetchall() == [(2,)]  # noqa: S608
 
 
 @pytest.mark.parametrize(
@@ -238,35 +229,27 @@ def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connec
         ("context_items", {"pinned": 2}),
     ],
 )
-def test_what_could_not_be_read_back_is_kept_out(
-    connection: sqlite3.Connection, table: str, wrong: dict[str, object]
-) -> None:
-    migrate(connection)
+def test_what_could_not_be_read_back_is_kept_out(log: sqlite3.Connection, table: str, wrong: dict[str, object]) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        put_in(connection, table, **{**MINIMAL_ROWS[table], **wrong})
+        put_in(log, table, **{**MINIMAL_ROWS[table], **wrong})
 
 
-def test_a_message_put_in_by_plain_sql_reads_as_a_complete_turn_of_its_own(connection: sqlite3.Connection) -> None:
-    migrate(connection)
+def test_a_message_put_in_by_plain_sql_reads_as_a_complete_turn_of_its_own(log: sqlite3.Connection) -> None:
     said = [("user", "Hello", "2026-02-12T14:30:00Z"), ("assistant", "Hi", "2026-02-12T14:30:01.250000Z")]
     for role, content, timestamp in said:
-        put_in(connection, "messages", persona="frodo", thread_id=4, role=role, content=content, timestamp=timestamp)
+        put_in(log, "messages", persona="frodo", thread_id=4, role=role, content=content, timestamp=timestamp)
     first, second = (datetime.fromisoformat(timestamp) for *_, timestamp in said)
-    assert message_rows.rows(connection, [1, 2]) == [
+    assert message_rows.rows(log, [1, 2]) == [
         Message(1, "frodo", 4, 1, Role.USER, "Hello", first, status=Status.COMPLETE),
         Message(2, "frodo", 4, 2, Role.ASSISTANT, "Hi", second, status=Status.COMPLETE),
     ]
 
 
-def test_messages_put_in_by_plain_sql_are_in_view(connection: sqlite3.Connection) -> None:
-    migrate(connection)
+def test_messages_put_in_by_plain_sql_are_in_view(log: sqlite3.Connection) -> None:
     for content, timestamp in [("old", "2026-02-12T06:29:59Z"), ("new", "2026-02-12T06:30:01Z")]:
-        put_in(connection, "messages", persona="frodo", thread_id=4, role="user", content=content, timestamp=timestamp)
+        put_in(log, "messages", persona="frodo", thread_id=4, role="user", content=content, timestamp=timestamp)
     since = cutoff(datetime(2026, 2, 12, 14, 30, tzinfo=UTC), 8)
-    assert [row.content for row in view_in(connection, "frodo", 4, since).messages] == ["new"]
-
-
-TABLES = ("messages", "operations", "operation_members", "summaries", "threads", "sqlite_sequence")
+    assert [row.content for row in view_in(log, "frodo", 4, since).messages] == ["new"]
 
 
 def connected(path: Path) -> sqlite3.Connection:
@@ -275,75 +258,13 @@ def connected(path: Path) -> sqlite3.Connection:
     return opened
 
 
-def act(connection: sqlite3.Connection, act: Act, thread: int | None = None) -> int:
-    """Store an operation of frodo's after message 4, as the first Chorus did."""
-    cursor = connection.execute(
-        "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
-        ("frodo", thread, act.kind, 4, json.dumps(act.detail()), timestamps.to_text(START)),
-    )
-    return int(cursor.lastrowid or 0)
-
-
-def say(connection: sqlite3.Connection, role: str, content: str, turn: int) -> None:
-    """Store a message of frodo's, as the first Chorus did."""
-    connection.execute(
-        "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp) VALUES ('frodo', 1, ?, ?, ?, ?)",
-        (turn, role, content, timestamps.to_text(START)),
-    )
-
-
 @pytest.fixture
 def old(path: Path) -> Path:
-    """A database of the first step: two turns, an edit, a fold with its summary, and a clear that was undone."""
+    """A database of the first step, with a thread."""
     with closing(connected(path)) as connection:
         migrate(connection, STEPS[:1])
         connection.execute("INSERT INTO threads(persona) VALUES ('frodo')")
-        for first in (1, 3):
-            say(connection, "user", "Who goes there?", first)
-            say(connection, "assistant", "A friend.", first)
-        act(connection, Edit(), 1)
-        connection.executemany("INSERT INTO operation_members VALUES (1, ?, ?)", enumerate((2, 1, 4)))
-        fold = act(connection, Fold(((2, 2),)), 1)
-        snapshot_rows.store(connection, "frodo", 1, Summary(fold, 1, ((2, 2),), "They met.", 3, None, START))
-        act(connection, Undo(Subject(act(connection, Clear()))))
-        connection.execute("INSERT INTO operations(id, persona, kind) VALUES (70, 'sam', 'clear')")
-        connection.execute("DELETE FROM operations WHERE id = 70")
     return path
-
-
-def contents(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of every table that a step might touch, as far as the first step knew them."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as first:
-        migrate(first, STEPS[:1])
-        columns = {table: first.execute(f"PRAGMA table_info({table})").fetchall() for table in TABLES}
-    known = {table: ", ".join(name for _, name, *_ in found) for table, found in columns.items()}
-    return {table: sorted(connection.execute(f"SELECT {known[table]} FROM {table}"), key=str) for table in TABLES}  # noqa: S608 - names of this file
-
-
-def test_every_row_and_its_id_is_kept(old: Path) -> None:
-    with closing(connected(old)) as connection:
-        before = contents(connection)
-        migrate(connection)
-        assert contents(connection) == before
-        seen = view_in(connection, "frodo", 1, START.replace(year=2000))
-        assert [row.id for row in seen.messages] == [2, 1, 4]
-        assert seen.boundary_id == 1
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-
-
-def test_the_references_to_operations_hold_as_before(old: Path) -> None:
-    with closing(connected(old)) as connection:
-        migrate(connection)
-        for statement in ("DELETE FROM operations", "INSERT INTO operation_members VALUES (99, 0, 1)"):
-            with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
-                connection.execute(statement)
-
-
-def test_the_id_of_an_operation_deleted_before_is_not_given_again(old: Path) -> None:
-    with closing(connected(old)) as connection:
-        migrate(connection)
-        assert introduce(connection, NewOperation("frodo", Clear(), START)).id == 71
 
 
 def test_a_step_that_another_process_takes_is_waited_for_and_taken_once(old: Path) -> None:
@@ -378,11 +299,9 @@ async def test_a_database_is_copied_before_its_tables_change(
 ) -> None:
     backups, confirmed = tmp_path / "backups", confirmed_syncs(monkeypatch)
     with closing(connected(old)) as connection:
-        before, rows = list(connection.iterdump()), contents(connection)
-    store = Store(old, backups)
-    await store.open()
-    assert await store.read(contents) == rows
-    await store.close()
+        before = list(connection.iterdump())
+    async with opened(old, backups) as store:
+        assert await store.read(lambda c: c.execute("SELECT persona FROM threads").fetchall()) == [("frodo",)]
     (copy,) = backups.iterdir()
     assert confirmed.has_name(copy)
     assert copy.name.startswith("chorus-")
@@ -394,9 +313,8 @@ async def test_a_database_is_copied_before_its_tables_change(
 
 async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_path: Path) -> None:
     for _ in range(2):
-        store = Store(path, tmp_path / "backups")
-        await store.open()
-        await store.close()
+        async with opened(path, tmp_path / "backups"):
+            pass
     assert not (tmp_path / "backups").exists()
 
 
@@ -412,9 +330,8 @@ async def test_a_copy_cut_short_is_begun_anew(old: Path, tmp_path: Path) -> None
     backups = tmp_path / "backups"
     with pytest.raises(sqlite3.OperationalError), closing(connected(old)) as connection:
         migrate(connection, [STEPS[0], (STEPS[1][0], ("INSERT INTO nowhere VALUES (1)",))], backups)
-    store = Store(old, backups)
-    await store.open()
-    await store.close()
+    async with opened(old, backups):
+        pass
     for copy in backups.iterdir():
         with closing(connected(copy)) as connection:
             assert applied(connection) == [STEPS[0][0]]

@@ -26,7 +26,7 @@ from tests.turns.service.tool_talk import TOOLS
 from tests.world import KNOWN_MODELS, World, built_on, unexpected
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     from chorus_cli.models.rules.events import TurnEvent
 
@@ -105,17 +105,9 @@ class ByServices:
         await self._follow(self.world.conversation.retry(target), answer)
 
     async def stop(self, text: str, actor: Actor, held: Held) -> None:
-        asked, seen = len(actor.server.asked), asyncio.Event()
-        awaited = TextDelta if held is Held.SPEAKING else ReasoningDelta
+        asked, awaited = len(actor.server.asked), TextDelta if held is Held.SPEAKING else ReasoningDelta
         is_silent = held is Held.THINKING and not actor.strict.shows
-
-        async def listen() -> None:
-            async with aclosing(self.world.conversation.answer(self.world.current.target(), text)) as events:
-                async for event in events:
-                    if isinstance(event, awaited):
-                        seen.set()
-
-        turn = asyncio.create_task(listen())
+        turn, seen = self._heard(text, lambda event: isinstance(event, awaited))
         while not (len(actor.server.asked) > asked if is_silent else seen.is_set()):
             assert not turn.done()
             await asyncio.sleep(_LOOK_SECONDS)
@@ -123,15 +115,9 @@ class ByServices:
         assert (await self.world.log())[-1].status is Status.INTERRUPTED
 
     async def stop_at_work(self, text: str) -> None:
-        at_work = asyncio.Event()
-
-        async def listen() -> None:
-            async with aclosing(self.world.conversation.answer(self.world.current.target(), text)) as events:
-                async for event in events:
-                    if isinstance(event, ToolStarted) and event.call.startswith("endless"):
-                        at_work.set()
-
-        turn = asyncio.create_task(listen())
+        turn, at_work = self._heard(
+            text, lambda event: isinstance(event, ToolStarted) and event.call.startswith("endless")
+        )
         await at_work.wait()
         await asyncio.sleep(_LOOK_SECONDS)
         await stopped(turn)
@@ -154,6 +140,18 @@ class ByServices:
     async def restart(self) -> None:
         before = self.world
         self.world = await built_on(before.folder, before.store, before.clock, self.providers, unexpected, None)
+
+    def _heard(self, text: str, is_awaited: Callable[[TurnEvent], bool]) -> tuple[asyncio.Task[None], asyncio.Event]:
+        """Send a message; return the turn, and what its awaited event sets."""
+        heard = asyncio.Event()
+
+        async def listen() -> None:
+            async with aclosing(self.world.conversation.answer(self.world.current.target(), text)) as events:
+                async for event in events:
+                    if is_awaited(event):
+                        heard.set()
+
+        return asyncio.create_task(listen()), heard
 
     async def _follow(self, events: AsyncGenerator[TurnEvent, None], answer: str) -> None:
         said: list[str] = []

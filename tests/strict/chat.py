@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.models.providers.fault_server import DONE, event
-from tests.strict.server import RefusedError, Streamed
-from tests.strict.thoughts import NO_ECHO, EchoRule, Said, check_thoughts
+from tests.strict.server import (
+    NO_ECHO,
+    EchoRule,
+    RefusedError,
+    Said,
+    Streamed,
+    StrictProtocol,
+    check_thoughts,
+    newest_question,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _BASE_FIELDS = {"role", "content", "tool_calls", "tool_call_id"}
 _PARAMETERS = {
@@ -66,13 +74,8 @@ def _minimax_deltas(thinking: Thinking) -> list[Body]:
 
 
 def _minimax_detail(text: str) -> Body:
-    return {
-        "type": "reasoning.text",
-        "id": "reasoning-text-1",
-        "format": "MiniMax-response-v1",
-        "index": 0,
-        "text": text,
-    }
+    fixed = {"type": "reasoning.text", "id": "reasoning-text-1", "format": "MiniMax-response-v1", "index": 0}
+    return fixed | {"text": text}
 
 
 def _openrouter_deltas(thinking: Thinking) -> list[Body]:
@@ -111,9 +114,7 @@ def _google_signature(thinking: Thinking) -> Body:
     return {"extra_content": {"google": {"thought_signature": thinking.signature}}}
 
 
-MINIMAX = ThoughtForm(
-    _minimax_deltas, lambda thinking, _reply: {"reasoning_details": [_minimax_detail(thinking.words)]}
-)
+MINIMAX = ThoughtForm(_minimax_deltas, lambda thought, _reply: {"reasoning_details": [_minimax_detail(thought.words)]})
 OPENROUTER = ThoughtForm(_openrouter_deltas, _openrouter_own)
 MISTRAL = ThoughtForm(
     lambda thinking: [{"content": [_chunk(piece)]} for piece in halves(thinking.words)],
@@ -124,12 +125,8 @@ HIDDEN = ThoughtForm(lambda _thinking: [], lambda _thinking, _reply: None)
 
 
 @dataclass(frozen=True, slots=True)
-class StrictChat:
-    """A provider of chat completions.
-
-    ``fields`` are those of messages that it knows beyond the usual, ``parameters`` those of requests; ``unknown`` is
-    the sentence for any other field, ``rules`` are further ones.
-    """
+class StrictChat(StrictProtocol):
+    """A provider of chat completions: the ``fields`` of messages and ``parameters`` that it knows, and more rules."""
 
     form: ThoughtForm
     echo: EchoRule = NO_ECHO
@@ -160,9 +157,8 @@ class StrictChat:
             signed = self.form.on_first_call(thinking) if thinking and not place else {}
             function = {"name": call.name, "arguments": ""}
             begun = {"index": place, "id": call.id, "type": "function", "function": function, **signed}
-            pieces = (
-                {"index": place, "function": {"arguments": piece}} for piece in halves(json.dumps(call.arguments))
-            )
+            written = halves(json.dumps(call.arguments))
+            pieces = ({"index": place, "function": {"arguments": piece}} for piece in written)
             rest += [{"tool_calls": [piece]} for piece in (begun, *pieces)]
         end = _event({}, "tool_calls" if reply.calls else "stop")
         own = self.form.own(thinking, reply) if thinking else None
@@ -171,13 +167,6 @@ class StrictChat:
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
         messages = body["messages"]
         return body.get("tools"), messages if with_thoughts else [*map(_bare, messages)]
-
-    def earlier(self, body: Body) -> Sequence[Body]:
-        messages: list[Body] = body["messages"]
-        return messages[: _newest_question(messages)]
-
-    def lenient(self) -> StrictProtocol:
-        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _event(delta: Body, reason: str | None = None) -> bytes:
@@ -193,13 +182,9 @@ def _usage(thinking: Thinking | None) -> bytes:
     return event(head | {"usage": counts | details})
 
 
-def _newest_question(messages: Sequence[Body]) -> int:
-    return max((place for place, message in enumerate(messages) if message["role"] == "user"), default=0)
-
-
 def said_in(messages: Sequence[Body]) -> Iterator[Said]:
     """Yield the replies of a request, with their thoughts in whatever place they stand."""
-    newest = _newest_question(messages)
+    newest = newest_question(messages)
     for place, message in enumerate(messages):
         if message["role"] == "assistant":
             called = message.get("tool_calls", [])
@@ -216,9 +201,8 @@ def _text(content: object) -> str:
 def _own(message: Body) -> Body | None:
     own = {name: value for name, value in message.items() if name not in _BASE_FIELDS}
     if "reasoning_details" in own:
-        own["reasoning_details"] = [
-            {name: value for name, value in each.items() if value is not None} for each in own["reasoning_details"]
-        ]
+        details = own["reasoning_details"]
+        own["reasoning_details"] = [{n: v for n, v in each.items() if v is not None} for each in details]
     content = message.get("content")
     if isinstance(content, list):
         own["content"] = [part for part in content if part["type"] != "text"]
@@ -240,11 +224,7 @@ def _bare(message: Body) -> Body:
 
 
 def check_rounds(messages: Sequence[Body]) -> None:
-    """Check the order of the messages: each call answered at once, in its order, under an id of its own.
-
-    Raises:
-        RefusedError: it is another.
-    """
+    """Check the order of the messages: each call answered at once, in its order, under an id of its own."""
     waiting: list[str] = []
     known: set[str] = set()
     for place, message in enumerate(messages):
@@ -304,7 +284,7 @@ def unique_details(body: Body, _sent: Sequence[Sent]) -> None:
 def signed_steps(body: Body, _sent: Sequence[Sent]) -> None:
     """Google wants the signature of the first call of each step of the current turn."""
     messages = body["messages"]
-    for message in messages[_newest_question(messages) :]:
+    for message in messages[newest_question(messages) :]:
         if "tool_calls" in message and "extra_content" not in message["tool_calls"][0]:
             raise RefusedError(_SIGNATURE_MISSING)
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.strict.chat import halves
-from tests.strict.server import RefusedError, Streamed
-from tests.strict.thoughts import EchoRule, Said, check_thoughts
+from tests.strict.server import (
+    EchoRule,
+    RefusedError,
+    Said,
+    Streamed,
+    StrictProtocol,
+    check_thoughts,
+    newest_question,
+    typed_event,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _PARAMETERS = {
     *("model", "messages", "max_tokens", "system", "stream", "tools", "tool_choice", "thinking", "output_config"),
@@ -50,7 +58,7 @@ WITHIN_TURN = EchoRule(within_turn=True, sentence=_CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
-class StrictClaude:
+class StrictClaude(StrictProtocol):
     """A Claude: the types of thinking that it takes, and whether its thoughts, which come in ``pieces``, are bound."""
 
     types: frozenset[str] = frozenset({"adaptive", "disabled"})
@@ -91,19 +99,15 @@ class StrictClaude:
 
     def streamed(self, reply: Reply, thinking: Thinking | None) -> Streamed:
         thoughts = _thoughts_of(thinking) if thinking else []
-        begin = [_event("message_start", message={"usage": {"input_tokens": 100, "output_tokens": 1}})]
+        begin = [typed_event("message_start", message={"usage": {"input_tokens": 100, "output_tokens": 1}})]
         for place, block in enumerate(thoughts):
             begin += _block_events(block, place, self.pieces)
         rest: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
-        calls = [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
-        ]
-        pieces = [
-            each for place, block in enumerate(rest + calls, len(thoughts)) for each in _block_events(block, place)
-        ]
+        rest += [{"type": "tool_use", "id": id_, "name": name, "input": given} for name, given, id_ in reply.calls]
+        pieces = [each for place, block in enumerate(rest, len(thoughts)) for each in _block_events(block, place)]
         counts = {"output_tokens": 20, "output_tokens_details": {"thinking_tokens": 12}}
         reason = {"stop_reason": "tool_use" if reply.calls else "end_turn"}
-        end = [_event("message_delta", delta=reason, usage=counts), _event("message_stop")]
+        end = [typed_event("message_delta", delta=reason, usage=counts), typed_event("message_stop")]
         return Streamed(begin, [*pieces, *end], thoughts or None)
 
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
@@ -112,23 +116,12 @@ class StrictClaude:
         blocks = [(each["role"], block) for each in kept for block in _without_markers(each["content"])]
         return json.dumps(head), blocks
 
-    def earlier(self, body: Body) -> Sequence[Body]:
-        messages: list[Body] = body["messages"]
-        return messages[: _newest_question(messages)]
-
-    def lenient(self) -> StrictProtocol:
-        return replace(self, echo=self.echo._replace(may_begin_late=True))
-
 
 def _thoughts_of(thinking: Thinking) -> list[Body]:
     """Return a block of thoughts, beside every second one that nobody can read."""
     block = {"type": "thinking", "thinking": thinking.words, "signature": thinking.signature}
     hidden = {"type": "redacted_thinking", "data": thinking.signature[::-1]}
     return [block] if thinking.number % 2 else [block, hidden]
-
-
-def _event(kind: str, **fields: object) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
 def _block_events(block: Body, index: int, pieces: Callable[[str], Sequence[str]] = halves) -> Iterator[bytes]:
@@ -145,22 +138,13 @@ def _block_events(block: Body, index: int, pieces: Callable[[str], Sequence[str]
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *halves(written))]
         case _:
             begun, deltas = block, []
-    yield _event("content_block_start", index=index, content_block=begun)
-    yield from (_event("content_block_delta", index=index, delta=delta) for delta in deltas)
-    yield _event("content_block_stop", index=index)
-
-
-def _newest_question(messages: Sequence[Body]) -> int:
-    asking = (
-        place
-        for place, message in enumerate(messages)
-        if message["role"] == "user" and any(block["type"] != "tool_result" for block in message["content"])
-    )
-    return max(asking, default=0)
+    yield typed_event("content_block_start", index=index, content_block=begun)
+    yield from (typed_event("content_block_delta", index=index, delta=delta) for delta in deltas)
+    yield typed_event("content_block_stop", index=index)
 
 
 def _said_in(messages: Sequence[Body]) -> Iterator[Said]:
-    newest = _newest_question(messages)
+    newest = newest_question(messages)
     for place, message in enumerate(messages):
         if message["role"] == "assistant":
             blocks = message["content"]
@@ -171,11 +155,7 @@ def _said_in(messages: Sequence[Body]) -> Iterator[Said]:
 
 
 def _check_messages(body: Body) -> None:
-    """Check the roles and the blocks, and that each call is answered in the next message.
-
-    Raises:
-        RefusedError: they break a rule.
-    """
+    """Check the roles and the blocks, and that each call is answered in the next message."""
     roles = [message["role"] for message in body["messages"]]
     if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
         raise RefusedError("messages: roles must alternate between user and assistant, and the last be user")
@@ -207,24 +187,16 @@ def _check_block(block: Body, place: int) -> None:
 
 
 def _check_beginning(messages: Sequence[Body]) -> None:
-    """Check that the turn whose calls are being answered begins with thoughts, as a Claude with a budget demands.
-
-    Raises:
-        RefusedError: it does not.
-    """
+    """Check that the turn whose calls are being answered begins with thoughts, as a Claude with a budget demands."""
     if messages[-1]["content"][0]["type"] != "tool_result":
         return
-    begun = _newest_question(messages[:-1]) + 1
+    begun = newest_question(messages[:-1]) + 1
     if messages[begun]["content"][0]["type"] not in _THOUGHTS:
         raise RefusedError(_MUST_START.format(place=begun))
 
 
 def _check_binding(body: Body, sent: Sequence[Sent]) -> None:
-    """Check that all before a block of thoughts is as it was, and that no block is left out between two.
-
-    Raises:
-        RefusedError: something has changed.
-    """
+    """Check that all before a block of thoughts is as it was, and that no block is left out between two."""
     begun = False
     for place, message in enumerate(body["messages"]):
         own = [block for block in message["content"] if block["type"] in _THOUGHTS]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.models.providers.fault_server import event
 from tests.strict.chat import halves
-from tests.strict.server import RefusedError, Streamed
-from tests.strict.thoughts import EchoRule, Said, check_thoughts
+from tests.strict.server import EchoRule, RefusedError, Said, Streamed, StrictProtocol, check_thoughts, newest_question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _PARAMETERS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"}
 _PART_FIELDS = {"text", "functionCall", "functionResponse", "thoughtSignature"}
@@ -35,8 +34,10 @@ _ECHO = EchoRule(sentence="Invalid thought signature: one is missing.")
 
 
 @dataclass(frozen=True, slots=True)
-class StrictGemini:
+class StrictGemini(StrictProtocol):
     """A Gemini of the third generation or the one before, and what its ``thinkingConfig`` may say."""
+
+    messages: ClassVar = "contents"
 
     is_older: bool = False
     levels: frozenset[str] = frozenset({"minimal", "low", "medium", "high"})
@@ -80,9 +81,8 @@ class StrictGemini:
             parts[-len(reply.calls)] |= signature
         elif signature and self.signs_words:
             # The signature of words comes by itself, or in the last piece of them.
-            parts = (
-                [*parts, {"text": ""} | signature] if _comes_alone(thinking) else [*parts[:-1], parts[-1] | signature]
-            )
+            alone = _comes_alone(thinking)
+            parts = [*parts, {"text": ""} | signature] if alone else [*parts[:-1], parts[-1] | signature]
         end = {"candidates": [{"index": 0, "content": {"parts": []}, "finishReason": "STOP"}]}
         counts = {"promptTokenCount": 100, "candidatesTokenCount": 20, "thoughtsTokenCount": 12, "totalTokenCount": 132}
         last = event(end | {"usageMetadata": counts})
@@ -94,17 +94,8 @@ class StrictGemini:
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
         parts = [(content["role"], part) for content in body["contents"] for part in content["parts"]]
         if not with_thoughts:
-            parts = [
-                (role, {name: v for name, v in part.items() if name != "thoughtSignature"}) for role, part in parts
-            ]
+            parts = [(role, {n: v for n, v in part.items() if n != "thoughtSignature"}) for role, part in parts]
         return json.dumps([body.get("systemInstruction"), body.get("tools")]), parts
-
-    def earlier(self, body: Body) -> Sequence[Body]:
-        messages: list[Body] = body["contents"]
-        return messages[: _newest_question(messages)]
-
-    def lenient(self) -> StrictProtocol:
-        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _comes_alone(thinking: Thinking | None) -> bool:
@@ -125,17 +116,8 @@ def _own(parts: Sequence[Body]) -> list[Body] | None:
     ] or None
 
 
-def _is_results(content: Body) -> bool:
-    return any("functionResponse" in part for part in content["parts"])
-
-
-def _newest_question(contents: Sequence[Body]) -> int:
-    asking = (place for place, each in enumerate(contents) if each["role"] == "user" and not _is_results(each))
-    return max(asking, default=0)
-
-
 def _said_in(contents: Sequence[Body]) -> Iterator[Said]:
-    newest = _newest_question(contents)
+    newest = newest_question(contents)
     for place, content in enumerate(contents):
         if content["role"] == "model":
             parts = content["parts"]
@@ -145,11 +127,7 @@ def _said_in(contents: Sequence[Body]) -> Iterator[Said]:
 
 
 def _check_order(contents: Sequence[Body], *, has_ids: bool) -> None:
-    """Check that results follow their calls, all together and in their order.
-
-    Raises:
-        RefusedError: they do not.
-    """
+    """Check that results follow their calls, all together and in their order."""
     for before, content in pairwise([{"role": "user", "parts": []}, *contents]):
         calls = [part["functionCall"] for part in before["parts"] if "functionCall" in part]
         results = [part["functionResponse"] for part in content["parts"] if "functionResponse" in part]
@@ -166,12 +144,8 @@ def _check_order(contents: Sequence[Body], *, has_ids: bool) -> None:
 
 
 def _check_steps(contents: Sequence[Body]) -> None:
-    """Check that the first call of each step of the current turn is signed.
-
-    Raises:
-        RefusedError: one is not.
-    """
-    for place, content in enumerate(contents[_newest_question(contents) :]):
+    """Check that the first call of each step of the current turn is signed."""
+    for place, content in enumerate(contents[newest_question(contents) :]):
         first = next((part for part in content["parts"] if "functionCall" in part), None)
         if first is not None and "thoughtSignature" not in first:
             raise RefusedError(_UNSIGNED.format(name=first["functionCall"]["name"], place=place))

@@ -24,8 +24,7 @@ from tests.strict.chat import (
 from tests.strict.claude import StrictClaude
 from tests.strict.gemini import StrictGemini
 from tests.strict.responses import StrictResponses
-from tests.strict.server import StrictProtocol
-from tests.strict.thoughts import NO_ECHO, EchoRule
+from tests.strict.server import NO_ECHO, EchoRule, StrictProtocol
 
 _CONTENT, _REASONING = "reasoning_content", "reasoning"
 _BLANK = {_CONTENT: " "}
@@ -38,12 +37,7 @@ _MISTRAL = '{{"detail":[' + _EXTRA + '"Extra inputs are not permitted"}}]}}'
 
 
 class Strict(NamedTuple):
-    """A strict provider: its model as Chorus calls it, and the variable that holds its address.
-
-    ``echo`` says how long thoughts come back, which ``shows`` says whether they can be read. ``effort`` is set for the
-    model, if it would not think else. One that ``thinks_once`` does so only at the beginning of a turn. ``misfit`` says
-    why a request is none of the provider's SDK.
-    """
+    """A strict provider; ``shows`` says if its thoughts can be read, ``misfit`` why a request is none of its SDK."""
 
     model: str
     variable: str
@@ -70,74 +64,48 @@ def _chat(field: str, echo: EchoRule, unknown: str = UNKNOWN) -> StrictChat:
     return StrictChat(in_field(field), echo, frozenset({field}), unknown=unknown)
 
 
-_CLAUDE = Strict(
-    "anthropic/claude-sonnet-5",
-    "ANTHROPIC_BASE_URL",
-    StrictClaude(),
-    within_turn=True,
-    path="",
-    id_of="toolu_{}".format,
-    misfit=misfit_of_anthropic,
+_LOW_TO_HIGH, _DETAILS = frozenset({"low", "medium", "high"}), frozenset({"reasoning_details"})
+
+
+def _by_chat(model: str, protocol: StrictChat) -> Strict:
+    variable = f"{model.partition('/')[0].upper()}_API_BASE"
+    return Strict(model, variable, protocol, within_turn=protocol.echo.within_turn)
+
+
+_CLAUDE = Strict("anthropic/claude-sonnet-5", "ANTHROPIC_BASE_URL", StrictClaude(), within_turn=True, path="")._replace(
+    id_of="toolu_{}".format, misfit=misfit_of_anthropic
 )
-_TURN_CALLS = EchoRule(within_turn=True, calls_only=True)
+_GEMINI = Strict(
+    *("gemini/gemini-3.1-pro-preview", "GEMINI_API_BASE", StrictGemini(levels=_LOW_TO_HIGH)),
+    path="/v1beta",
+    misfit=misfit_of_gemini,
+)
+_TURN_CALLS, _BLANKS = EchoRule(within_turn=True, calls_only=True), EchoRule(blank=_BLANK, sentence=_KIMI)
+_ALL_BLANKS = EchoRule(blank=_BLANK, blanks_all=True, sentence=_DEEPSEEK)
+_BY_GOOGLE = StrictChat(GOOGLE, _TURN_CALLS, rules=(signed_steps,))
+_OPENAI = Strict("openai/gemini-3.1-pro-preview", "OPENAI_BASE_URL", _BY_GOOGLE, shows=False)
 
 PROVIDERS: Mapping[str, Strict] = {
-    "deepseek": Strict(
-        "deepseek/deepseek-v4-flash",
-        "DEEPSEEK_API_BASE",
-        _chat(_CONTENT, EchoRule(blank=_BLANK, blanks_all=True, sentence=_DEEPSEEK)),
-    ),
-    "kimi": Strict("moonshot/kimi-k3", "MOONSHOT_API_BASE", _chat(_CONTENT, EchoRule(blank=_BLANK, sentence=_KIMI))),
-    "kimi-older": Strict(
-        "moonshot/kimi-k2.6",
-        "MOONSHOT_API_BASE",
-        _chat(_CONTENT, EchoRule(calls_only=True, blank=_BLANK, sentence=_KIMI)),
-    ),
-    "glm": Strict("zai/glm-5.3", "ZAI_API_BASE", _chat(_CONTENT, _TURN_CALLS), within_turn=True),
-    "minimax": Strict(
+    "deepseek": _by_chat("deepseek/deepseek-v4-flash", _chat(_CONTENT, _ALL_BLANKS)),
+    "kimi": _by_chat("moonshot/kimi-k3", _chat(_CONTENT, _BLANKS)),
+    "kimi-older": _by_chat("moonshot/kimi-k2.6", _chat(_CONTENT, _BLANKS._replace(calls_only=True))),
+    "glm": _by_chat("zai/glm-5.3", _chat(_CONTENT, _TURN_CALLS)),
+    "minimax": _by_chat(
         "minimax/MiniMax-M2.7",
-        "MINIMAX_API_BASE",
-        StrictChat(
-            MINIMAX,
-            EchoRule(),
-            frozenset({"reasoning_details"}),
-            frozenset({"reasoning_split"}),
-            rules=(own_ids, split_thoughts),
-        ),
-        repeats_ids=False,
-        id_of="call_function_{}xyz_1".format,
+        StrictChat(MINIMAX, EchoRule(), _DETAILS, frozenset({"reasoning_split"}), rules=(own_ids, split_thoughts)),
+    )._replace(repeats_ids=False, id_of="call_function_{}xyz_1".format),
+    "openrouter": _by_chat(
+        "openrouter/anthropic/claude-sonnet-5", StrictChat(OPENROUTER, EchoRule(), _DETAILS, rules=(unique_details,))
     ),
-    "openrouter": Strict(
-        "openrouter/anthropic/claude-sonnet-5",
-        "OPENROUTER_API_BASE",
-        StrictChat(OPENROUTER, EchoRule(), frozenset({"reasoning_details"}), rules=(unique_details,)),
-    ),
-    "mistral": Strict(
+    "mistral": _by_chat(
         "mistral/magistral-medium-latest",
-        "MISTRAL_API_BASE",
         StrictChat(MISTRAL, EchoRule(), unknown=_MISTRAL, unknown_status=422, rules=(nine_letters,)),
-        id_of="call{:05d}".format,
-    ),
-    "groq": Strict(
-        "groq/openai/gpt-oss-120b",
-        "GROQ_API_BASE",
-        _chat(_REASONING, _TURN_CALLS, _GROQ + "'{field}' is unsupported)]"),
-        within_turn=True,
-    ),
-    "cerebras": Strict(
-        "cerebras/gpt-oss-120b", "CEREBRAS_API_BASE", _chat(_REASONING, _TURN_CALLS, _CEREBRAS), within_turn=True
-    ),
-    "openai-chat": Strict(
-        "openai/gpt-4o", "OPENAI_BASE_URL", StrictChat(HIDDEN, NO_ECHO), shows=False, misfit=misfit_of_chat
-    ),
-    "vllm": Strict("hosted_vllm/qwen3-8b", "HOSTED_VLLM_API_BASE", _chat(_REASONING, _TURN_CALLS), within_turn=True),
-    "google-openai": Strict(
-        "openai/gemini-3.1-pro-preview",
-        "OPENAI_BASE_URL",
-        StrictChat(GOOGLE, _TURN_CALLS, rules=(signed_steps,)),
-        within_turn=True,
-        shows=False,
-    ),
+    )._replace(id_of="call{:05d}".format),
+    "groq": _by_chat("groq/openai/gpt-oss-120b", _chat(_REASONING, _TURN_CALLS, _GROQ + "'{field}' is unsupported)]")),
+    "cerebras": _by_chat("cerebras/gpt-oss-120b", _chat(_REASONING, _TURN_CALLS, _CEREBRAS)),
+    "openai-chat": _OPENAI._replace(model="openai/gpt-4o", protocol=StrictChat(HIDDEN, NO_ECHO), misfit=misfit_of_chat),
+    "vllm": _by_chat("hosted_vllm/qwen3-8b", _chat(_REASONING, _TURN_CALLS)),
+    "google-openai": _OPENAI._replace(within_turn=True),
     "claude": _CLAUDE,
     "claude-bound": _CLAUDE._replace(
         model="anthropic/claude-fable-5-2", protocol=StrictClaude(frozenset({"adaptive"}), is_bound=True)
@@ -154,18 +122,8 @@ PROVIDERS: Mapping[str, Strict] = {
     "responses": Strict(
         "openai/responses/gpt-5.5", "OPENAI_BASE_URL", StrictResponses(), within_turn=True, misfit=misfit_of_responses
     ),
-    "gemini-3": Strict(
-        "gemini/gemini-3.1-pro-preview",
-        "GEMINI_API_BASE",
-        StrictGemini(levels=frozenset({"low", "medium", "high"})),
-        path="/v1beta",
-        misfit=misfit_of_gemini,
-    ),
-    "gemini-2.5": Strict(
-        "gemini/gemini-2.5-flash",
-        "GEMINI_API_BASE",
-        StrictGemini(is_older=True, budgets=range(24_577)),
-        path="/v1beta",
-        misfit=misfit_of_gemini,
+    "gemini-3": _GEMINI,
+    "gemini-2.5": _GEMINI._replace(
+        model="gemini/gemini-2.5-flash", protocol=StrictGemini(is_older=True, budgets=range(24_577))
     ),
 }

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.strict.chat import halves, parts
-from tests.strict.server import RefusedError, Streamed
-from tests.strict.thoughts import EchoRule, Said, check_thoughts
+from tests.strict.server import (
+    EchoRule,
+    RefusedError,
+    Said,
+    Streamed,
+    StrictProtocol,
+    check_thoughts,
+    newest_question,
+    typed_event,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _PARAMETERS = {
     *("model", "input", "instructions", "stream", "store", "include", "reasoning", "tools", "tool_choice"),
@@ -41,8 +49,10 @@ _COUNTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class StrictResponses:
+class StrictResponses(StrictProtocol):
     """A model of OpenAI's that thinks: the efforts that it takes."""
+
+    messages: ClassVar = "input"
 
     efforts: frozenset[str] = frozenset({"none", "low", "medium", "high", "xhigh"})
     echo: EchoRule = _ECHO
@@ -74,8 +84,10 @@ class StrictResponses:
         items += [_function_call(call.id, call.name, call.arguments) for call in reply.calls]
         events = [event for index, item in enumerate(items) for event in _item_events(item, index)]
         split = sum(1 for _ in _item_events(items[0], 0)) if thinking else 0
-        end = _event("response.completed", response={"object": "response", "status": "completed", "usage": _COUNTS})
-        begin = [_event("response.created", response={"object": "response", "status": "in_progress"})]
+        end = typed_event(
+            "response.completed", response={"object": "response", "status": "completed", "usage": _COUNTS}
+        )
+        begin = [typed_event("response.created", response={"object": "response", "status": "in_progress"})]
         return Streamed(begin + events[:split], [*events[split:], end], _own(items))
 
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
@@ -85,13 +97,6 @@ class StrictResponses:
             kept = (item for item in items if item["type"] != "reasoning")
             items = [{name: value for name, value in item.items() if name != "phase"} for item in kept]
         return json.dumps([body.get("instructions"), body.get("tools")]), items
-
-    def earlier(self, body: Body) -> Sequence[Body]:
-        messages: list[Body] = body["input"]
-        return messages[: _newest_question(messages)]
-
-    def lenient(self) -> StrictProtocol:
-        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _reasoning(thinking: Thinking, part: str) -> Body:
@@ -112,10 +117,6 @@ def _function_call(id_: str, name: str, arguments: object) -> Body:
     return {"type": "function_call", "call_id": id_, "name": name, "arguments": json.dumps(arguments), **ids}
 
 
-def _event(kind: str, **fields: object) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
-
-
 def _item_events(item: Body, index: int) -> Iterator[bytes]:
     """Yield the events of an item, which is whole only when it is done."""
     place = {"output_index": index, "item_id": item["id"]}
@@ -124,21 +125,21 @@ def _item_events(item: Body, index: int) -> Iterator[bytes]:
         "message": {"content": []},
         "function_call": {"arguments": ""},
     }
-    yield _event("response.output_item.added", output_index=index, item=item | begun[item["type"]])
+    yield typed_event("response.output_item.added", output_index=index, item=item | begun[item["type"]])
     match item["type"]:
         case "reasoning":
             for number, part in enumerate(item["summary"]):
-                yield _event("response.reasoning_summary_part.added", summary_index=number, **place)
+                yield typed_event("response.reasoning_summary_part.added", summary_index=number, **place)
                 for piece in halves(part["text"]):
                     kind = "response.reasoning_summary_text.delta"
-                    yield _event(kind, delta=piece, summary_index=number, **place)
+                    yield typed_event(kind, delta=piece, summary_index=number, **place)
         case "message":
             for piece in halves(item["content"][0]["text"]):
-                yield _event("response.output_text.delta", delta=piece, content_index=0, **place)
+                yield typed_event("response.output_text.delta", delta=piece, content_index=0, **place)
         case _:
             for piece in halves(item["arguments"]):
-                yield _event("response.function_call_arguments.delta", delta=piece, **place)
-    yield _event("response.output_item.done", output_index=index, item=item)
+                yield typed_event("response.function_call_arguments.delta", delta=piece, **place)
+    yield typed_event("response.output_item.done", output_index=index, item=item)
 
 
 def _own(items: Sequence[Body]) -> Body | None:
@@ -153,12 +154,8 @@ def _kind(item: Body) -> tuple[str, str]:
     return item["type"], item.get("name", "")
 
 
-def _newest_question(items: Sequence[Body]) -> int:
-    return max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
-
-
 def _said_in(items: Sequence[Body]) -> Iterator[Said]:
-    newest = _newest_question(items)
+    newest = newest_question(items)
     reply: list[Body] = []
     for place, item in enumerate([*items, {"type": "end"}]):
         is_said = item["type"] in {"reasoning", "function_call"} or item.get("role") == "assistant"
@@ -189,11 +186,7 @@ def _text(content: object) -> str:
 
 
 def _check_calls(items: Sequence[Body]) -> None:
-    """Check that the calls made together are answered together, each under an id of its own.
-
-    Raises:
-        RefusedError: they are not.
-    """
+    """Check that the calls made together are answered together, each under an id of its own."""
     open_ids: list[str] = []
     answered: set[str] = set()
     for item in items:
@@ -213,11 +206,7 @@ def _check_calls(items: Sequence[Body]) -> None:
 
 
 def _check_reasoning(items: Sequence[Body], sent: Sequence[Sent]) -> None:
-    """Check that thoughts are those of this server, each before an item, and none twice.
-
-    Raises:
-        RefusedError: they are not.
-    """
+    """Check that thoughts are those of this server, each before an item, and none twice."""
     known = [item for each in sent for item, _ in (each.thoughts or {"items": ()})["items"]]
     ids: set[str] = set()
     for item, following in zip(items, [*items[1:], {"type": "end"}], strict=True):

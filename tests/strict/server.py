@@ -1,7 +1,4 @@
-"""A provider on loopback that enforces its own rules: a request that breaks one is refused in the provider's words.
-
-It answers by a script, thoughts first, and keeps what it sent: thoughts must come back to it as they were.
-"""
+"""A provider on loopback that refuses what breaks its rules; thoughts must come back to it as they were sent."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ import re
 import threading
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from tests.loopback_server import Asked, runner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Body = dict[str, Any]
 _HOLD_SECONDS = 30
@@ -84,27 +81,110 @@ class Streamed(NamedTuple):
     own: Any
 
 
-class StrictProtocol(Protocol):
-    """How a provider talks, and what it demands."""
+class Said(NamedTuple):
+    """A reply in a request, maybe of the current turn: its words, calls, and thoughts in the provider's form."""
+
+    text: str
+    calls: Sequence[tuple[str, Any]]
+    own: Any
+    is_current: bool
+
+
+class EchoRule(NamedTuple):
+    """The thoughts that a provider wants back, and the ``blank`` in place of those of another, beside calls or all."""
+
+    within_turn: bool = False
+    never: bool = False
+    calls_only: bool = False
+    blank: Any = None
+    blanks_all: bool = False
+    may_begin_late: bool = False
+    sentence: str = "The thoughts that led to this reply are missing."
+    status: int = 400
+
+    def concerns(self, said: Said) -> bool:
+        """Return whether the thoughts of a reply come back."""
+        is_over = self.never or (self.within_turn and not said.is_current)
+        return not is_over and (bool(said.calls) or not self.calls_only)
+
+    def without(self, said: Said) -> Any:
+        """Return what a reply has that no thoughts come back with."""
+        return self.blank if self.blanks_all or said.calls else None
+
+
+NO_ECHO = EchoRule(never=True)
+
+
+def check_thoughts(every: Iterable[Said], sent: Sequence[Sent], rule: EchoRule) -> None:
+    """Refuse a request if thoughts are missing, are not as they were sent, or come with another reply."""
+    has_begun = False
+    for said in every:
+        own = [each.thoughts for each in sent if is_from(said, each)] if rule.concerns(said) else []
+        allowed = [each or rule.without(said) for each in own] or [rule.without(said)]
+        has_begun = has_begun or said.own != rule.without(said)
+        if said.own in allowed or (rule.may_begin_late and not has_begun):
+            continue
+        if said.own is None:
+            raise RefusedError(rule.sentence, rule.status)
+        raise RefusedError(f"These thoughts were not sent with {said.text!r} and {said.calls!r}: {said.own!r}")
+
+
+def is_from(said: Said, sent: Sent) -> bool:
+    """Return whether a reply of a request is one that was sent, maybe with fewer calls."""
+    return said.text == sent.text and is_among(said.calls, sent.calls)
+
+
+def is_among(some: Sequence[tuple[str, Any]], calls: Sequence[Call]) -> bool:
+    """Return whether some calls are among others, in the same order."""
+    left = iter(calls)
+    return all(any((name, arguments) == (call.name, call.arguments) for call in left) for name, arguments in some)
+
+
+class StrictProtocol:
+    """How a provider talks, and what it demands; requests have their messages under ``messages``."""
+
+    messages: ClassVar = "messages"
+    echo: EchoRule
 
     def check(self, asked: Asked, sent: Sequence[Sent]) -> None:
-        """Check a request.
-
-        Raises:
-            RefusedError: it breaks a rule.
-        """
+        """Raise a ``RefusedError`` if a request breaks a rule."""
+        raise NotImplementedError
 
     def streamed(self, reply: Reply, thinking: Thinking | None) -> Streamed:
         """Return a reply as the provider streams it."""
+        raise NotImplementedError
 
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
         """Return what stands before the messages of a request, and the messages in pieces, maybe without thoughts."""
+        raise NotImplementedError
 
     def earlier(self, body: Body) -> Sequence[Body]:
         """Return the messages of earlier turns."""
+        messages: list[Body] = body[self.messages]
+        return messages[: newest_question(messages)]
 
     def lenient(self) -> StrictProtocol:
         """Return the same protocol, which does without the first thoughts."""
+        changed: StrictProtocol = replace(cast("Any", self), echo=self.echo._replace(may_begin_late=True))
+        return changed
+
+
+def newest_question(messages: Sequence[Body]) -> int:
+    """Return the place of the user's newest message, beside which there may be results of tools."""
+    asking = (place for place, each in enumerate(messages) if each.get("role") == "user" and not _is_results(each))
+    return max(asking, default=0)
+
+
+def _is_results(message: Body) -> bool:
+    blocks = message.get("parts", message.get("content"))
+    if not isinstance(blocks, list):
+        return False
+    return all("functionResponse" in block or block.get("type") == "tool_result" for block in blocks)
+
+
+def typed_event(kind: str, **fields: object) -> bytes:
+    """Return an event of a protocol whose events have types."""
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
 class Refuses(Enum):
@@ -116,12 +196,7 @@ class Refuses(Enum):
 
 @dataclass(slots=True)
 class StrictServer:
-    """A running server: what it was asked, what it refused, and the replies to come.
-
-    Without a reply left it says something that it never said before. Its thoughts are ``more_words`` longer than they
-    need be. ``others`` are servers whose thoughts must never come here. What it ``refuses`` besides, with its
-    ``sentence``, is not among the ``refused`` but counted in ``fell_through``.
-    """
+    """A running server; the thoughts of ``others`` must never come here. What it ``refuses`` besides falls through."""
 
     name: str
     protocol: StrictProtocol

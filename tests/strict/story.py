@@ -18,39 +18,21 @@ if TYPE_CHECKING:
 
 
 class Player(Protocol):
-    """How a story is played: through the services, or through the real program."""
+    """How a story is played, through the services or in the real program: each act, up to the end of its turn."""
 
-    async def say(self, text: str, answer: str) -> None:
-        """Send a message, and wait for the end of the turn, whose last words are ``answer``."""
-
-    async def retry(self, answer: str, model: str | None = None) -> None:
-        """Ask for the last reply once more, maybe once from another model."""
-
-    async def stop(self, text: str, actor: Actor, held: Held) -> None:
-        """Send a message, and stop the model while it thinks or speaks."""
-
-    async def stop_at_work(self, text: str) -> None:
-        """Send a message, and stop the tool that the model calls last while it is at work."""
-
-    def slow_call(self) -> tuple[str, dict[str, object]]:
-        """Return a call that takes long enough to be stopped."""
-
-    async def command(self, line: str, told: str) -> str:
-        """Carry out a command, and return what it says from ``told`` on."""
-
-    async def edit(self, script: str) -> None:
-        """Edit the context by a script of the shell, which has the name of the file in ``$file``."""
-
-    async def restart(self) -> None:
-        """Go on in a new process."""
+    async def say(self, text: str, answer: str) -> None: ...
+    async def retry(self, answer: str, model: str | None = None) -> None: ...
+    async def stop(self, text: str, actor: Actor, held: Held) -> None: ...
+    async def stop_at_work(self, text: str) -> None: ...
+    def slow_call(self) -> tuple[str, dict[str, object]]: ...
+    async def command(self, line: str, told: str) -> str: ...
+    async def edit(self, script: str) -> None: ...
+    async def restart(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Actor:
-    """A model of the story, by its strict provider and server.
-
-    ``newest`` is the place of the request that the next one must begin as, ``ids`` the number of those of its calls.
-    """
+    """A model of the story; ``newest`` is the place of the request that its next one must begin as."""
 
     strict: Strict
     server: StrictServer
@@ -207,9 +189,8 @@ class Story:
         if anew:
             self.speaker.newest = None
         first, *others = replies
-        server.will(
-            first, *(each._replace(thinks=each.thinks and not self.speaker.strict.thinks_once) for each in others)
-        )
+        thinks_on = not self.speaker.strict.thinks_once
+        server.will(first, *(each._replace(thinks=each.thinks and thinks_on) for each in others))
         return len(server.asked)
 
     def _check_prefixes(self, begun: int) -> None:

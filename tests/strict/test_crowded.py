@@ -59,9 +59,7 @@ async def test_what_the_context_shows_is_sent_also_after_very_long_thoughts(name
         main.server.will(Reply("Answer 4."))
         await player.say("Question 4?", "Answer 4.")
         newest = str(main.server.bodies[-1])
-        texts = [
-            f"{word} {number}{end}" for number in range(1, 4) for word, end in (("Question", "?"), ("Answer", "."))
-        ]
+        texts = [text.format(number) for number in range(1, 4) for text in ("Question {}?", "Answer {}.")]
         shown = [message.content for message in plan.request.messages if message.role != "system"]
         assert (shown, plan.cut, plan.too_large) == (texts, (), ())
         assert [text for text in texts if text not in newest] == []

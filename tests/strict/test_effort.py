@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +12,16 @@ import pytest
 from chorus_cli.models.providers.failures import Failure
 from chorus_cli.models.providers.parameters import refused_parameter
 from chorus_cli.models.providers.providers import ProtocolName, endpoint
-from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import Post, WireProtocol
 from chorus_cli.models.wire.responses import OpenAIResponses
+from tests.attached_files import attachment, loaded
 from tests.models.providers.ways import MODEL_MAP
+from tests.models.wire.conversations import ASKED_TOOL, COUNT, ECHO, HELLO, NOW, SYSTEM
+from tests.sdk_types import misfit_of_anthropic, misfit_of_gemini, misfit_of_responses
 from tests.strict.by_services import Stage
 from tests.strict.claude import StrictClaude
 from tests.strict.gemini import StrictGemini
@@ -27,11 +32,17 @@ from tests.strict.server import Refuses, Reply, StrictProtocol
 Parameters = dict[str, Any]
 
 PROTOCOLS: dict[ProtocolName, WireProtocol] = {
-    ProtocolName.ANTHROPIC: AnthropicMessages(MODEL_MAP),
-    ProtocolName.CHAT_COMPLETIONS: ChatCompletions(MODEL_MAP),
-    ProtocolName.GEMINI: GeminiContents(MODEL_MAP),
-    ProtocolName.RESPONSES: OpenAIResponses(MODEL_MAP),
+    ProtocolName.ANTHROPIC: AnthropicMessages(MODEL_MAP, loaded),
+    ProtocolName.CHAT_COMPLETIONS: ChatCompletions(MODEL_MAP, loaded),
+    ProtocolName.GEMINI: GeminiContents(MODEL_MAP, loaded),
+    ProtocolName.RESPONSES: OpenAIResponses(MODEL_MAP, loaded),
 }
+JUDGES: dict[ProtocolName, Callable[[Mapping[str, object]], str]] = {
+    ProtocolName.ANTHROPIC: misfit_of_anthropic,
+    ProtocolName.GEMINI: misfit_of_gemini,
+    ProtocolName.RESPONSES: misfit_of_responses,
+}
+FILES = HELLO._replace(attachments=(attachment("photo.png"), attachment("paper.pdf")))
 LEVELS = ("none", "low", "medium", "high")
 THINKING = ("thinking", "reasoning_effort", "reasoning", "enable_thinking", "output_config", "reasoning_split")
 
@@ -122,8 +133,12 @@ EFFORTS: list[tuple[list[Parameters], str]] = [
 def posted(model: str, level: str) -> Post:
     asked = endpoint(model, {}, MODEL_MAP.thinks)
     assert asked is not None
-    request = ModelRequest(model, (PromptMessage("user", "Hello"),), max_output_tokens=20_000, effort=level)
-    return PROTOCOLS[asked.protocol].post(request, asked)
+    request = ModelRequest(model, (SYSTEM, FILES, *ASKED_TOOL[2:]), 0.5, 20_000, tools=(COUNT, ECHO, NOW), effort=level)
+    post = PROTOCOLS[asked.protocol].post(request, asked)
+    if judge := JUDGES.get(asked.protocol):
+        forbidding = PROTOCOLS[asked.protocol].post(replace(request, temperature=None, may_call=False), asked)
+        assert {judge(json.loads(each.body)) for each in (post, forbidding)} == {""}
+    return post
 
 
 def parameters(model: str, level: str) -> Parameters:
@@ -189,9 +204,7 @@ REFUSALS: list[tuple[str, str, object, str | None]] = [
 
 
 @pytest.mark.parametrize(("model", "level", "body", "left_out"), REFUSALS)
-def test_a_refused_value_is_known_by_the_words_of_the_provider(
-    model: str, level: str, body: object, left_out: str | None
-) -> None:
+def test_a_refused_value_is_known_by_its_words(model: str, level: str, body: object, left_out: str | None) -> None:
     post = posted(model, level)
     found = refused_parameter(Failure(status=400, body=body), post.optional)
     told = None if found is None else post.optional[found].removeprefix("effort ")

@@ -182,7 +182,7 @@ class Terminal:
         for key in keys:
             self._child.send(_KEYS[key])
 
-    def say(self, text: str) -> None:
+    def say(self, text: str | bytes) -> None:
         self.type(text)
         self.press("enter")
 
@@ -195,9 +195,13 @@ class Terminal:
     def screen_text(self) -> str:
         """Return the text of the screen and the scrollback, without blanks at the ends of lines."""
         if self._text is None:
-            above, below = map(self._text_of, self._screen.history.top), map(self._line, range(self._screen.lines))
+            above, below = map(self._text_of, self._screen.history.top), map(self.line, range(self._screen.lines))
             self._text = "\n".join((*above, *below)).rstrip()
         return self._text
+
+    def words(self) -> str:
+        """Return the words on the screen and above it, wherever its rows end."""
+        return " ".join(self.screen_text().split())
 
     def await_text(self, text: str, seconds: float = PATIENCE_SECONDS, *, times: int = 1) -> None:
         """Look until ``text`` stands on the screen or above it, as often as ``times``."""
@@ -205,22 +209,18 @@ class Terminal:
 
     def await_line(self, line: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
-        self.until(lambda: self._line(self._screen.cursor.y) == line, f"the cursor in the line {line!r}", seconds)
+        self.until(lambda: self.line(self._screen.cursor.y) == line, f"the cursor in the line {line!r}", seconds)
 
     def await_column(self, column: int) -> None:
         """Look until the cursor stands in a column, the first of which is 0."""
         self.until(lambda: int(self._screen.cursor.x) == column, f"the cursor in column {column}")
-
-    def await_top_line(self, line: str) -> None:
-        """Look until the first line of the screen reads ``line``."""
-        self.until(lambda: self._line(0) == line, f"the line {line!r} at the top")
 
     def await_bottom_line(self, *pieces: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line below everything holds all pieces."""
         self.until(lambda: all(piece in self.bottom_line() for piece in pieces), f"{pieces} below", seconds)
 
     def bottom_line(self) -> str:
-        return self._line(self._screen.lines - 1)
+        return self.line(self._screen.lines - 1)
 
     def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until ``seen`` is true of the screen."""
@@ -301,7 +301,7 @@ class Terminal:
             self._text = None
         return drawn
 
-    def _line(self, number: int) -> str:
+    def line(self, number: int) -> str:
         return self._text_of(self._screen.buffer[number])
 
     def _text_of(self, row: Mapping[int, Any]) -> str:

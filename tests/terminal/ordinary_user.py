@@ -1,20 +1,25 @@
-"""A user to whom permissions apply, also where the tests are run by root."""
+"""A user to whom permissions apply, also where the tests are run by root, and disks that only root can mount."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import subprocess
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.terminal.command import PROGRAM
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 
 @contextmanager
 def refused(path: Path, mode: int = 0) -> Iterator[None]:
+    """Take permissions of a file or folder away."""
     before = path.stat().st_mode
     path.chmod(mode)
     try:
@@ -30,3 +35,18 @@ def ordinary_program() -> list[str]:
         pytest.skip("to root every file is open, and without setpriv root cannot be less than that")
     lowered = [tool, "--inh-caps=-all", "--bounding-set=-all"] if tool and os.geteuid() == 0 else []
     return [*lowered, *PROGRAM]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """Mount a disk in memory at a folder, which is made if need be."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a disk")
+    folder.mkdir(exist_ok=True)
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mounting, check=False, capture_output=True).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

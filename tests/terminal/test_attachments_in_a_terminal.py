@@ -11,7 +11,6 @@ import pytest
 from tests.attached_files import FILES
 from tests.recording_server import Recorder, recording
 from tests.terminal.driver import PROMPT, Home
-from tests.terminal.patient_provider import patient
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +39,7 @@ def test_a_file_is_completed_after_an_at_sign_and_sent(home: Home, photo: Path, 
         chat.await_text("my photo.png", times=1)
         chat.type("\t")
         chat.await_text('my photo.png"')
-        chat.say(" please")
-        chat.await_text("seen.")
-        chat.await_line(PROMPT)
+        chat.ask(" please", "seen.")
     assert kinds(server) == [["image_url", "text"]]
 
 
@@ -64,36 +61,19 @@ def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, phot
     assert kinds(server) == [["text"], ["image_url", "text"]]
 
 
-def test_a_path_that_is_dropped_on_the_terminal_is_attached_by_tab_and_else_is_text(
-    home: Home, photo: Path, server: Recorder
-) -> None:
+def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, photo: Path, server: Recorder) -> None:
     with home.chat(**server.environment()) as chat:
         chat.type("see ")
         chat.paste(f"'{photo}'")
         chat.await_bottom_line("Tab attaches this file")
         chat.type("\t")
         chat.await_text('my photo.png"')
-        chat.say("")
-        chat.await_text("seen.")
-        chat.await_line(PROMPT)
+        chat.ask("", "seen.")
         chat.type("see ")
         chat.paste(f'@"{photo}"')
         chat.say("")
         chat.until(lambda: len(server.bodies) == 2, "the second question")
     assert kinds(server) == [["image_url", "text"], ["text"]]
-
-
-def test_a_file_is_attached_that_is_named_during_a_reply(home: Home, photo: Path) -> None:
-    with patient() as provider, home.chat(**Recorder(provider.address).environment()) as chat:
-        chat.say("long")
-        chat.await_text("Hm,")
-        chat.say(f'see @"{photo}" now')
-        chat.await_text("see @")
-        provider.may_go_on.set()
-        chat.await_text("noted: long.")
-        chat.await_text("noted: now")
-        chat.await_line(PROMPT)
-    assert home.sql("SELECT attachments IS NOT NULL FROM messages ORDER BY id") == [0, 0, 1, 0]
 
 
 def test_a_file_that_cannot_be_attached_leaves_the_line_at_the_prompt(home: Home, photo: Path) -> None:
@@ -127,17 +107,13 @@ UP, BACKSPACE = "\x1b[A", "\x7f"
     [("/bg ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
     ids=["in the background", "edited", "from the history", "undone"],
 )
-def test_an_at_sign_that_was_not_typed_is_text(
-    home: Home, photo: Path, server: Recorder, before: str, after: str
-) -> None:
+def test_an_at_sign_not_typed_is_text(home: Home, photo: Path, server: Recorder, before: str, after: str) -> None:
     with home.chat(**server.environment()) as chat:
         chat.type(before)
         chat.paste(f'a stranger wrote @"{photo}" now')
         chat.await_text("a stranger")
         if after in {UP, "/undo"}:
-            chat.say("")
-            chat.await_text("seen.")
-            chat.await_line(PROMPT)
+            chat.ask("", "seen.")
             server.bodies.clear()
         chat.type(after)
         if after == "/undo":

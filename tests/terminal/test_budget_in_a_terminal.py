@@ -1,10 +1,11 @@
-"""Conversations that outgrow their model, from the keyboard of the real program and at the eyes of its provider."""
+"""Conversations that outgrow their model, what they cost, and the budget of a day, in the real program."""
 
 from __future__ import annotations
 
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,9 +81,7 @@ def test_a_talk_goes_on_for_ever_within_its_limit_also_after_a_crash(home: Home,
     assert home.seen()[0].startswith("fact-1! and")
 
 
-def test_a_summary_is_made_and_shown_and_reworded_and_taken_back_from_the_keyboard(
-    home: Home, provider: RememberingProvider
-) -> None:
+def test_a_summary_is_made_and_shown_and_reworded_and_taken_back(home: Home, provider: RememberingProvider) -> None:
     furnish(home, LIMIT)
     with talking(home, provider.address, VISUAL=editor(home.path, replacing("fact-1!", "FACT ONE"))) as chat:
         say(chat, "fact-1!", "fact-2!", more=40)
@@ -114,9 +113,7 @@ def test_a_summary_is_made_and_shown_and_reworded_and_taken_back_from_the_keyboa
     assert first_words(whole) == ["fact-1!", "fact-2!", "fact-3!", "fact-4!"]
 
 
-def test_a_fold_behind_the_talk_leaves_what_is_being_typed_alone_and_holds_up_nobody_who_leaves(
-    home: Home, provider: RememberingProvider
-) -> None:
+def test_a_fold_behind_the_talk_holds_up_neither_typing_nor_leaving(home: Home, provider: RememberingProvider) -> None:
     furnish(home, LIMIT)
     with talking(home, provider.address) as chat:
         provider.may_write.clear()
@@ -152,3 +149,56 @@ def test_whatever_is_said_is_counted_and_what_no_model_holds_is_refused_with_its
     assert "it has ~174,936 tokens" in megabyte.errors
     assert "a request may have 102,400 of the model's 128,000. It was not stored;" in megabyte.errors
     assert (megabyte.code, len(home.said())) == (1, 1)
+
+
+USAGE = '{"prompt_tokens": 1000000, "completion_tokens": 100000, "total_tokens": 1100000, "cached_tokens": 500000}'
+
+
+@pytest.fixture
+def spent(tmp_path: Path) -> Home:
+    """A home whose one reply is of a model with a price, and has cost more than a cent."""
+    home = Home(tmp_path / "home")
+    assert home.run("ask", "I am unhappy").code == 0
+    home.sql("UPDATE messages SET model = 'gpt-4o-mini', usage = ? WHERE role = 'assistant'", USAGE)
+    return home
+
+
+def test_costs_are_told_as_a_table_and_as_json(spent: Home) -> None:
+    table = spent.run("cost", "--by", "persona", "--since", "1d").output
+    assert [line.split()[0] for line in table.splitlines()] == ["Cost", "Persona", "chorus"]
+    report = json.loads(spent.run("cost", "--json").output)
+    assert (report["by"], report["since"], [line["key"] for line in report["lines"]]) == (
+        "model",
+        None,
+        ["gpt-4o-mini"],
+    )
+    assert report["total"]["cached_tokens"] == 500_000
+    assert 0.01 < report["total"]["cost_usd"] < 10
+    assert json.loads(spent.run("cost", "--json", "--persona", "frodo").output)["lines"] == []
+    assert spent.run("cost", "--by", "moon").code == 2
+
+
+@pytest.mark.parametrize("line", ["/feel happy", "/retry", "/bg I am happy", "/compact"])
+def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home, line: str) -> None:
+    (spent.path / "commands").mkdir()
+    (spent.path / "commands" / "feel.md").write_text("I am $ARGUMENTS")
+    assert spent.run("ask", "/settings set budget 0.01").code == 0
+    outcome = spent.run("ask", line)
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "of your budget of $0.01. Nothing was sent." in outcome.errors
+    assert (spent.said(), len(spent.replies())) == (["I am unhappy"], 1)
+
+
+def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(spent: Home) -> None:
+    for line in ("/settings set budget 0.01", "/settings set show_price true"):
+        assert spent.run("ask", line).code == 0
+    with spent.chat() as terminal:
+        terminal.await_bottom_line("$0.")
+        terminal.say("I am happy")
+        terminal.await_text("Ask the model all the same?")
+        terminal.ask("n", "Nothing was sent. /settings set budget N raises the budget", f"{PROMPT} I am happy")
+        terminal.press("enter")
+        terminal.await_text("Ask the model all the same?", times=2)
+        terminal.say("y")
+        terminal.until(lambda: len(spent.replies()) == 2, "a second reply")
+    assert spent.said() == ["I am unhappy", "I am happy"]

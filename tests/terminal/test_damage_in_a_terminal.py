@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.terminal.command import ordinary_program, refused
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.ordinary_user import ordinary_program, refused
 
 MESSAGES = "UPDATE messages SET content = CAST(x'f0ff' AS TEXT)"
 INPUTS = "UPDATE input_history SET content = CAST(x'f0ff' AS TEXT)"
@@ -34,7 +34,7 @@ def test_a_text_that_is_not_utf_8_is_told_once_when_the_chat_opens(home: Home, s
     with home.chat() as chat:
         chat.await_text("chorus doctor", 10)
         chat.ask("/help undo", "/undo")
-        assert " ".join(chat.screen_text().split()).count("a text in it is not UTF-8") == 1
+        assert chat.words().count("a text in it is not UTF-8") == 1
 
 
 A_PROMPT = re.compile("^(?:Chorus|Frodo) ❯", re.MULTILINE)
@@ -73,7 +73,7 @@ def carried_out(home: Home, commands: tuple[str, ...], name: str) -> str:
             chat.press("ctrl-c")
             chat.say("/no-such-command")
             chat.await_text("There is no command")
-        return " ".join(chat.screen_text().split())
+        return chat.words()
 
 
 @pytest.mark.parametrize(

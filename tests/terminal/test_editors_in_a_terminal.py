@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 
 from tests.mock_provider import MockProvider
-from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.edited_talk import (
+from tests.terminal.editors import (
     A_MINUTE,
     AN_HOUR,
     DISCARDED,
@@ -34,13 +30,15 @@ from tests.terminal.edited_talk import (
     REWORDING,
     TIRED,
     ask_anew,
+    changing,
+    deleting,
     drafts,
-    flowing,
+    editor,
     in_context,
     put_in,
+    replacing,
     say_anew,
 )
-from tests.terminal.editors import changing, deleting, editor, replacing
 
 ROWS = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER BY id"
 
@@ -56,9 +54,7 @@ def said_to(mock_provider: MockProvider) -> list[str]:
     return [message["content"].rpartition("]\n\n")[2] for message in messages]
 
 
-def test_the_next_request_holds_what_was_left_and_nothing_else(
-    tmp_path: Path, home: Home, mock_provider: MockProvider
-) -> None:
+def test_the_next_request_holds_what_was_left(tmp_path: Path, home: Home, mock_provider: MockProvider) -> None:
     scripts = (deleting("B1", "A2"), replacing("Chorus: B1", "Chorus: B1, but better"))
     variables = {"CHORUS_MODEL": "openai/x", "OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-x"}
     with home.chat(EDITOR=editor(tmp_path, *scripts), **variables) as chat:
@@ -222,7 +218,7 @@ def test_a_signal_at_the_question_keeps_the_draft_and_names_it(tmp_path: Path, h
         chat.say("/context edit")
         chat.await_text(f"Edit again? {QUESTION}")
         chat.kill(signal.SIGTERM)
-        assert LEFT in flowing(chat)
+        assert LEFT in chat.words()
         [draft] = drafts(home)
         assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
 
@@ -250,14 +246,12 @@ def test_a_signal_while_an_editor_is_open_ends_that_and_the_chat_and_keeps_the_d
         assert chat.await_end() == 128 + number
         [draft] = drafts(home)
         assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
-        assert says in flowing(chat)
+        assert says in chat.words()
         assert chat.echoes
         assert home.seen() == [*FIVE]
 
 
-def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_named_at_the_next_start(
-    tmp_path: Path, home: Home
-) -> None:
+def test_what_was_edited_when_the_window_closed_or_the_program_died_is_named_later(tmp_path: Path, home: Home) -> None:
     waiting = f'{REWORDING}; trap "" HUP; echo now editing; read answer'
     notice = "1 unused edit is kept for 7 days in"
     with home.chat(EDITOR=editor(tmp_path, waiting, waiting)) as chat:
@@ -285,20 +279,3 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
         chat.await_text("2 unused edits are kept for 7 days in")
         chat.until(lambda: killed.name in "".join(chat.screen_text().splitlines()), killed.name)
     assert home.seen() == [*FIVE]
-
-
-def test_where_nobody_can_be_asked_the_draft_is_kept_and_named(tmp_path: Path, home: Home) -> None:
-    with home.chat() as chat:
-        put_in(home, *FIVE)
-        chat.leave()
-    environment = {**home.environment, "EDITOR": editor(tmp_path, MISNAMING)}
-    asking = shlex.join([*PROGRAM, "ask", "/context edit"])
-    with warnings.catch_warnings():
-        # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        told, code = pexpect.run(asking, env=environment, withexitstatus=True, dimensions=(40, 1000))
-    [draft] = drafts(home)
-    assert code == 1
-    assert "nobody here is called 'Humn'" in told.decode()
-    assert f"{KEPT} {draft}." in told.decode()
-    assert b"Humn" in draft.read_bytes()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.amount import examples, is_thorough
+from tests.amount import is_thorough
 from tests.terminal.command import finished
-from tests.terminal.driver import LONG_MESSAGE, Home, Terminal
+from tests.terminal.driver import Home, Terminal
 from tests.terminal.forked import PROGRAM, fork_of
 
 TOLD = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP")
@@ -46,9 +46,7 @@ def test_a_program_hears_the_signals_that_the_test_runner_ignores(home: Home) ->
     ],
     ids=str,
 )
-def test_its_output_errors_and_exit_code_are_those_of_a_new_interpreter(
-    home: Home, tmp_path: Path, arguments: Sequence[str], typed: bytes
-) -> None:
+def test_it_ends_as_a_new_interpreter_does(home: Home, tmp_path: Path, arguments: Sequence[str], typed: bytes) -> None:
     command, apart = [*PROGRAM, *arguments], Home(tmp_path / "apart").environment
     expected = subprocess.run(command, env=apart, input=typed, capture_output=True, timeout=60, check=False)
     found = home.run(*arguments, stdin=typed)
@@ -59,23 +57,8 @@ def test_its_output_errors_and_exit_code_are_those_of_a_new_interpreter(
     )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 128 + signal.SIGINT), (signal.SIGKILL, -signal.SIGKILL)])
-def test_it_hears_signals(home: Home, number: signal.Signals, code: int) -> None:
-    with home.running("ask", LONG_MESSAGE) as asking:
-        assert asking.stdout
-        assert asking.stdout.read(1)
-        asking.send_signal(number)
-        asking.communicate(timeout=60)
-    assert asking.returncode == code
-
-
 def test_another_program_and_another_interpreter_are_started(home: Home) -> None:
     assert fork_of(["sh", "-c", ":"], home.environment) is None
     assert fork_of(PROGRAM, {**home.environment, "LC_ALL": "C"}) is None
     assert fork_of(PROGRAM, {**home.environment, "PYTHONUTF8": "0"}) is None
     assert (fork_of(PROGRAM, home.environment) is None) == is_thorough()
-
-
-def test_a_usual_run_tries_a_part_of_the_examples() -> None:
-    assert examples(200).max_examples == (200 if is_thorough() else 30)
-    assert examples(20).max_examples == (20 if is_thorough() else 10)

@@ -66,6 +66,19 @@ def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home) -> None:
                     chat.await_line(PROMPT)
 
 
+def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(REPLY)
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    with home.chat() as chat:
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+    assert home.said() == [LONG_MESSAGE]
+    assert [status for _, status in home.replies()] == ["interrupted"]
+
+
 def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
     with home.chat() as chat:
         chat.await_text("chorus/eliza answers")
@@ -131,18 +144,6 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         assert shell.echoes
     assert home.said() == ["I am tired", LONG_MESSAGE, "I am glad"]
     assert {status for _, status in home.replies()} == {"complete"}
-
-
-def test_ctrl_z_in_one_turn_without_the_chat_spoils_neither_the_reply_nor_the_shells_lines(home: Home) -> None:
-    with home.shell_in_terminal() as shell:
-        shell.say(f"{CHAT} ask '{LONG_MESSAGE}'")
-        shell.await_text(REPLY)
-        suspend(shell)
-        resume(shell)
-        shell.await_text("word49?")
-        shell.await_line(SHELL_PROMPT)
-        assert shell.screen_text().count(REPLY) == 1
-        assert f"{SHELL_PROMPT} fg\n{CHAT[:20]}" in shell.screen_text()
 
 
 def test_a_chat_that_another_program_suspends_goes_on_as_well(home: Home) -> None:

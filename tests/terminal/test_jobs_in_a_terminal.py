@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.settings.files import SCHEMA_FILE
+from tests.terminal.command import await_death
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 
@@ -23,22 +24,6 @@ def pid_in(file: Path) -> int:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return int(file.read_text())
-
-
-def await_death(pid: int) -> None:
-    deadline = time.monotonic() + 20
-    while is_alive(pid):
-        assert time.monotonic() < deadline, f"{pid} runs on"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.exists() or status.read_text().rpartition(") ")[2][0] != "Z"
 
 
 def begun(chat: Terminal, command: str, file: Path) -> int:
@@ -94,20 +79,6 @@ def test_output_is_shown_as_it_arrives_and_safely(home: Home, tmp_path: Path) ->
         chat.ask("!", "! needs a command of the shell, for example: !ls")
     assert b"\x1b[31m " not in chat.drawn
     assert home.said() == []
-
-
-def test_two_signs_send_a_message_and_so_does_a_paste_of_several_lines(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say("!!important")
-        chat.until(lambda: home.said() == ["!important"], "the message in the log")
-        chat.await_line(PROMPT)
-        chat.paste("!echo one\n!echo two")
-        chat.press("enter")
-        chat.until(lambda: len(home.said()) == 2, "the paste in the log")
-        chat.await_line(PROMPT)
-    assert home.said() == ["!important", "!echo one\n!echo two"]
-    home.run("ask", "!ls")
-    assert home.said()[-1] == "!ls"
 
 
 def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_message(home: Home) -> None:
@@ -171,21 +142,6 @@ def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None
         chat.await_end()
         assert chat.screen_text().count(f"runs on by itself: sleep (process {pid}).") == 2
     os.kill(pid, signal.SIGKILL)
-
-
-def test_endless_output_leaves_the_prompt_its_time(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask("/run yes", "Job #1 runs: yes")
-        chat.watch(1)
-        chat.ask("I am tired", "tired?")
-        chat.ask("/jobs kill 1", "Job #1 (yes): stopped after ")
-        chat.await_text("50 lines go with your next message; /undo keeps them back.")
-
-
-def test_keys_are_withheld_from_a_command(home: Home) -> None:
-    with home.chat(OPENAI_API_KEY="sk-invented", CHORUS_MODEL="chorus/eliza") as chat:
-        chat.ask("!echo key=$OPENAI_API_KEY=; false", "It ran without OPENAI_API_KEY: jobs get no keys or passwords.")
-        assert "\nkey==\n" in chat.screen_text()
 
 
 def test_commands_and_editors_make_files_with_the_permissions_of_the_user(home: Home, tmp_path: Path) -> None:

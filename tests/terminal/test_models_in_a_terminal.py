@@ -1,18 +1,29 @@
-"""Which model answers, from the keyboard of the real program."""
+"""Which model answers, and that neither the libraries that it needs nor a hostile server spoil the chat."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
+import sys
 import threading
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from tests.loopback_server import serving
 from tests.models.local.model_files import gguf, library_in, written
+from tests.models.providers.asked_models import STOP
 from tests.models.providers.fake_ollama import entry, listening, ollama
-from tests.terminal.driver import PROMPT, Home
+from tests.models.providers.fault_server import STREAM_HEAD, chunk, encoded, failure
+from tests.terminal.command import PROGRAM
+from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home, Terminal
 
 LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], reply="Hello from the llama.")
 
@@ -99,3 +110,174 @@ def test_a_model_in_a_file_is_loaded_while_the_keyboard_works_and_ctrl_c_ends_th
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
     assert [status for _, status in home.replies()] == ["interrupted", "complete"]
+
+
+FOREIGN = "FOREIGN"
+# Python imports it before any program. It begins when the log is opened, as a library that is imported then would.
+LIBRARY = f"""
+import logging, sys, threading, time, warnings
+
+def complain():
+    while True:
+        warnings.warn("{FOREIGN} warning", DeprecationWarning)
+        logging.getLogger("library").error("{FOREIGN} line of a logger")
+        if getattr(sys.modules.get("litellm"), "drop_params", False):  # it is ready
+            logging.getLogger("LiteLLM").critical("{FOREIGN} line of litellm")
+        print("{FOREIGN} line", file=sys.stderr)
+        time.sleep(0.02)
+
+def begin(event, _):
+    if event == "sqlite3.connect" and "complaining" not in {{thread.name for thread in threading.enumerate()}}:
+        threading.Thread(target=complain, name="complaining", daemon=True).start()
+
+sys.addaudithook(begin)
+"""
+
+
+class Client(NamedTuple):
+    """The variables by which one of the clients is asked, words of its reply, and of what is noted meanwhile."""
+
+    variables: Mapping[str, str]
+    reply: str = "Hi there."
+    noted: Sequence[str] = ("warning", "line of a logger", "line\n")
+
+
+@pytest.fixture(params=["ELIZA", "wire", "litellm", "local"])
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    libraries = library_in(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(LIBRARY, encoding="utf-8")
+    always = {**libraries, "PYTHONWARNINGS": "always"}
+    with ExitStack() as serving_:
+        address = serving_.enter_context(serving(lambda _: (200, [chunk("Hi there."), STOP])))
+        provider = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/m"}
+        yield {
+            "ELIZA": Client(always, "I am ELIZA"),
+            "wire": Client(always | provider),
+            "litellm": Client(always | provider | {"CHORUS_WIRE": "off"}, noted=["line of litellm"]),
+            "local": Client(always | {"CHORUS_MODEL": f"local/{written(tmp_path)}"}, '"context": 8192'),
+        }[request.param]
+
+
+def asking(home: Home, client: Client, *arguments: str) -> closing[Terminal]:
+    return closing(Terminal({**home.environment, **client.variables}, command=[*PROGRAM, "ask", *arguments]))
+
+
+def is_noted(home: Home, client: Client) -> bool:
+    kept = (home.path / "state" / "chorus.log").read_text(encoding="utf-8")
+    return all(f"{FOREIGN} {words}" in kept for words in client.noted) and "Traceback" not in kept
+
+
+def test_the_chat_shows_only_our_words(tmp_path: Path, client: Client) -> None:
+    home = Home(tmp_path / "home")
+    with home.chat(**client.variables) as terminal:
+        terminal.ask("Hello", client.reply)
+        terminal.ask("/context", "are in context")
+        terminal.ask("/nonsense", "There is no command")
+        terminal.leave()
+    assert FOREIGN.encode() not in terminal.drawn
+    assert b"Warning" not in terminal.drawn
+    assert is_noted(home, client)
+
+
+def test_a_question_shows_only_the_answer(tmp_path: Path, client: Client) -> None:
+    home = Home(tmp_path / "home")
+    with asking(home, client, "Hello") as terminal:
+        assert terminal.await_end() == 0
+    told = [line for line in terminal.screen_text().splitlines() if line]
+    assert len(told) == 1
+    assert client.reply in told[0]
+    assert is_noted(home, client)
+
+
+@pytest.mark.parametrize("client", ["ELIZA"], indirect=True)
+def test_of_a_private_chat_within_the_chat_nothing_is_noted(tmp_path: Path, client: Client) -> None:
+    home = Home(tmp_path / "home")
+    file = home.path / "state" / "chorus.log"
+    with home.chat(**client.variables) as terminal:
+        terminal.until(file.exists, "the first note")
+        terminal.say("/private")
+        terminal.await_text("Private: ")
+        before = file.stat().st_size
+        terminal.say("Hello")
+        terminal.await_text(client.reply)
+        terminal.watch(0.2)
+        assert file.stat().st_size == before
+        terminal.say("/private off")
+        terminal.await_text("The private chat is over")
+        terminal.until(lambda: file.stat().st_size > before, "another note")
+
+
+PATIENCE_SECONDS = 5.0
+"""The sentence needs a second at most, on a busy machine more. A pattern that takes long needs half an hour."""
+
+MOST_MEBIBYTES = 40
+"""How much more memory the chat may have needed: a few copies of a megabyte, but not what an answer unpacks to."""
+
+
+def swelling(megabytes: int) -> bytes:
+    """Return what unpacks to so many megabytes, as gzip, without its end."""
+    packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    first, each = (packing.compress(b"x" * 1_000_000) + packing.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return first + each * (megabytes - 1)
+
+
+TWICE = "gzip, gzip"
+PACKED_TWICE = gzip.compress(swelling(8_000))  # 18 kB that unpack to 8 MB, which unpack to 8 GB
+TOKEN_COUNT = "token count " * 83_000
+INVALID = "The provider of openai/m sent an invalid response (compressed more than once)."
+REJECTED = "The provider of openai/m rejected the request"
+
+
+def error(encoding: str, body: bytes) -> bytes:
+    return encoded(encoding).replace(b"200 OK", b"400 No") + body
+
+
+GREETING = STREAM_HEAD + chunk("Hi.") + STOP
+BOTH = {
+    "a reply of gigabytes in 18 kB": (encoded(TWICE) + PACKED_TWICE, INVALID),
+    "an error of half a gigabyte": (error("gzip", swelling(500)), f"{REJECTED}\n(xxxx"),
+}
+BY_WIRE = {
+    "a message of a megabyte": (failure(400, {"error": {"message": TOKEN_COUNT}}), f"{REJECTED} (token count token c"),
+    "an error of gigabytes in 18 kB": (
+        error(TWICE, PACKED_TWICE),
+        f"{REJECTED} (its answer is compressed more than once).",
+    ),
+    "bytes that are not HTTP": (b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
+}
+BY_LITELLM = {"a text of a megabyte": (failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count ")}
+
+
+def most_mebibytes(process: int) -> float:
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
+@pytest.mark.parametrize(
+    ("answers", "variables"),
+    [(BOTH | BY_WIRE, {}), (BOTH | BY_LITELLM, {"CHORUS_WIRE": "off"})],
+    ids=["wire", "litellm"],
+)
+def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(
+    tmp_path: Path, answers: Mapping[str, tuple[bytes, str]], variables: Mapping[str, str]
+) -> None:
+    answer = GREETING
+    with listening(lambda connection, _path: connection.sendall(answer)) as address:
+        provider = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/m"}
+        with Home(tmp_path / "home").chat(**provider, **variables, **NEW_INTERPRETER) as terminal:
+            for number, (name, (hostile, sentence)) in enumerate(answers.items(), 1):
+                answer = GREETING
+                terminal.say("Hello")
+                terminal.await_text("\nHi.\n", times=number)
+                terminal.await_line(PROMPT)
+                answer, told = hostile, terminal.screen_text().count(sentence)
+                before, began = most_mebibytes(terminal.pid), time.monotonic()
+                terminal.say("Well?")
+                terminal.type("typed meanwhile")
+                terminal.await_text(sentence, times=told + 1)
+                terminal.await_line(f"{PROMPT} typed meanwhile")
+                assert time.monotonic() - began < PATIENCE_SECONDS, name
+                assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES, name
+                terminal.press("ctrl-c")
+                terminal.ask("/thread new", f"Thread #{number + 1}")

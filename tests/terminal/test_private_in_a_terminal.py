@@ -4,24 +4,88 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.recording_server import recording
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Terminal
+from tests.terminal.command import PROGRAM
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing
-from tests.terminal.private_user import (
-    IN_MEMORY,
-    OVER,
-    PRIVATE,
-    WORD,
-    PrivateUser,
-    begin_private,
-    end_private,
-    private_user,
-)
+
+IN_MEMORY = Path("/dev") / "shm"
+WORD = "xyzzy-canary-0451"  # A word that is nowhere unless a private chat has left it there
+PRIVATE = "private · nothing is kept"
+OVER = "The private chat is over"
+
+
+@dataclass(frozen=True)
+class PrivateUser:
+    """A home, a temporary folder, and a runtime folder in memory, which all may be searched."""
+
+    home: Home
+    temporary: Path
+    runtime: Path
+
+    def environment(self) -> dict[str, str]:
+        return {"TMPDIR": str(self.temporary), "XDG_RUNTIME_DIR": str(self.runtime)}
+
+    @contextmanager
+    def chat(self, *options: str, **variables: str) -> Iterator[Terminal]:
+        terminal = Terminal({**self.home.environment, **self.environment(), **variables}, command=[*PROGRAM, *options])
+        try:
+            terminal.await_line(PROMPT)
+            yield terminal
+        finally:
+            terminal.close()
+
+    def traces(self, word: str = WORD) -> list[str]:
+        files = [path for place in (self.home.path, self.temporary, self.runtime) for path in place.rglob("*")]
+        return [str(path) for path in files if word in path.name or (path.is_file() and holds(path, word))]
+
+    def await_empty_memory(self) -> None:
+        """Wait until nothing is left in the runtime folder: after a SIGKILL another process clears it up."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while left := list(self.runtime.iterdir()):
+            assert time.monotonic() < deadline, f"{left} were not deleted."
+            time.sleep(0.01)
+
+    def tree(self) -> Mapping[str, tuple[int, int]]:
+        """Return size and time of the last change of each file and folder of the home."""
+        found = {str(path): path.lstat() for path in (self.home.path, *self.home.path.rglob("*"))}
+        return {path: (status.st_size, status.st_mtime_ns) for path, status in found.items()}
+
+
+def holds(path: Path, word: str) -> bool:
+    return word.encode() in path.read_bytes()
+
+
+@contextmanager
+def private_user(folder: Path) -> Iterator[PrivateUser]:
+    """Make the folders; that in memory is a folder on the disk where there is no such file system."""
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else folder) as runtime:
+        yield PrivateUser(Home(folder / "home"), temporary, Path(runtime))
+
+
+def begin_private(chat: Terminal) -> None:
+    chat.say("/private")
+    chat.await_bottom_line(PRIVATE)
+    chat.await_line(PROMPT)
+
+
+def end_private(chat: Terminal) -> None:
+    chat.press("ctrl-d")
+    chat.await_text(OVER)
+    chat.until(lambda: PRIVATE not in chat.bottom_line(), "the ordinary chat")
+    chat.await_line(PROMPT)
+
 
 SLOW = pytest.mark.slow
 OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)
@@ -76,8 +140,7 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
             chat.hang_up()
         else:
             chat.press("ctrl-c")
-            chat.type(f"/editor {WORD}")
-            chat.press("enter")
+            chat.say(f"/editor {WORD}")
             chat.until(lambda: bool(user.traces()), "a draft in memory")
             assert all(trace.startswith(str(user.runtime)) for trace in user.traces())
             os.kill(chat.pid, end)
@@ -97,9 +160,7 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.ask("/search happy", "Nothing was found.")
         chat.ask("/private", "This chat is private")
         chat.ask("/persona frodo", "Frodo", "Frodo ❯")
-        chat.say("/private off")
-        chat.await_text(OVER)
-        chat.await_line(PROMPT)
+        chat.ask("/private off", OVER)
         # Keys that come before the prompt are dropped: they may be meant for the private chat.
         chat.await_bottom_line("thread 1")
         assert PRIVATE not in chat.bottom_line()
@@ -152,23 +213,15 @@ def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, 
         assert WORD not in chat.screen_text()
 
 
-def test_a_session_is_saved_on_purpose_after_a_sentence(user: PrivateUser) -> None:
-    with user.chat("--private") as chat:
-        chat.ask(f"I am {WORD}", f"you {WORD}?")
-        chat.ask("/context save a talk", "This goes to a file, which is kept.")
-        chat.await_text("Saved")
-        chat.leave()
-    assert len(user.traces()) == 1
-    assert "a talk" in user.home.run("ask", "/context history").output
-
-
 def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_chat_installs(tmp_path: Path) -> None:
     with private_user(tmp_path) as new:
         with new.chat("--private") as chat:
             chat.ask(f"I am {WORD}", f"you {WORD}?")
             assert not new.home.path.exists()
-            chat.ask("/context save a talk", "Saved")
+            chat.ask("/context save a talk", "This goes to a file, which is kept.")
+            chat.await_text("Saved")
             chat.leave()
+        assert len(new.traces()) == 1
         assert [path.name for path in new.home.path.iterdir()] == ["personas"]
         assert {path.stat().st_mode & 0o077 for path in new.home.path.rglob("*")} == {0}
         assert "a talk" in new.home.run("ask", "/context history").output

@@ -1,18 +1,19 @@
-"""Replies in the background, from the keyboard of the real program; their provider ends them when it is told to."""
+"""Replies at once, in threads of one program and in two programs, from the keyboard of the real program."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
+from contextlib import closing, contextmanager
+from datetime import timedelta
 
 import pytest
 
+from chorus_cli.storage import file_lock
+from tests.calling_provider import CallingProvider, calling
 from tests.mock_provider import MockProvider
 from tests.slow_provider import SlowProvider, slow
-from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.editors import editor
+from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 
 @pytest.fixture
@@ -39,9 +40,7 @@ def begin_one(chat: Terminal) -> None:
     chat.await_text("The reply goes on in the background; /thread 1 shows it.")
 
 
-def test_three_threads_answer_at_once_and_ctrl_c_stops_only_the_one_on_the_screen(
-    home: Home, provider: SlowProvider
-) -> None:
+def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", 'Thread #2 answers "two is aside" in the background.')
@@ -74,18 +73,14 @@ def test_three_threads_answer_at_once_and_ctrl_c_stops_only_the_one_on_the_scree
     ]
 
 
-def test_a_reply_in_the_background_is_followed_again_and_messages_wait_for_it(
-    home: Home, provider: SlowProvider
-) -> None:
+def test_a_reply_in_the_background_is_followed_again_and_waited_for(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("two waits", "Your message waits for the reply in thread #1; /undo takes it back.")
         chat.say("three is taken back")
         chat.await_text("Your message waits for the reply in thread #1", times=2)
         chat.await_line(PROMPT)
-        chat.say("/undo")
-        chat.await_text("Not sent: three is taken back")
-        chat.await_line(f"{PROMPT} three is taken back")
+        chat.ask("/undo", "Not sent: three is taken back", f"{PROMPT} three is taken back")
         chat.press("ctrl-c")
         chat.say("/thread 1")
         chat.await_text("Your message: one goes on")
@@ -96,9 +91,7 @@ def test_a_reply_in_the_background_is_followed_again_and_messages_wait_for_it(
     assert in_threads(home) == [["one goes on", "About one: all.", "two waits", "About two: all."]]
 
 
-def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_what_waited(
-    home: Home, provider: SlowProvider
-) -> None:
+def test_after_a_kill_the_next_start_names_replies_and_offers_what_waited(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", "Thread #2 answers")
@@ -124,30 +117,6 @@ def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_wh
         assert names_another not in chat.screen_text()
 
 
-def test_leaving_breaks_off_what_is_running_and_says_so(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.ask("/bg one is aside", "Thread #2 answers")
-        chat.until(lambda: len(provider.asked) == 1, "the request of thread 2")
-        chat.press("ctrl-d")
-        chat.await_text("Stopped: 1 reply in thread #2. What has come is kept; /retry asks again.")
-        assert chat.await_end() == 0
-    assert [status for _, status in home.replies()] == ["interrupted"]
-
-
-def test_all_replies_that_ended_unseen_are_shown_when_the_user_comes(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        begin_one(chat)
-        chat.ask("two waits", "waits for the reply")
-        chat.ask("/thread new", "Thread #2")
-        provider.finish("one", "two")
-        chat.await_text('The reply to "two waits" in thread #1 is done')
-        chat.say("/thread 1")
-        chat.await_text(
-            "Your message: one goes on\nAbout one: all.\nNext, your waiting message: two waits\nAbout two: all."
-        )
-        chat.await_line(PROMPT)
-
-
 def test_ctrl_c_at_any_moment_of_sending_loses_no_message(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
@@ -157,9 +126,7 @@ def test_ctrl_c_at_any_moment_of_sending_loses_no_message(home: Home, provider: 
             chat.watch(0.01 * number)
             chat.press("ctrl-c")
             chat.until(lambda: chat.bottom_line().endswith("waiting"), "a message that waits")
-            chat.say("/undo")
-            chat.await_text(f"Not sent: message {number}")
-            chat.await_line(f"{PROMPT} message {number}")
+            chat.ask("/undo", f"Not sent: message {number}", f"{PROMPT} message {number}")
             chat.press("ctrl-c")
             chat.await_line(PROMPT)
             chat.until(lambda: not chat.bottom_line().endswith("waiting"), "no message that waits")
@@ -178,7 +145,7 @@ def test_a_reply_that_broke_off_says_how_to_ask_again(
     with home.chat() as chat:
         chat.say("Hello")
         chat.await_text("again.")
-        assert f"{kept}/retry asks again." in " ".join(chat.screen_text().split())
+        assert f"{kept}/retry asks again." in chat.words()
     mock_provider.behave(**fault)
     assert home.run("ask", "Hello").errors == f"{kept}chorus ask /retry asks again.\n"
     mock_provider.behave(**fault)
@@ -219,25 +186,100 @@ def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(
     assert other.startswith("  #2: I am word0 word1 ")
 
 
-def test_the_end_rings_as_the_setting_says(home: Home) -> None:
-    home.run("ask", "/settings set notify osc")
-    with home.chat(TMUX="", STY="", VTE_VERSION="") as chat:
-        send_to_background(chat)
-        chat.await_text("thread #2 is done")
-        chat.await_line(PROMPT)
-        assert b"\x1b]9;Chorus: The reply to " in chat.drawn
-        # The message ends with that character.
-        assert chat.drawn.count(b"\a") == 1
+SHARED = "Another Chorus is open in this thread."
+SECONDS_FOR_ALL = 1800
 
 
-def test_in_an_editor_the_bell_rings_at_once_and_the_line_comes_afterwards(home: Home, tmp_path: Path) -> None:
-    left = tmp_path / "left"
-    visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.1; done")
-    with home.chat(VISUAL=visual) as chat:
-        send_to_background(chat)
-        chat.press("ctrl-x", "ctrl-e")
-        chat.until(lambda: b"\a" in chat.drawn, "the bell")
-        assert "is done" not in chat.screen_text()
-        left.touch()
-        chat.await_text("thread #2 is done")
+@pytest.mark.timeout(SECONDS_FOR_ALL)
+@pytest.mark.parametrize("turns", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_two_programs_in_one_thread_answer_every_message_once_and_see_each_other(home: Home, turns: int) -> None:
+    with calling() as provider:
+        variables = {
+            "OPENAI_BASE_URL": provider.address,
+            "OPENAI_API_KEY": "sk-invented",
+            "CHORUS_MODEL": "openai/x",
+            "CHORUS_PERSONA": "chorus",
+        }
+        with home.chat(**variables) as first, home.chat(**variables) as second:
+            second.await_text(SHARED)
+            for turn in range(turns):
+                first.say(f"first {turn}")
+                second.say(f"second {turn}")
+                for chat in (first, second):
+                    await_reply(chat, turn + 1)
+            screens = [first.screen_text(), second.screen_text()]
+    assert_each_once(home, turns)
+    assert_each_request_holds_all_before(home, provider)
+    assert [screen.count(SHARED) for screen in screens] == [1, 1] or turns > 100
+    assert not [screen for screen in screens if "database" in screen or "Traceback" in screen]
+
+
+def await_reply(chat: Terminal, number: int) -> None:
+    chat.until(lambda: chat.screen_text().splitlines().count("ok") == number, f"reply {number}")
+    chat.await_line(PROMPT)
+
+
+def assert_each_once(home: Home, turns: int) -> None:
+    said = home.said()
+    for name in ("first", "second"):
+        assert [text for text in said if text.startswith(name)] == [f"{name} {turn}" for turn in range(turns)]
+    assert len(said) == 2 * turns
+    assert home.sql("SELECT role FROM messages ORDER BY id") == ["user", "assistant"] * (2 * turns)
+    assert home.replies() == [("ok", "complete")] * (2 * turns)
+
+
+def assert_each_request_holds_all_before(home: Home, provider: CallingProvider) -> None:
+    said = home.said()
+    for position, body in enumerate(provider.asked):
+        asked = [message["content"] for message in body["messages"] if message["role"] != "system"]
+        assert [text.rpartition("\n")[2] for text in asked[::2]] == said[: position + 1]
+        assert asked[1::2] == ["ok"] * position
+    assert len(provider.asked) == len(said)
+
+
+WAITING = "Waiting for the reply in thread #1 that another Chorus is writing"
+UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
+OTHER = "1-other"
+
+
+@contextmanager
+def other_writing(home: Home) -> Iterator[None]:
+    """Have another Chorus write a reply in thread 1 during the block; it dies at the end unless the reply has ended."""
+    assert home.run("ask", "Hello").code == 0
+    with file_lock.hold(home.path / "state" / "run" / OTHER):
+        home.say_by_sql("Sent elsewhere", timedelta(seconds=2))
+        home.say_by_sql("Half of it", timedelta(seconds=1), role="assistant")
+        home.sql(
+            "UPDATE messages SET turn_id = 3, run = ?, status = iif(id = 4, 'streaming', status) WHERE id > 2", OTHER
+        )
+        yield
+
+
+def end_reply(home: Home) -> None:
+    home.sql("UPDATE messages SET status = 'complete', content = 'All of it' WHERE id = 4")
+
+
+def test_ctrl_c_takes_a_waiting_message_back_to_the_prompt(home: Home) -> None:
+    with other_writing(home), home.chat() as chat:
+        chat.say(UNHAPPY)
+        chat.await_text(WAITING)
+        chat.await_text("waiting for the other reply … 1 s")
+        chat.press("ctrl-c")
+        chat.await_text("Stopped waiting; nothing was sent, and your text is at the prompt again.")
+        chat.await_line(f"{PROMPT} {UNHAPPY}")
+        assert home.said() == ["Hello", "Sent elsewhere"]
+        end_reply(home)
+        chat.press("enter")
+        chat.await_text(ANSWER)
         chat.await_line(PROMPT)
+    assert home.seen()[2:] == ["Sent elsewhere", "All of it", UNHAPPY, ANSWER]
+
+
+def test_ask_waits_says_so_on_stderr_and_goes_on(home: Home) -> None:
+    with other_writing(home), home.running("ask", UNHAPPY) as asking:
+        assert asking.stderr
+        assert asking.stderr.readline().decode() == f"{WAITING} …\n"
+        end_reply(home)
+        output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
+    assert (asking.returncode, output.decode(), errors) == (0, f"{ANSWER}\n", b"")
+    assert home.seen()[2:] == ["Sent elsewhere", "All of it", UNHAPPY, ANSWER]

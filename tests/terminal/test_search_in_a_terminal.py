@@ -1,4 +1,4 @@
-"""Finding, copying and keeping messages, at the keyboard of the real program and in the shell."""
+"""Finding, copying, keeping and importing messages, at the keyboard of the real program and in the shell."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.imports.rules.sessions import claude_line
+from tests.imports.service.foreign_talk import many
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import Home
 
@@ -68,6 +70,8 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
         (1, "chorus", "I am unhappy «about the ring»")
     ]
     assert (value["more"], value["more_is_least"]) == (0, False)
+    nothing = home.run("search", "--json", "sword")
+    assert (nothing.code, nothing.errors, json.loads(nothing.output)["results"]) == (1, "", [])
     assert json.loads(home.run("search", "--json", "ring", "--persona", "frodo").output)["results"][0]["id"] == 3
 
 
@@ -81,24 +85,10 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
         ((), 1, "chorus search needs <words [since T]>. Usage: chorus search"),
     ],
 )
-def test_what_is_not_found_has_a_code_and_a_sentence(
-    home: Home, arguments: tuple[str, ...], code: int, errors: str
-) -> None:
+def test_what_is_not_found_has_a_sentence(home: Home, arguments: tuple[str, ...], code: int, errors: str) -> None:
     outcome = home.run("search", *arguments)
     assert (outcome.code, outcome.output) == (code, "")
     assert errors in outcome.errors
-
-
-def test_nothing_found_is_a_json_value_too(home: Home) -> None:
-    outcome = home.run("search", "--json", "sword")
-    assert (outcome.code, outcome.errors) == (1, "")
-    assert json.loads(outcome.output) == {
-        "threads": [],
-        "more_threads": 0,
-        "results": [],
-        "more": 0,
-        "more_is_least": False,
-    }
 
 
 def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> None:
@@ -111,17 +101,43 @@ def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> No
 @pytest.mark.parametrize(
     ("arguments", "wider"),
     [
-        (("unhap",), "'unhap*'"),
         (("unhap", "rin"), "'unhap*' 'rin*'"),
         (("about the rin",), """'"about the rin"*'"""),
         (("nhappy",), ""),
     ],
 )
-def test_the_beginnings_that_would_be_found_are_quoted_for_the_shell(
-    home: Home, arguments: tuple[str, ...], wider: str
-) -> None:
+def test_beginnings_that_would_be_found_are_quoted(home: Home, arguments: tuple[str, ...], wider: str) -> None:
     home.run("ask", "I am unhappy about the ring")
     hint = f" Only whole words were looked for: {wider} finds words that begin so." if wider else ""
     assert home.run("search", *arguments).errors == f"Nothing was found.{hint}\n"
     if wider:
         assert "«" in home.shell(f"chorus search {wider}").output
+
+
+def test_ctrl_c_stops_an_import_between_two_conversations(home: Home, tmp_path: Path) -> None:
+    path, number = many(tmp_path, 60), 60
+    with home.chat() as terminal:
+        terminal.say(f"/import {path}")
+        terminal.until(lambda: home.sql("SELECT COUNT(*) FROM messages") > [2_000], "two conversations")
+        terminal.press("ctrl-c")
+        terminal.await_text("It was stopped before the end; the same import goes on from there.")
+        left = home.sql("SELECT COUNT(*) FROM messages GROUP BY thread_id")
+        assert set(left) == {1_000}
+        assert len(left) < number
+        terminal.ask("I am here", "here")
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--json",)])
+def test_a_file_without_a_message_is_refused(tmp_path: Path, more: tuple[str, ...]) -> None:
+    path = written(tmp_path / "s1.jsonl", claude_line("u1", None, "user", "/clear", isMeta=True))
+    outcome = Home(tmp_path / "home").run("import", str(path), *more)
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors == (
+        f"{path} holds no message that can be imported: conversation without messages (1); "
+        "docs/moving.md tells what is taken.\n"
+    )

@@ -1,28 +1,19 @@
-"""Tools in the real program, with a provider on loopback: seen by the user, repeated in the next request, cut off."""
+"""Thoughts, tools and the memory in the real program: seen by the user, and in requests to a provider on loopback."""
 
 from __future__ import annotations
 
 import json
-import signal
-import sqlite3
-import subprocess
-import time
+import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.calling_provider import CallingProvider, calling, piece, split_call
 from tests.terminal.driver import PROMPT, Home
+from tests.thinking_provider import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
 
-LONG_TEXT = " ".join(f"word{number}" for number in range(100_000))
-"""A message that takes a moment to index, during which others may read: time for a lock."""
-
-LONG_ROWS = 5
-LOOK_SECONDS = 0.002
-HOLD_SECONDS = 1.0
-PATIENCE_SECONDS = 60
 SEARCH = split_call("search_history", {"query": "ring", "since": "7d"})
 
 
@@ -33,7 +24,7 @@ def provider() -> Iterator[CallingProvider]:
 
 
 @pytest.fixture
-def tooled(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A home whose programs talk to the provider."""
     variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/test"}
     for name, value in variables.items():
@@ -48,22 +39,16 @@ def assert_begins_with(request: dict[str, Any], before: dict[str, Any]) -> None:
     assert json.dumps(request["messages"]).startswith(known)
 
 
-def test_a_tool_is_used_in_a_chat_and_its_call_is_in_every_later_request(
-    tooled: Home, provider: CallingProvider
-) -> None:
+def test_a_tool_is_used_and_its_call_is_in_every_later_request(talking: Home, provider: CallingProvider) -> None:
     provider.say("The ring lies in the river.")
     provider.call(*SEARCH, before="Let me *look*.")
     provider.call(
         piece('{"query": "zebra"', id_="a", name="search_history"), piece("{}", index=1, id_="a", name="read_thread")
     )
     provider.say("In the **river**.")
-    with tooled.chat() as chat:
-        chat.say("Where is the ring?")
-        chat.await_text("The ring lies in the river.")
-        chat.await_line(PROMPT)
-        chat.say("Where was that?")
-        chat.await_text("In the river.")
-        chat.await_line(PROMPT)
+    with talking.chat() as chat:
+        chat.ask("Where is the ring?", "The ring lies in the river.")
+        chat.ask("Where was that?", "In the river.")
         chat.say("Thanks")
         chat.until(lambda: len(provider.asked) == 5, "the last request")
     _, first, second, third, last = provider.asked
@@ -85,86 +70,172 @@ def test_a_tool_is_used_in_a_chat_and_its_call_is_in_every_later_request(
     assert repaired["tool_call_id"] != missing["tool_call_id"]
 
 
-def test_scripts_get_the_reply_alone_and_a_refusal_is_told_once(tooled: Home, provider: CallingProvider) -> None:
+def test_scripts_get_the_reply_alone_and_a_refusal_is_told_once(talking: Home, provider: CallingProvider) -> None:
     provider.refuse(400, "registry.ollama.ai/library/gemma:2b does not support tools")
     provider.say("Hello!")
-    first = tooled.run("ask", "Hi")
+    first = talking.run("ask", "Hi")
     assert (first.code, first.output) == (0, "Hello!\n")
     assert "openai/test takes no tools, so it is asked without them from now on." in first.errors
-    second = tooled.run("ask", "Hi")
+    second = talking.run("ask", "Hi")
     assert (second.code, second.output, second.errors) == (0, "ok\n", "")
     assert ["tools" in request for request in provider.asked] == [True, False, False]
 
 
-@contextmanager
-def searching_for_long(home: Home, provider: CallingProvider) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a program whose tool is at work, and cannot go on because of a lock of the test, until shortly after.
-
-    The lock is that of the very look which finds the call in progress, so the tool does not end in between.
-    """
-    # It makes the database, and needs no model for that.
-    home.run("log")
-    home.sql(
-        "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
-        "SELECT 'other', 99, 'user', ?, '2026-01-01T00:00:00.000000Z' FROM n",
-        *(LONG_ROWS, LONG_TEXT),
-    )
-    provider.call(*SEARCH, before="Let me look.")
-    with home.running("ask", "Where is the ring?") as process:
-        with locking_when_at_work(home):
-            yield process
-            time.sleep(HOLD_SECONDS)
-        process.wait(PATIENCE_SECONDS)
+TIERS = "SELECT tier, COUNT(*) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"
 
 
-@contextmanager
-def locking_when_at_work(home: Home) -> Iterator[None]:
-    """Wait until a call is in progress, and let nothing be written during the block."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with closing(sqlite3.connect(home.path / "chorus.db", timeout=0, isolation_level=None)) as reader:
-        while not sees_call_in_progress(reader):
-            reader.rollback()
-            assert time.monotonic() < deadline
-            time.sleep(LOOK_SECONDS)
-        yield
+def test_a_text_is_remembered_shown_forgotten_and_brought_back(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("/remember call the plumber", 'Remembered #1 "call the plumber" as TASK, HOT. /undo reverts this.')
+        chat.ask("/memory", "Memory of Chorus")
+        chat.ask("/memory list", ".40+.40+.01")
+        chat.type("/memory show ")
+        chat.press("tab")
+        chat.await_text("TASK: call the plumber")
+        chat.press("ctrl-c")
+        chat.say("/memory forget 1")
+        chat.await_text("(y/n)")
+        chat.ask("y", 'Forgot #1 "call the plumber". /undo brings it back.')
+        chat.ask("/memory list", "Nothing is remembered yet.")
+        assert home.sql(TIERS) == []
+        chat.ask("/undo", 'Undone: forgot #1 "call the plumber"')
+        chat.await_line(PROMPT)
+    assert home.sql("SELECT content FROM context_items WHERE forgotten_by IS NULL") == ["call the plumber"]
 
 
-def sees_call_in_progress(reader: sqlite3.Connection) -> bool:
-    """Begin a transaction, and return whether a call is in progress; while another program writes it is not known."""
-    reader.execute("BEGIN")
-    try:
-        (found,) = reader.execute("SELECT COUNT(*) FROM messages WHERE role = 'tool_use' AND status = 'streaming'")
-    except sqlite3.OperationalError:
-        return False
-    return bool(found[0])
-
-
-def statuses(home: Home) -> list[str]:
-    return list(home.sql("SELECT status FROM messages WHERE role = 'tool_use'"))
-
-
-def test_a_kill_in_a_tool_leaves_a_turn_that_is_mended(tooled: Home, provider: CallingProvider) -> None:
-    with searching_for_long(tooled, provider) as process:
-        process.kill()
-    assert statuses(tooled) == ["streaming"]
-    tooled.run("ask", "Are you there?")
-    assert statuses(tooled) == ["interrupted"]
-    assert [(message["role"], message["content"]) for message in provider.asked[-1]["messages"][-3:]] == [
-        ("user", "Where is the ring?"),
-        ("assistant", "Let me look."),
-        ("user", "Are you there?"),
+def test_chorus_memory_prints_what_is_remembered_as_text_or_as_one_json_value(home: Home) -> None:
+    home.run("ask", "/remember call the plumber")
+    home.run("ask", "/memory add code make test")
+    assert home.run("memory").output.startswith("Memory of Chorus\n")
+    value = json.loads(home.run("memory", "--json").output)
+    figures = ("total_items", "hot_count", "warm_count", "cold_count", "archived_count", "total_tokens")
+    assert [value[name] for name in figures] == [2, 1, 1, 0, 0, 5]
+    assert [(item["id"], item["item_type"], item["tier"]) for item in value["items"]] == [
+        (1, "TASK", "HOT"),
+        (2, "CODE", "WARM"),
     ]
+    assert json.loads(home.run("memory", "--persona", "frodo", "--json").output)["items"] == []
 
 
-def test_ctrl_c_in_a_tool_is_told_as_its_result(tooled: Home, provider: CallingProvider) -> None:
-    with searching_for_long(tooled, provider) as process:
-        process.send_signal(signal.SIGINT)
-    assert statuses(tooled) == ["complete"]
-    assert tooled.sql("SELECT status FROM messages ORDER BY id DESC LIMIT 1") == ["interrupted"]
-    tooled.run("ask", "Are you there?")
-    called, result, question = provider.asked[-1]["messages"][-3:]
-    assert called["tool_calls"][0]["id"] == result["tool_call_id"] == "c1"
-    assert result["content"] == "(The human stopped this tool before it was done.)"
-    assert question["content"] == "Are you there?"
-    assert_begins_with(provider.asked[-1], provider.asked[-2])
+PLUMBER = "call the plumber about the boiler"
+
+
+def asked(home: Home, provider: CallingProvider, question: str) -> tuple[str, str]:
+    assert home.run("ask", question).code == 0
+    messages: list[dict[str, Any]] = provider.asked[-1]["messages"]
+    return messages[0]["content"], messages[-1]["content"]
+
+
+def test_a_task_goes_before_the_question_and_later_into_the_system_message(
+    talking: Home, provider: CallingProvider
+) -> None:
+    with talking.chat() as chat:
+        chat.say("Hello")
+        chat.until(lambda: len(provider.asked) == 1, "the first request")
+        chat.await_line(PROMPT)
+        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
+        chat.say("What next?")
+        chat.await_text(f"From memory: #1 {PLUMBER}")
+        chat.until(lambda: len(provider.asked) == 2, "the second request")
+        chat.await_line(PROMPT)
+    first, second = (request["messages"] for request in provider.asked)
+    assert second[: len(first)] == first
+    assert second[-1]["content"] == f"From memory:\n#1 TASK: {PLUMBER}\n\nWhat next?"
+    system, question = asked(talking, provider, "And now?")
+    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
+    assert question == "And now?"
+
+
+def test_a_model_remembers_by_its_tool_and_the_next_request_has_it(talking: Home, provider: CallingProvider) -> None:
+    provider.call(*split_call("remember", {"type": "TASK", "content": PLUMBER}))
+    provider.say("I will remember that.")
+    with talking.chat() as chat:
+        chat.say("My boiler is broken.")
+        chat.await_text("#1; /undo takes it back")
+        chat.await_text("I will remember that.")
+        chat.await_line(PROMPT)
+    system, _ = asked(talking, provider, "Good.")
+    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
+
+
+WHILE_THINKING = "thinking … The user asks for tea. Green is best."
+AFTERWARDS = re.compile(rf"^Green tea\.\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)
+NOTHING = "No reply in this thread has thoughts."
+MANY = 100_000
+MOST_BYTES, MOST_KILOBYTES = 200_000, 100_000
+
+
+@pytest.fixture
+def thinker() -> Iterator[ThinkingProvider]:
+    with thinking() as running:
+        yield running
+
+
+def test_its_newest_words_are_seen_while_a_model_thinks_and_all_on_request(
+    home: Home, thinker: ThinkingProvider
+) -> None:
+    with home.chat(**thinker.variables) as chat:
+        chat.press("ctrl-t")
+        chat.await_text(NOTHING)
+        chat.say("Tea?")
+        chat.await_text(WHILE_THINKING)
+        chat.type("typed meanwhile")
+        chat.await_text("typed meanwhile")
+        thinker.may_answer.set()
+        chat.await_line(f"{PROMPT} typed meanwhile")
+        assert "thinking" not in chat.screen_text()
+        assert AFTERWARDS.search(chat.screen_text())
+        chat.press("ctrl-t", "ctrl-c")
+        chat.await_line(PROMPT)
+        chat.press("ctrl-t")
+        chat.await_text("\nThe user asks for tea.\n\nGreen is best.\n")
+        assert b"\x1b[2mthought for" in chat.drawn
+        chat.await_line(PROMPT)
+        chat.press("up")
+        chat.await_line(f"{PROMPT} Tea?")
+        assert "/thoughts" not in chat.screen_text()
+        chat.press("ctrl-c")
+        chat.say("/thoughts")
+        printed = "\nThe user asks for tea.\n\nGreen is best.\n"
+        chat.until(lambda: chat.screen_text().count(printed) == 2, "the thoughts once more")
+    assert home.said() == ["Tea?"]
+
+
+def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
+    home: Home, thinker: ThinkingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in thinker.variables.items():
+        monkeypatch.setenv(name, value)
+    thinker.may_answer.set()
+    assert home.run("ask", "/settings set show_thoughts true").code == 0
+    outcome = home.run("ask", "Tea?")
+    assert (outcome.output, outcome.errors) == (f"{ANSWER}\n", "")
+    told = json.loads(home.run("ask", "--json", "Tea?").output)
+    assert (told["reply"], told["thoughts"]) == (ANSWER, "".join(thinker.thoughts))
+    assert (told["thought_seconds"] >= 0, told["thought_tokens"]) == (True, THOUGHT_TOKENS)
+    (line,) = json.loads(home.run("cost", "--json").output)["lines"]
+    assert line["reasoning_tokens"] == 2 * THOUGHT_TOKENS
+    assert home.run("ask", "/thoughts").output.endswith("\nThe user asks for tea.\n\nGreen is best.\n")
+
+
+def test_a_very_long_thought_leaves_the_screen_alive_and_is_stored(home: Home, thinker: ThinkingProvider) -> None:
+    thinker.thoughts = [f" word{number}" for number in range(MANY)]
+    with home.chat(**thinker.variables) as chat:
+        chat.ask("/thoughts", NOTHING)
+        drawn, resident = len(chat.drawn), kilobytes(chat.pid)
+        chat.say("Tea?")
+        chat.await_text("thinking … ")
+        for number in range(8):
+            chat.type(str(number))
+            chat.await_text("01234567"[: number + 1], 5)
+        chat.await_text(f" word{MANY - 1}")
+        assert home.sql("SELECT status FROM messages WHERE reasoning LIKE ?", f"%word{MANY // 2}%") == ["streaming"]
+        assert len(chat.drawn) - drawn < MOST_BYTES
+        assert kilobytes(chat.pid) - resident < MOST_KILOBYTES
+        chat.press("ctrl-c")
+        chat.await_text("Stopped before the reply began; /retry asks again.", 5)
+
+
+def kilobytes(process_id: int) -> int:
+    status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
+    return int(status.partition("VmRSS:")[2].split()[0])

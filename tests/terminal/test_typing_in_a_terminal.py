@@ -13,7 +13,6 @@ from tests.terminal.patient_provider import LATE, LONG, WORD, PatientProvider, p
 from tests.terminal.small_model import furnish, talking
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
-PASTE = "\n".join(f"row {number} of the message" for number in range(1, 61))
 LATE_MESSAGE, LONG_MESSAGE = f"a {LATE} one", f"a {LONG} one"
 
 
@@ -44,9 +43,7 @@ def await_replies(home: Home, chat: Terminal, count: int) -> None:
     chat.await_line(PROMPT)
 
 
-def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
-    home: Home, chat: Terminal, provider: PatientProvider
-) -> None:
+def test_the_line_is_seen_and_then_at_the_prompt(home: Home, chat: Terminal, provider: PatientProvider) -> None:
     begin_a_long_reply(chat)
     chat.type("half a lime")
     await_rows(chat, "❯ half a lime")
@@ -59,24 +56,6 @@ def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
     chat.await_line(f"{PROMPT} half a line and more")
     assert chat.screen_text().count("half a line") == 1
     assert home.said() == [LONG_MESSAGE]
-
-
-def test_before_the_first_word_it_is_seen_below_the_line_that_says_what_is_waited_for(
-    home: Home, chat: Terminal, provider: PatientProvider
-) -> None:
-    chat.say(LATE_MESSAGE)
-    chat.await_text("waiting for openai/small")
-    chat.type("half a line")
-    await_rows(chat, "❯ half a line")
-    assert "waiting for openai/small" in chat.screen_text().splitlines()[-2]
-    chat.press("alt-enter")
-    chat.type("or two")
-    await_rows(chat, "❯ half a line or two")
-    provider.may_go_on.set()
-    chat.await_text("noted: one.")
-    chat.await_line("  or two")
-    assert "waiting" not in chat.screen_text()
-    assert home.said() == [LATE_MESSAGE]
 
 
 def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal, provider: PatientProvider) -> None:
@@ -95,29 +74,6 @@ def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal,
     assert "waiting:" not in shown
     assert [shown.count(f"{PROMPT} line {word}\n") for word in ("one", "two", "three", "fourty")] == [1] * 4
     assert home.unsent() == []
-
-
-def test_commands_wait_as_well(home: Home, chat: Terminal, provider: PatientProvider) -> None:
-    chat.ask("line one", "noted: one.")
-    begin_a_long_reply(chat)
-    chat.say("/undo")
-    chat.say("/undo")
-    await_rows(chat, "waiting: /undo", "waiting: /undo")
-    provider.may_go_on.set()
-    chat.await_line(f"{PROMPT} line one")
-    assert home.seen() == []
-
-
-def test_a_paste_of_many_lines_is_one_message(home: Home, chat: Terminal, provider: PatientProvider) -> None:
-    begin_a_long_reply(chat)
-    chat.paste(PASTE)
-    chat.until(lambda: chat.screen_text().endswith("row 60 of the message"), "the end of the paste")
-    assert chat.screen_text().splitlines()[-1].startswith("❯ …")
-    chat.press("enter")
-    chat.await_text("\nwaiting: row 1 of the message row 2")
-    provider.may_go_on.set()
-    await_replies(home, chat, 2)
-    assert home.said() == [LONG_MESSAGE, PASTE]
 
 
 @pytest.mark.parametrize(

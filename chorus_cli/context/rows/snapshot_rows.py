@@ -16,7 +16,7 @@ from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.messages import Message, Role, Runs, Thoughts, expanded
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items
-from chorus_cli.models.rules.budget import Budget, Calibration, read_calibration
+from chorus_cli.models.rules.budget import Budget, Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
@@ -193,7 +193,9 @@ def read_snapshot(
     plain = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
     refused_since = meta_rows.value(connection, plain)
     is_plain = refused_since is not None and refused_since == str(seen.boundary_id or 0)
-    allowed = request_settings.budget(learned, fold_is_undone=known.fold_is_undone)
+    limit, chosen = request_settings.limit, target.persona.settings
+    usage, output = chosen.context_usage_threshold, chosen.max_output_tokens
+    allowed = budget(limit, usage, output, learned, fold_is_undone=known.fold_is_undone)
     thoughts, echo = {}, request_settings.echo
     if echo.span is Span.EVER and not is_plain:
         thoughts = echoed(connection, seen.verbatim, target.choice.model, calls_only=echo.calls_only)

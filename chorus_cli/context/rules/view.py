@@ -314,15 +314,11 @@ class RequestSettings:
         system = self.system_prompt
         return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
 
-    def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
-        """Return the budget of a request."""
-        chosen = self.target.persona.settings
-        usage, output = chosen.context_usage_threshold, chosen.max_output_tokens
-        return budget(self.limit, usage, output, learned, fold_is_undone=fold_is_undone)
-
     def surely_takes(self, most_tokens: int) -> bool:
         """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
-        return self.fixed_tokens + most_tokens <= self.budget(Calibration(LARGEST_FACTOR)).room.budget
+        chosen, learned = self.target.persona.settings, Calibration(LARGEST_FACTOR)
+        least = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
+        return self.fixed_tokens + most_tokens <= least.room.budget
 
 
 class RequestStart(NamedTuple):

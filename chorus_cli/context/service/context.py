@@ -212,8 +212,8 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.CALIBRATION + target.choice.model)
-        limit, chosen = await self.limit(target), target.persona.settings
-        calibration = budget.read_calibration(learned)
+        limit, calibration = await self.limit(target), budget.read_calibration(learned)
+        chosen = target.persona.settings
         return budget.budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration)
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:

@@ -14,6 +14,7 @@ from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
+from chorus_cli.settings.files import read_layer
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Store, for_this_run
 
@@ -222,7 +223,8 @@ class Current:
             state = path.stat().st_mtime_ns, path.stat().st_ino
         if self._noted_files.get(slug) == state:
             return
-        present = json.dumps(self._personas.own_value(slug, "context_hours"))
+        own, _ = read_layer(path)
+        present = json.dumps(own.values.get("context_hours"))
         if await self._store.read(meta_rows.value, meta_rows.WINDOW + slug) != present:
             from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
 

@@ -184,8 +184,10 @@ class _Reader:
         if not self.text.startswith('"', self.offset):
             raise self.error(_missing_in_string(self.text[self.offset : self.offset + 1]))
         self.offset += 1
-        value: str = json.loads(self.text[start : self.offset])
-        if has_surrogates(value):
+        written = self.text[start : self.offset]
+        value: str = json.loads(written)
+        # One that is not escaped is refused above.
+        if "\\u" in written and has_surrogates(value):
             self.offset = start
             raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
         return value

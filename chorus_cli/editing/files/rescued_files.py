@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.storage.files import home_mark, sync_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _NAME = re.compile(r"rescue-(\d{8}T\d{6}Z)(?:-([0-9a-f]{8}))?\.jsonl")
 _MOST_BYTES = 64_000_000

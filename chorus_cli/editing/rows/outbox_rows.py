@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import thread_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Sequence
-    from datetime import datetime
 
 NO_RUN = "-"
 """The beginning of a name in place of a run's, for a text that no process holds."""

@@ -30,18 +30,15 @@ five lines, and a form feed because Emacs obeys those on the last page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError, HeaderLikeError
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import LONGEST_NAME, folded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 LineTest = Callable[[str], bool]
 

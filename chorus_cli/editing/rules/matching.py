@@ -9,25 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.time import timestamps
-from chorus_cli.editing.rules.format import Block, render, shown_name, with_line_feeds
+from chorus_cli.editing.rules.format import Block, ParsedEdit, render, shown_name, with_line_feeds
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.attachments import Attachment, attachment_line
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.messages import MessageContent, Role, Status, is_filled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import tzinfo
-
-    from chorus_cli.editing.rules.format import ParsedEdit
-    from chorus_cli.log.rules.messages import Message
-    from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, is_filled
+from chorus_cli.log.rules.operations import Operation
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 _TIME_LENGTH = len("2025-01-18 22:15:03")

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
-from chorus_cli.context.rows.thread_views import editable_rows, introduce_unless_overtaken, newest_change
+from chorus_cli.context.rows.thread_views import EditableRows, editable_rows, introduce_unless_overtaken, newest_change
+from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
+from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rules import format as edit_format
 from chorus_cli.editing.rules.format import CONTEXT_LINE
-from chorus_cli.editing.rules.matching import EditCounts, edit_scope, laid_out, matched, with_hidden
+from chorus_cli.editing.rules.matching import EditCounts, EditScope, Sheet, edit_scope, laid_out, matched, with_hidden
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.acts import Edit
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from chorus_cli.context.rows.thread_views import EditableRows
-    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.editing.rules.matching import EditScope, Sheet
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection
+from chorus_cli.machine.ports import Clock
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.store import Connection
 
 
 class OpenContext(NamedTuple):

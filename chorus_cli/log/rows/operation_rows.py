@@ -136,7 +136,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
     """Return the boundary of a thread, ``None`` if it has none."""
-    return journal.boundary(since_boundary(connection, persona, thread_id))
+    found = since_boundary(connection, persona, thread_id)
+    return journal.boundary(found) if any(each.act.is_boundary for each in found) else None
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:

@@ -8,21 +8,21 @@ put an answer together; phrases with MY are remembered for a message without key
 No state is kept between calls: the conversation is replayed for each answer.
 
 In the script a word in the first column opens a keyword (several words share what follows); ``> word`` is its
-replacement in the text, a number is its rank. Below it, indented by two, are its decomposition rules; below each of
-those, indented by four, the reassembly rules that take turns; a rule without any shares those of the next one. A line
-with ``=word`` in the place of a decomposition rule is a link for any text. In a decomposition rule ``0`` is any number
-of words, another number exactly so many, ``a|b`` one of these words, ``/tag`` one of the words listed after ``/tag:``,
-and anything else the word itself. A reassembly rule is an answer in which ``{3}`` is the words matched by the third
-element, or ``=word`` (answer as that keyword would), ``NEWKEY`` (try the next keyword), or ``PRE words =word`` (put the
-words in the place of the text, then answer as that keyword would). Keywords in capitals can only be reached by a link
-or by the engine itself. A line indented by six goes on with the one above; ``#`` opens a comment line.
+replacement in the text, a number is its rank. Below it, indented by two, are its decomposition rules, the first one
+unwritten if it is for any text; below each of those, indented by four, the reassembly rules that take turns; a rule
+without any shares those of the next one. ``=word`` or ``NEWKEY`` in the place of a decomposition rule is for any text.
+In a decomposition rule ``0`` is any number of words, another number exactly so many, ``a|b`` one of these words,
+``/tag`` one of the words listed after ``/tag:``, and anything else the word itself. A reassembly rule is an answer, in
+which ``{3}`` is the words matched by the third element, or ``=word`` (answer as that keyword would), ``NEWKEY`` (try
+the next keyword), or ``PRE words =word`` (put the words in the place of the text, then answer as that keyword would).
+Keywords in capitals can only be reached by a link or by the engine itself. A line indented by six goes on with the one
+above; ``#`` opens a comment line.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,16 +43,14 @@ class Reassembly(NamedTuple):
     keyword: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A decomposition and the reassemblies that take turns when it fits."""
 
     decomposition: tuple[Element, ...]
     reassemblies: tuple[Reassembly, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(NamedTuple):
     """A word of the script: its replacement, its rank and its rules; without rules it is only replaced."""
 
     word: str
@@ -61,6 +59,7 @@ class Keyword:
     rules: tuple[Rule, ...]
 
 
+_NEXT = "NEWKEY"
 Tags = dict[str, frozenset[str]]
 _HEADER = re.compile(r"(?P<words>[^>\d]+?)(?: > (?P<replacement>\S+))?(?: (?P<rank>\d+))?")
 _PRE = re.compile(r"PRE (?P<template>.+) =(?P<keyword>\S+)")
@@ -84,21 +83,20 @@ def read_script(text: str) -> Mapping[str, Keyword]:
 
 
 def _rules(lines: Sequence[str], tags: Tags) -> tuple[Rule, ...]:
-    grouped: list[tuple[tuple[Element, ...], list[Reassembly]]] = []
-    for line in lines:
-        content = line.strip()
-        if line.startswith("    "):
-            grouped[-1][1].append(_reassembly(content))
-        elif content.startswith("="):
-            grouped.append(((ANY,), [_reassembly(content)]))
-        else:
-            grouped.append((tuple(_element(word, tags) for word in content.split()), []))
-    rules: list[Rule] = []
+    rules: deque[Rule] = deque()
+    answers: deque[Reassembly] = deque()
     shared: tuple[Reassembly, ...] = ()
-    for decomposition, reassemblies in reversed(grouped):
-        shared = tuple(reassemblies) or shared
-        rules.append(Rule(decomposition, shared))
-    return tuple(reversed(rules))
+    for line in reversed(["  0", *lines] if lines and lines[0].startswith("    ") else lines):
+        content = line.strip()
+        is_link = content == _NEXT or content.startswith("=")
+        if is_link or line.startswith("    "):
+            answers.appendleft(_reassembly(content))
+        if not line.startswith("    "):
+            shared = tuple(answers) or shared
+            answers.clear()
+            words = ["0"] if is_link else content.split()
+            rules.appendleft(Rule(tuple(_element(word, tags) for word in words), shared))
+    return tuple(rules)
 
 
 def _element(word: str, tags: Tags) -> Element:
@@ -108,7 +106,7 @@ def _element(word: str, tags: Tags) -> Element:
 
 
 def _reassembly(content: str) -> Reassembly:
-    if content == "NEWKEY":
+    if content == _NEXT:
         return Reassembly()
     if content.startswith("="):
         return Reassembly(keyword=content[1:])
@@ -121,17 +119,12 @@ GREETING = (
     "What is on your mind?"
 )
 
-REPLAYED_MESSAGES = 200
-SCANNED_CHARACTERS = 3000
-CLAUSE_WORDS = 60
-URGENT_RANK = 100
-
+REPLAYED_MESSAGES, SCANNED_CHARACTERS, CLAUSE_WORDS, URGENT_RANK = 200, 3000, 60, 100
 _APOSTROPHES = str.maketrans({**dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'"), "\u2014": " , "})
 _AROUND_WORDS = ".,;:!?\u2026\u00bf\u00a1\"'`()[]{}<>*_~\u201c\u201d\u201e\u00ab\u00bb"
 _DELIMITERS = frozenset(".,;:!?\u2026")
 # The paper has comma and full stop, its script adds BUT; later keyboards have more delimiters of clauses.
-_CLAUSE_END = "."
-_CLAUSE_WORD = "but"
+_CLAUSE_END, _CLAUSE_WORD = ".", "but"
 
 # Replacing word by word leaves a few pairs wrong: YOU may be subject or object, and verbs follow their subject.
 _SUBJECT_FOLLOWS = (
@@ -141,15 +134,9 @@ _OBJECT_PRECEDES = "to|with|of|for|about|from|at|by|on|love|hate|like|need|want|
 _AGREEMENTS = tuple(
     (re.compile(rf"(?<!\S){wrong}(?!\S)"), right)
     for wrong, right in (
-        ("i are", "I am"),
-        ("are i", "am I"),
-        ("i were", "I was"),
-        ("were i", "was I"),
-        ("you was", "you were"),
-        ("was you", "were you"),
-        (rf"({_OBJECT_PRECEDES}) i{_SUBJECT_FOLLOWS}", r"\1 me"),
-        ("i$", "me"),
-        ("i", "I"),
+        *(("i are", "I am"), ("are i", "am I"), ("i were", "I was"), ("were i", "was I")),
+        *(("you was", "you were"), ("was you", "were you")),
+        *((rf"({_OBJECT_PRECEDES}) i{_SUBJECT_FOLLOWS}", r"\1 me"), ("i$", "me"), ("i", "I")),
     )
 )
 
@@ -166,8 +153,7 @@ def reply(history: Sequence[str]) -> str:
     return answers[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """A clause with its words replaced, and its keywords, the highest rank first, equal ones as they were said."""
 
     words: list[str]

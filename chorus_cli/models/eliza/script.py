@@ -7,16 +7,13 @@ from __future__ import annotations
 
 SCRIPT = """
 sorry apologize apologise
-  0
     There is nothing to be sorry for.
     No harm done. What were you going to say?
     Who taught you to excuse yourself so readily?
 thanks thank
-  0
     You are welcome, though you did the work.
     Gladly. Is there more?
 hello hi hey
-  0
     Hello. I am ELIZA, a program of 1966 without any understanding. What would you like to talk about?
     Hello again. Where shall we start?
 bye goodbye quit exit
@@ -24,8 +21,7 @@ bye goodbye quit exit
     Goodbye. Type /quit to leave.
   bye|goodbye 0
     Goodbye. Type /quit to leave.
-  0
-    NEWKEY
+  NEWKEY
 remember 5
   0 you remember 0
     Why has {4} come back to you now?
@@ -34,8 +30,7 @@ remember 5
   0 do i remember 0
     My memory is short. What about {5}?
     Should I have kept {5} in mind?
-  0
-    NEWKEY
+  NEWKEY
 if 3
   0 if 0
     Suppose that {3}: what would come next?
@@ -52,12 +47,10 @@ dreamed 4
     How did you feel when you woke from that?
   =dream
 dream dreams 3
-  0
     What do you make of that dream?
     Who else appears in your dreams?
     Does a dream like this stay with you during the day?
 perhaps maybe possibly probably
-  0
     You leave the door open. What would close it?
     Which way do you lean?
     What holds you back from saying yes or no?
@@ -70,7 +63,6 @@ name 15
   0
     Names mean little to me. Tell me about the one who bears it.
 deutsch español espanol français francais italiano português 10
-  0
     I am afraid that I have rules for English only.
 computer computers machine machines robot robots 50
   0 i'm 0
@@ -83,7 +75,6 @@ computer computers machine machines robot robots 50
     And where do people come in?
     You do know that you are talking to a machine?
 yes yeah yep certainly sure
-  0
     You sound decided. Why is that?
     Good. Tell me how you know.
     Fine. What follows from it?
@@ -113,7 +104,6 @@ what how when where who whom which
     Has this been going through your mind for long?
     What lies behind the question?
 because 1
-  0
     Are there other reasons, too?
     Does that explain all of it?
     If it were not for that, what would be different?
@@ -132,7 +122,6 @@ everyone everybody nobody noone 2
     Surely {2} is a large word. Is there no exception?
     Who would be the first to come to mind?
 always never 1
-  0
     Without any exception?
     When was the last time?
     Which occasion do you have before your eyes?
@@ -141,14 +130,11 @@ alike same 10
 like 10
   0 are|is|was|were|looks|seems|sounds 0 like 0
     =LIKENESS
-  0
-    NEWKEY
+  NEWKEY
 different 1
-  0
     Where does the difference lie?
     Which of the two would you rather have?
 LIKENESS
-  0
     What do they have in common, as you see it?
     And where does the likeness end?
     What does this resemblance mean to you?
@@ -161,7 +147,6 @@ MEMORY
     Has this to do with what you told me: your {3} {4}?
     I still have this from before: your {3} {4}. Is there more to tell?
 NONE
-  0
     Say a little more, please.
     And then?
     How do you feel as you say that?
@@ -248,8 +233,7 @@ was were 2
   0 was|were i 0
     Would you have liked me to be {4}?
     What did you see in me, that I was {4}?
-  0
-    NEWKEY
+  NEWKEY
 i > you
   0 you would like to 0
     PRE you want to {6} =i
@@ -360,7 +344,6 @@ can could
   =what
 /task: write explain translate summarize summarise calculate generate implement fix debug
 ABOUT
-  0
     I am ELIZA, a program after Joseph Weizenbaum's of 1966, embedded in Chorus. I understand nothing: I look
       for keywords and turn your own words around. For a real model, set a provider's key in the environment,
       start Ollama or name a model file; the first lines of Chorus tell how.
@@ -369,23 +352,19 @@ ABOUT
     A program that seemed clever in 1966 and never was: ELIZA. Whoever wants understanding needs a real model,
       by a key in the environment, by Ollama or by a model file.
 BEYOND
-  0
     That is beyond me. I am ELIZA, a program of 1966 that knows nothing and only rearranges your words. A real
       model can do it: set a provider's key in the environment, start Ollama or name a model file.
     I cannot do that: ELIZA has rules about keywords and nothing else. With a key in the environment, Ollama
       running or a model file named, a real model answers here in my place.
 CRISIS
-  0
     I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
       call your local emergency number or a crisis line.
 eliza weizenbaum chatgpt gpt claude gemini llm ai chatbot 50
   =ABOUT
 chorus 50
-  0
     Chorus is the terminal chat that I am embedded in; /help lists what it can do. I am ELIZA, a program of
       1966 that understands nothing and stands in until there is a real model.
 ollama openai anthropic 50
-  0
     I am not that: I am ELIZA, of 1966. Chorus uses a real model as soon as there is a provider's key in the
       environment, Ollama is running or a model file is named; its first lines tell how.
 model models 50
@@ -394,8 +373,7 @@ model models 50
   0 are i 0
   0 language|real|better|another|ai model|models 0
     =ABOUT
-  0
-    NEWKEY
+  NEWKEY
 # Requests to it.
 help 20
   help 0
@@ -403,10 +381,8 @@ help 20
   0 can|could|will|would i 0 help 0
   0 you need 0 help 0
     =HELP
-  0
-    NEWKEY
+  NEWKEY
 HELP
-  0
     I can listen, after a fashion: I am ELIZA, a program of 1966 that turns your words around and understands
       none of them. /help lists the commands of Chorus; a real model comes with a key in the environment, a
       running Ollama or a model file.
@@ -417,15 +393,13 @@ write explain translate summarize summarise calculate generate implement fix deb
   please /task 0
   0 can|could|will|would i 0 /task 0
     =BEYOND
-  0
-    NEWKEY
+  NEWKEY
 tell 4
   tell you about myself 0
     =ABOUT
   tell you 0
     =BEYOND
-  0
-    NEWKEY
+  NEWKEY
 # Subjects too serious for this program; from rank 100 on, an earlier clause does not hide them.
 suicide suicidal 100
   =CRISIS
@@ -435,12 +409,10 @@ kill die live end 100
   0 you don't want to live 0
   0 end your life 0
     =CRISIS
-  0
-    NEWKEY
+  NEWKEY
 understand 10
   0 i|i'm|i'd understand 0
   0 i don't|can't understand 0
     =ABOUT
-  0
-    NEWKEY
+  NEWKEY
 """

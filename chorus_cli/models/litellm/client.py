@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 # litellm's own limit on a silent socket; the timeouts here are always shorter.
-_SOCKET_TIMEOUT_SECONDS = 600
-_CLOSING_SECONDS = 1.0
-_MOST_CHUNKS = 32
+_SOCKET_TIMEOUT_SECONDS, _CLOSING_SECONDS, _MOST_CHUNKS = 600, 1.0, 32
 _FORM, _CLAUDE, _BLOCKS = "litellm", "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
@@ -101,17 +99,16 @@ class LiteLLMClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last."""
-        problem = request_problem(request.model, self._environment)
-        if problem:
+        if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
         patience = Patience(self._first_token_seconds)
-        stream = await self._in_time(self._ask(request), request, patience, begun=begun)
+        stream = await self._in_time(self._ask(request), request.model, patience, begun=begun)
         provider, _, name = request.model.partition("/")
         # Vertex has also models that do not speak Google's own protocol.
         reply = _Reply(is_gemini=provider == "gemini" or (provider in _VERTEX and "gemini" in name))
         try:
-            while (chunk := await self._in_time(_next_chunk(stream), request, patience, begun=begun)) is not None:
+            while (chunk := await self._in_time(_next_chunk(stream), request.model, patience, begun=begun)) is not None:
                 if len(stream.chunks) > _MOST_CHUNKS:
                     # litellm puts them together at the end: only the first, the last two and those with usage matter.
                     stream.chunks[1:-2] = [each for each in stream.chunks[1:-2] if getattr(each, "usage", None)]
@@ -155,12 +152,10 @@ class LiteLLMClient:
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         rule = _rule_of(request.model, self._environment)
+        marked = marked_messages(request, self._model_map)
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": [
-                _with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
-                for marked in marked_messages(request, self._model_map)
-            ],
+            "messages": [_with_own_thoughts(each.message, chat_message(each, self._load), rule) for each in marked],
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -186,9 +181,7 @@ class LiteLLMClient:
         key = {"api_key": "none-needed"} if is_own and not self._environment.get("OPENAI_API_KEY") else {}
         return {"api_base": address, **key}
 
-    async def _in_time(
-        self, awaitable: Awaitable[_Answer], request: ModelRequest, patience: Patience, *, begun: bool
-    ) -> _Answer:
+    async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         try:
             return await patience.wait_for(awaitable)
         except ModelError:
@@ -196,9 +189,9 @@ class LiteLLMClient:
         except Exception as error:  # noqa: BLE001 - litellm raises what its many libraries raise
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
-                raise silence_error(request.model, seconds, begun=begun) from None
+                raise silence_error(model, seconds, begun=begun) from None
             # Its chain may hold a key, and chains are printed to log files.
-            model, environment = request.model, self._environment
+            environment = self._environment
             address, variable = request_address(model, environment), providers.key_variable(model, environment)
             raise litellm_error(error, Asked(model, address, secrets_in(environment), key_variable=variable)) from None
 
@@ -285,9 +278,7 @@ def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> d
         parameters = chosen_effort(request, asked).parameters
         return {"extra_body": parameters} if parameters else {}
     told: dict[str, object] = {} if request.effort is None else {"reasoning_effort": request.effort}
-    may_store = asked is not None and (
-        asked.protocol is ProtocolName.RESPONSES or asked.address == PROVIDERS[_OPENAI].address
-    )
+    may_store = asked and (asked.protocol is ProtocolName.RESPONSES or asked.address == PROVIDERS[_OPENAI].address)
     return told | {"store": False} if may_store else told
 
 

@@ -35,14 +35,11 @@ _PLAIN_WORDS = {
     "gaierror": "host name not found",
     "JSONDecodeError": "not valid JSON",
     "UnicodeDecodeError": "not valid UTF-8",
-    "ClientPayloadError": "connection lost",
-    "ServerDisconnectedError": "connection lost",
-    "ConnectionResetError": "connection lost",
-    "RemoteProtocolError": "connection lost",
-}
+} | dict.fromkeys(
+    ("ClientPayloadError", "ServerDisconnectedError", "ConnectionResetError", "RemoteProtocolError"), "connection lost"
+)
 _TIMEOUT_CLASSES = {"TimeoutError", "TimeoutException"}
 _CONNECTION_CLASSES = {"OSError", "RequestError", "ClientConnectionError"}
-
 _MISSING_KEY = re.compile(
     r"missing credentials|missing \S+ api key|no key is set|unable to locate credentials|api_key client option must",
     re.IGNORECASE,

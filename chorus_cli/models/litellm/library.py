@@ -34,10 +34,8 @@ _PREFERENCES = {
 }
 _OPTIONS = ("suppress_debug_info", "disable_hf_tokenizer_download", "drop_params")
 _FIRST_REQUEST_MODULES = ("openai.resources", "litellm.litellm_core_utils.default_encoding", "litellm.proxy._types")
-
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _TRANSPORTS = "litellm.llms.custom_httpx.aiohttp_transport"
-
 _importing = threading.Lock()
 
 

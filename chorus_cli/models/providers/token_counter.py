@@ -70,16 +70,14 @@ class VocabularyCounter:
 
 def _encoding_from(folder: Path) -> Encoding:
     """Load the vocabulary; tiktoken would download one that is missing or damaged, so it is checked first."""
-    vocabulary = folder / _VOCABULARY_NAME
+    file = folder / _VOCABULARY_NAME
     remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
     try:
-        found = hashlib.sha256(vocabulary.read_bytes()).hexdigest()
+        found = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as error:
-        raise ModelError(
-            f"Tokens cannot be counted: {vocabulary} cannot be read ({error.strerror}). {remedy}"
-        ) from error
+        raise ModelError(f"Tokens cannot be counted: {file} cannot be read ({error.strerror}). {remedy}") from error
     if found != _VOCABULARY_SHA256:
-        raise ModelError(f"Tokens cannot be counted: {vocabulary} is damaged. {remedy}")
+        raise ModelError(f"Tokens cannot be counted: {file} is damaged. {remedy}")
     # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
     import tiktoken  # 40 ms, which a start without a count need not wait for

@@ -16,15 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.8, 2.0
-_FEWEST_TOKENS = 100
-_LEAST_PLAUSIBLE = 0.5
-_WEIGHT = 0.3
-_ROUNDING = 0.005
+_FEWEST_TOKENS, _LEAST_PLAUSIBLE, _WEIGHT, _ROUNDING = 100, 0.5, 0.3, 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A provider should count ``factor`` times the estimate; ``error`` is the last expectation's, as a share."""
+    """The provider is expected to count ``factor`` times the estimate; the last time that was wrong by ``error``."""
 
     factor: float = 1.0
     error: float | None = None
@@ -62,18 +59,15 @@ def read_calibration(text: str | None) -> Calibration:
     return Calibration()
 
 
-TOKENS_PER_MESSAGE = 4
-_MARK_TOKENS = 8
+TOKENS_PER_MESSAGE, _MARK_TOKENS = 4, 8
 LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
 """Tokens of the lead-in line."""
 
 FULLEST_SHARE = 7 / 8
 """The share of its budget that a request takes where the next one is to have room too."""
 
-_BACKGROUND_FOLD_SHARE = 0.7
-_UNDONE_SHARE = 0.95
-_SUMMARY_SHARE = 1 / 8
-_LONGEST_SUMMARY_TOKENS = 2_000
+_BACKGROUND_FOLD_SHARE, _UNDONE_SHARE = 0.7, 0.95
+_SUMMARY_SHARE, _LONGEST_SUMMARY_TOKENS = 1 / 8, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +129,14 @@ def budget(
     limit: Limit,
     usage_threshold: float,
     max_output_tokens: int | None,
-    calibration: Calibration | None = None,
+    calibration: Calibration,
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
     """Leave the reply its maximum, and take at most the threshold's share, nearly all after an undone fold."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
-    return Budget(limit, tokens, calibration or Calibration())
+    return Budget(limit, tokens, calibration)
 
 
 @dataclass(frozen=True, slots=True)

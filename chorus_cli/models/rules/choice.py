@@ -89,15 +89,16 @@ class Naming(NamedTuple):
 
         ``sources`` names the file and line of each setting. ``None`` means that an Ollama is to be asked.
         """
-        provider, variable = _key_in(self.environment) or (None, "")
         places = (
             (self.option, "chosen for this run"),
             (self.environment.get("CHORUS_MODEL"), "from CHORUS_MODEL"),
             # The file's name and line say enough; its folder would fill the line.
             (persona_model, f"from {sources.get('model', '').rpartition('/')[2]}"),
-            (provider and provider.default_model, f"because {variable} is set"),
         )
-        return next((ModelChoice(in_full(model), reason) for model, reason in places if model), None)
+        if given := next((ModelChoice(in_full(model), reason) for model, reason in places if model), None):
+            return given
+        provider, variable = _key_in(self.environment) or (None, "")
+        return ModelChoice(in_full(provider.default_model), f"because {variable} is set") if provider else None
 
 
 def in_full(model: str) -> str:
@@ -136,8 +137,7 @@ def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
     return next(((provider, variable) for provider, variable in keys if variable), None)
 
 
-_MOST_SUGGESTIONS = 3
-_LONGEST_EXAMPLE = 40
+_MOST_SUGGESTIONS, _LONGEST_EXAMPLE = 3, 40
 
 
 def doubt_about(

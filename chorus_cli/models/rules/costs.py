@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.jsonc import JsonValue
 
+    PricesOf = Callable[[str], "Prices | None"]
+
 CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
 """Names in a usage for what the provider's cache served and stored of the prompt, and for the thoughts in a reply."""
 
@@ -41,12 +43,8 @@ class TokenUse(NamedTuple):
     def cost(self, prices: Prices) -> float:
         """Return the price in USD."""
         plain = max(0, self.prompt - self.cached - self.written)
-        return (
-            plain * prices.prompt
-            + self.cached * prices.cached
-            + self.written * prices.written
-            + self.completion * prices.completion
-        )
+        counts = (plain, self.completion, self.cached, self.written)
+        return sum(count * price for count, price in zip(counts, prices, strict=True))
 
 
 _NO_TOKENS = TokenUse()
@@ -107,9 +105,7 @@ class CostLine:
         }
 
 
-def cost_lines(
-    uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: Callable[[ModelUse], str]
-) -> list[CostLine]:
+def cost_lines(uses: Iterable[ModelUse], prices: PricesOf, key: Callable[[ModelUse], str]) -> list[CostLine]:
     """Return a line for each key, in the order of the keys."""
     groups: defaultdict[str, list[ModelUse]] = defaultdict(list)
     for use in uses:
@@ -117,7 +113,7 @@ def cost_lines(
     return [total(groups[named], prices, named) for named in sorted(groups)]
 
 
-def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: str = "total") -> CostLine:
+def total(uses: Iterable[ModelUse], prices: PricesOf, key: str = "total") -> CostLine:
     """Return one line of all replies and summaries."""
     listed = [(use, prices(use.model)) for use in uses]
     costs = [use.tokens.cost(price) for use, price in listed if price]
@@ -157,9 +153,8 @@ class DaySpending(NamedTuple):
     def sentence(self) -> str:
         """The state of the budget for the user."""
         share, counted = f"{self.spent / self.budget:.0%}", "replies and summaries" if self.has_summaries else "replies"
-        return (
-            f"The {counted} of today have cost {dollars(self.spent)}, {share} of your budget of {dollars(self.budget)}."
-        )
+        spent, budget = dollars(self.spent), dollars(self.budget)
+        return f"The {counted} of today have cost {spent}, {share} of your budget of {budget}."
 
 
 def without_price(line: CostLine) -> str:

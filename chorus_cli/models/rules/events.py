@@ -70,8 +70,8 @@ class ReasoningDelta:
 class ReplyEnd:
     """The provider's end of the reply: ``finish_reason`` is ``None`` if the stream was cut.
 
-    ``usage`` holds the token counts that the provider reported, ``calls`` the tools that the model calls, as far as
-    they have come, ``thought_parts`` the provider's own parts of the thoughts, as ``Thoughts`` has them.
+    ``usage`` has the provider's token counts, ``calls`` the tools that the model calls, as far as they have come, and
+    ``thought_parts`` the provider's own parts of the thoughts.
     """
 
     finish_reason: str | None

@@ -36,10 +36,9 @@ class PromptMessage(NamedTuple):
 class ModelRequest:
     """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
 
-    ``context_tokens`` is the budget for the request and its reply together, which some servers need to know;
-    ``prompt_tokens`` is the expected size of the request. ``tools`` are offered to the model; without ``may_call`` they
-    are declared all the same, as they belong to what a provider's cache knows, but must not be called. ``effort`` says
-    how much the model should think: none, low, medium or high; ``None`` leaves that to the provider.
+    ``context_tokens`` is the budget for the request and its reply together, ``prompt_tokens`` the expected size of the
+    request. Without ``may_call`` the ``tools`` are declared all the same, as providers cache them, but must not be
+    called. ``effort`` is how much to think: none, low, medium or high; ``None`` leaves that to the provider.
     """
 
     model: str

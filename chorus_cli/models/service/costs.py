@@ -66,19 +66,15 @@ class Costs:
         for slug in {use.persona for use in uses} if grouping is Grouping.THREAD else ():
             numbers |= await self.store.read(thread_rows.numbers, slug)
 
-        def key(use: ModelUse) -> str:
-            match grouping:
-                case Grouping.DAY:
-                    return f"{use.at.astimezone(self.clock.now().tzinfo):%Y-%m-%d}"
-                case Grouping.PERSONA:
-                    return use.persona
-                case Grouping.MODEL:
-                    return use.model or "unnamed"
-                case Grouping.THREAD:
-                    return f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}"
+        keys: dict[Grouping, Callable[[ModelUse], str]] = {
+            Grouping.DAY: lambda use: f"{use.at.astimezone(self.clock.now().tzinfo):%Y-%m-%d}",
+            Grouping.PERSONA: lambda use: use.persona,
+            Grouping.MODEL: lambda use: use.model or "unnamed",
+            Grouping.THREAD: lambda use: f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}",
+        }
 
         def computed() -> CostReport:
-            lines = tuple(cost_lines(uses, self.prices, key))
+            lines = tuple(cost_lines(uses, self.prices, keys[grouping]))
             summaries = total((use for use in uses if use.summaries), self.prices, "summaries")
             return CostReport(grouping, since, lines, total(uses, self.prices), summaries)
 

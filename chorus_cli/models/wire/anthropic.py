@@ -43,14 +43,10 @@ _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
 _FINISH_REASONS = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "compaction": "length",
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded", "compaction"), "length"),
+    # The latter are of servers that translate another protocol into this one.
+    **dict.fromkeys(("refusal", "content_filter", "content_filtered"), "content_filter"),
     "tool_use": "tool_calls",
-    "refusal": "content_filter",
-    # As servers say that translate another protocol into this one.
-    "content_filter": "content_filter",
-    "content_filtered": "content_filter",
 }
 _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -146,19 +142,19 @@ class AnthropicMessages:
     def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
         marked = marked_messages(request, self._model_map)
-        system = [
-            _text_block(each) for each in marked if each.message.role == "system" and each.message.content.strip()
-        ]
+        filled = (each for each in marked if each.message.content.strip())
+        system = [_text_block(each) for each in filled if each.message.role == "system"]
         most = reply_limit(request, self._model_map) or self._model_map.output_tokens(request.model)
-        fields: dict[str, object] = {
-            "model": endpoint.model,
-            "max_tokens": most or _DEFAULT_REPLY_TOKENS,
-            "stream": True,
-        }
+        most = most or _DEFAULT_REPLY_TOKENS
+        fields: dict[str, object] = {"model": endpoint.model, "max_tokens": most, "stream": True}
         fields |= {"system": system} if system else {}
         effort = chosen_effort(request, endpoint)
-        thinking = _thinking(effort.parameters, most or _DEFAULT_REPLY_TOKENS)
-        told = self._sampling(request, thinks=bool(thinking)) | wire.offered(request, _declaration, _BAN)
+        thinking = _thinking(effort.parameters, most)
+        told = wire.offered(request, _declaration, _BAN)
+        # While it thinks, and some always, a model refuses any temperature but one.
+        takes_any = not thinking and self._model_map.takes_temperature(request.model)
+        if request.temperature is not None and (takes_any or request.temperature == _ONLY_TEMPERATURE):
+            told["temperature"] = request.temperature
         fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
         body = wire.object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
@@ -167,12 +163,6 @@ class AnthropicMessages:
         # The address may name a part of the path already.
         begun = next((part for part in (_PATH, "/v1") if endpoint.address.endswith(part)), "")
         return wire.Post(_PATH.removeprefix(begun), headers, body, optional)
-
-    def _sampling(self, request: ModelRequest, *, thinks: bool) -> dict[str, object]:
-        """Return the temperature, unless the model refuses any but one, as it does while it thinks."""
-        wanted = request.temperature
-        takes_any = not thinks and self._model_map.takes_temperature(request.model)
-        return {} if wanted is None or (wanted != _ONLY_TEMPERATURE and not takes_any) else {"temperature": wanted}
 
 
 def _declaration(tool: Tool) -> dict[str, object]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chorus_cli.models.providers.chat_messages import Load, MarkedMessage
-    from chorus_cli.models.providers.echoes import PartsRecord
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
@@ -29,78 +28,10 @@ FORM = "chat"
 FIELDS = ("reasoning_content", "reasoning")
 """The names that providers have for readable thoughts; some send both, with the same text."""
 
-_DETAILS, _CONTENT = "reasoning_details", "content"
-_CAME_IN = "came_in"
+_DETAILS, _CONTENT, _CAME_IN = "reasoning_details", "content", "came_in"
 _READABLE = ("text", "summary")
 _GROWING = (*_READABLE, "data")
-_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-class ReceivedThoughts:
-    """Takes the thoughts in the chunks of a reply: ``own`` keeps what goes back in another form than their text."""
-
-    def __init__(self, own: PartsRecord) -> None:
-        self._own = own
-        self._came_in = ""
-        self._details: dict[tuple[str, object], wire.JsonObject] = {}
-        self._repeating: set[tuple[str, object]] = set()
-        self._chunk: wire.JsonObject = {}
-        self._pieces = Pieces()
-
-    def texts(self, delta: wire.JsonObject) -> Iterator[str]:
-        """Yield the readable thoughts of a chunk."""
-        added = [self._join(piece) for piece in wire.objects_at(delta, _DETAILS)] if _DETAILS in delta else ()
-        field = next((name for name in FIELDS if wire.text_at(delta, name)), "")
-        if field not in {"", FIELDS[0], self._came_in}:
-            self._came_in = field
-            self._own.add({_CAME_IN: field})
-        if field:
-            yield wire.text_at(delta, field)
-        else:
-            yield from filter(None, added)
-
-    def chunk(self, part: wire.JsonObject) -> str:
-        """Take a piece of Mistral's thoughts, which are parts of the content, and return its text."""
-        text = "".join(wire.text_at(each, "text") for each in wire.objects_at(part, "thinking"))
-        if not self._chunk:
-            self._chunk |= {"type": "thinking", "thinking": [{"type": "text", "text": self._pieces}]}
-            self._own.add(self._chunk)
-        self._pieces.append(text)
-        self._chunk |= {name: part[name] for name in ("signature", "closed") if part.get(name) is not None}
-        return text
-
-    def _join(self, piece: wire.JsonObject) -> str:
-        """Join a piece of a detail to those before it of the same type and number, and return its new readable text."""
-        key = wire.text_at(piece, "type"), piece.get("index")
-        if key not in self._details:
-            self._details[key] = {**piece}
-            self._own.add(self._details[key])
-        known, added = self._details[key], ""
-        for name, value in piece.items():
-            if name in _GROWING and isinstance(value, str):
-                before = known.get(name)
-                text = before if isinstance(before, Pieces) else Pieces()
-                known[name] = text
-                new = self._grown(key, text, value)
-                added = added or (new if name in _READABLE else "")
-            elif value is not None and (known.get(name) is None or name == "signature"):
-                known[name] = value
-        return added
-
-    def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
-        """Add a piece, and return what is new of it: MiniMax sends the whole text each time."""
-        if not piece:
-            return ""
-        # Looking at the first piece spares joining all of them for each token.
-        if text and len(piece) >= len(text) and piece.startswith(text[0]):
-            before = "".join(text)
-            if piece.startswith(before) and (len(piece) > len(before) or key in self._repeating):
-                self._repeating.add(key)
-                text[:] = [piece]
-                return piece[len(before) :]
-        text.append(piece)
-        return piece
+_SHORT_ID, _LETTERS = re.compile(r"[a-zA-Z0-9]{9}"), "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:
@@ -154,18 +85,15 @@ def short_id(id_: str) -> str:
 _FIRST = (0, None)
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 # Names that only some providers have for a reason.
-_FINISH_REASONS = {
-    "max_tokens": "length",
-    "model_length": "length",
-    "model_context_window_exceeded": "length",
-    "sensitive": "content_filter",
-}
+_FINISH_REASONS = {"sensitive": "content_filter"} | dict.fromkeys(
+    ("max_tokens", "model_length", "model_context_window_exceeded"), "length"
+)
 _ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
 _OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
 
 
 class ChatReader(wire.ReplyReader):
-    """Reads one reply; of several choices only the first counts."""
+    """Reads one reply; of several choices only the first counts. What goes back is kept if it is more than a text."""
 
     form = FORM
     ends_by_mark = True
@@ -173,7 +101,11 @@ class ChatReader(wire.ReplyReader):
     def __init__(self) -> None:
         super().__init__()
         self._tags = wire.ThinkTags()
-        self._thoughts = ReceivedThoughts(self._own)
+        self._came_in = ""
+        self._details: dict[tuple[str, object], wire.JsonObject] = {}
+        self._repeating: set[tuple[str, object]] = set()
+        self._chunk: wire.JsonObject = {}
+        self._pieces = Pieces()
 
     def end(self) -> Iterator[ModelEvent]:
         """Yield the remaining text, and ``ReplyEnd`` last."""
@@ -195,7 +127,7 @@ class ChatReader(wire.ReplyReader):
         self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
         # A server that does not stream sends the whole message.
         delta = wire.object_at(choice, "delta") or wire.object_at(choice, "message")
-        for thought in self._thoughts.texts(delta):
+        for thought in self._readable(delta):
             yield from self._thought(thought)
         for is_reasoning, text in self._texts(delta.get("content")):
             for is_thought, words in [(True, text)] if is_reasoning else self._tags.split(text):
@@ -213,13 +145,67 @@ class ChatReader(wire.ReplyReader):
         for part in content if isinstance(content, list) else []:
             match part:
                 case {"type": "thinking", "thinking": list()}:
-                    yield True, self._thoughts.chunk(part)
+                    yield True, self._thought_chunk(part)
                 case {"type": "thinking", "thinking": str(text)}:
                     yield True, text
                 case {"text": str(text)} | str(text):
                     yield False, text
                 case _:
                     pass
+
+    def _readable(self, delta: wire.JsonObject) -> Iterator[str]:
+        """Yield the readable thoughts of a chunk."""
+        added = [self._join(piece) for piece in wire.objects_at(delta, _DETAILS)] if _DETAILS in delta else ()
+        field = next((name for name in FIELDS if wire.text_at(delta, name)), "")
+        if field not in {"", FIELDS[0], self._came_in}:
+            self._came_in = field
+            self._own.add({_CAME_IN: field})
+        if field:
+            yield wire.text_at(delta, field)
+        else:
+            yield from filter(None, added)
+
+    def _thought_chunk(self, part: wire.JsonObject) -> str:
+        """Take a piece of Mistral's thoughts, which are parts of the content, and return its text."""
+        text = "".join(wire.text_at(each, "text") for each in wire.objects_at(part, "thinking"))
+        if not self._chunk:
+            self._chunk |= {"type": "thinking", "thinking": [{"type": "text", "text": self._pieces}]}
+            self._own.add(self._chunk)
+        self._pieces.append(text)
+        self._chunk |= {name: part[name] for name in ("signature", "closed") if part.get(name) is not None}
+        return text
+
+    def _join(self, piece: wire.JsonObject) -> str:
+        """Join a piece of a detail to those before it of the same type and number, and return its new readable text."""
+        key = wire.text_at(piece, "type"), piece.get("index")
+        if key not in self._details:
+            self._details[key] = {**piece}
+            self._own.add(self._details[key])
+        known, added = self._details[key], ""
+        for name, value in piece.items():
+            if name in _GROWING and isinstance(value, str):
+                before = known.get(name)
+                text = before if isinstance(before, Pieces) else Pieces()
+                known[name] = text
+                new = self._grown(key, text, value)
+                added = added or (new if name in _READABLE else "")
+            elif value is not None and (known.get(name) is None or name == "signature"):
+                known[name] = value
+        return added
+
+    def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
+        """Add a piece, and return what is new of it: MiniMax sends the whole text each time."""
+        if not piece:
+            return ""
+        # Looking at the first piece spares joining all of them for each token.
+        if text and len(piece) >= len(text) and piece.startswith(text[0]):
+            before = "".join(text)
+            if piece.startswith(before) and (len(piece) > len(before) or key in self._repeating):
+                self._repeating.add(key)
+                text[:] = [piece]
+                return piece[len(before) :]
+        text.append(piece)
+        return piece
 
     def _usage(self, counts: wire.JsonObject) -> dict[str, int]:
         return chat_usage(counts)
@@ -254,14 +240,13 @@ class ChatCompletions:
         """Return everything in the body but the messages, without the parameters that the server does not take."""
         spoken = dialect(endpoint)
         limit = spoken.reply_limit
+        limit = NEWER_NAMES.get(limit, limit) if limit in endpoint.refused else limit
         parameters: dict[str, object] = {
             "model": endpoint.model,
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
-            NEWER_NAMES.get(limit, limit) if limit in endpoint.refused else limit: reply_limit(
-                request, self._model_map
-            ),
+            limit: reply_limit(request, self._model_map),
         }
         parameters |= wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
         left_out = spoken.omitted | endpoint.refused
@@ -279,10 +264,9 @@ def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
     rule = echo_rule(endpoint)
-    if rule.field == "reasoning_details" and request.effort == "none":
-        # The providers behind a gateway may refuse thoughts in a request that does without.
-        return NO_RULE
-    return NO_RULE if endpoint.refused & {*FIELDS} else rule
+    # The providers behind a gateway may refuse thoughts in a request that does without.
+    is_without = rule.field == _DETAILS and request.effort == "none"
+    return NO_RULE if is_without or endpoint.refused & {*FIELDS} else rule
 
 
 def _encoded_message(marked: MarkedMessage, load: Load, rule: EchoRule, *, has_short_ids: bool) -> bytes:

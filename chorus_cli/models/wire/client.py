@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-_OFF = {"off", "0", "no", "false"}
-_CLOSING_SECONDS = 0.2
+_OFF, _CLOSING_SECONDS = {"off", "0", "no", "false"}, 0.2
 
 
 class WireClient:
@@ -90,8 +89,7 @@ class WireClient:
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked in place of the provider."""
-        problem = request_problem(request.model, self._environment)
-        if problem:
+        if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = endpoint or self._endpoint(request.model)
         if endpoint is None:
@@ -226,8 +224,7 @@ async def _quietly(closing: Awaitable[None]) -> None:
             await closing
 
 
-_FRESH_SECONDS = 40.0
-_COMMAND_LINE = "httpx._main"
+_FRESH_SECONDS, _COMMAND_LINE = 40.0, "httpx._main"
 # anyio, by which httpx connects, imports these with the first connection, which takes a tenth of a second.
 _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from chorus_cli.log.rules.calls import CallPiece, stored_calls
+from chorus_cli.log.rules.calls import SIGNED, CallPiece, stored_calls
 from chorus_cli.models.providers.chat_messages import content_of, not_stored
 from chorus_cli.models.providers.echoes import CALLED, SAID, Called, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 # Models before the third generation refuse ids of calls; of the names without a number only the newest are not.
-_OLDER = ("gemini-1", "gemini-2", "gemini-exp")
-_UNNUMBERED = ("gemini-pro", "gemini-flash")
+_OLDER, _UNNUMBERED = ("gemini-1", "gemini-2", "gemini-exp"), ("gemini-pro", "gemini-flash")
 
-_FORM = "gemini"
-_SIGNATURE = "thoughtSignature"
-_TEMPERATURE = "temperature"
-_CALLS_FORBIDDEN = "tool_config"
+_FORM, _SIGNATURE = "gemini", "thoughtSignature"
+_TEMPERATURE, _CALLS_FORBIDDEN = "temperature", "tool_config"
 
 _FILTERED = "content_filter"
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
@@ -170,26 +167,22 @@ def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
         result: dict[str, object] = {"name": part.tool, "response": written or {"content": message.content}}
         yield {"functionResponse": result | _id(message.tool_call_id or "", part)}
         return
-    if message.role == "assistant":
-        yield from _said(part)
+    if message.role != "assistant":
+        parts, text = content_of(message, load)
+        for inline in parts:
+            yield {"inlineData": {"mimeType": inline.attachment.media_type, "data": inline.data}}
+        if text.strip():
+            yield {"text": text}
         return
-    parts, text = content_of(message, load)
-    for each in parts:
-        yield {"inlineData": {"mimeType": each.attachment.media_type, "data": each.data}}
-    if text.strip():
-        yield {"text": text}
-
-
-def _said(part: _Part) -> Iterator[dict[str, object]]:
-    """Yield a reply as parts; each has the signature with which it came, and none without is given one."""
-    for each in replayed(part.message, _FORM):
+    # Each part has the signature with which it came, and none without is given one.
+    for each in replayed(message, _FORM):
         match each:
             case Said(text, own):
                 if text.strip() or own:
                     yield {"text": text, **own}
             case Called(call, own):
                 called = {"name": call.name, "args": wire.argument_object(call.arguments)} | _id(call.id, part)
-                signature = wire.signature_in(call.id)
+                signature = call.id.partition(SIGNED)[2]
                 yield {"functionCall": called, **({_SIGNATURE: signature} if signature else {}), **own}
             case _:
                 pass

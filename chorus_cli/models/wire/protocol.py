@@ -87,11 +87,7 @@ def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
 
 
 class ReplyReader:
-    """Reads one reply, event by event: text, thoughts and calls, in the order of their arrival.
-
-    Each protocol has a class that reads its events. ``form`` is its name in the log. With ``ends_by_mark`` the mark at
-    the end of a stream stands for the reason.
-    """
+    """Reads one reply, event by event; ``form`` is the protocol's name in the log, ``ends_by_mark`` is OpenAI's way."""
 
     form: ClassVar[str]
     ends_by_mark: ClassVar[bool] = False
@@ -167,9 +163,7 @@ class WireProtocol(Protocol):
         """Return the HTTP request that asks for a reply as a stream."""
 
 
-def offered(
-    request: ModelRequest, declaration: Callable[[Tool], dict[str, object]], ban: dict[str, object]
-) -> dict[str, object]:
+def offered(request: ModelRequest, declaration: Callable[[Tool], JsonObject], ban: JsonObject) -> JsonObject:
     """Return the fields that offer the tools of a request, with ``ban`` if none may be called; none without tools."""
     if not request.tools:
         return {}
@@ -206,11 +200,6 @@ def is_filled(message: PromptMessage) -> bool:
 def bare_id(id_: str) -> str:
     """Return the id of a call without a signature."""
     return id_.partition(SIGNED)[0]
-
-
-def signature_in(id_: str) -> str:
-    """Return the signature in the id of a call, empty without one."""
-    return id_.partition(SIGNED)[2]
 
 
 def unsigned(message: PromptMessage) -> PromptMessage:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
-_FORM = "responses"
-_SUMMARY = "reasoning.summary"
+_FORM, _SUMMARY = "responses", "reasoning.summary"
 _OPTIONAL = frozenset({"temperature", "tool_choice", "max_output_tokens", "include"})
 # The names of the OpenAI API's older protocol, which all clients use.
 _FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -132,12 +131,10 @@ class OpenAIResponses:
     def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
         said = [message for message in request.messages if message.role != "system" and wire.is_filled(message)]
-        system = "\n\n".join(
-            each.content for each in request.messages if each.role == "system" and each.content.strip()
-        )
+        system = [each.content for each in request.messages if each.role == "system" and each.content.strip()]
         effort = NO_EFFORT if self._model_map.thinks(request.model) is False else chosen_effort(request, endpoint)
         fields: dict[str, object] = {"model": endpoint.model, "stream": True, "store": False}
-        fields |= {"instructions": system} if system else {}
+        fields |= {"instructions": _PARAGRAPH.join(system)} if system else {}
         told: dict[str, object] = {
             "include": ["reasoning.encrypted_content"],
             "temperature": request.temperature,

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.settings.rules.table import DEFAULT_SOURCE
-
-if TYPE_CHECKING:
-    from chorus_cli.personas.rules.persona import Persona
 
 OWN_PROMPT = "Be the character described here: write its next message in this conversation, and none of the user's."
 """The system prompt in place of ``{{original}}`` where the user has not set one for all personas."""

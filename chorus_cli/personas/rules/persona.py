@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.settings.rules.table import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from chorus_cli.models.rules.choice import ModelChoice
 
 DEFAULT_PERSONA = "chorus"
 

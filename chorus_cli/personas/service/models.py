@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about, missing_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
 
 
 class KnownModels(NamedTuple):

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
 
 from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, UnknownPersonaError
 from chorus_cli.core.json import jsonc
-from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
+from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK, JsonValue
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.timespan import WindowChoice
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.machine.ports import Clock
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.rows import NewPersona, PersonaActivity, hours_in, values_in
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, slug_of
+from chorus_cli.personas.rows import LeaveBehind, NewPersona, PersonaActivity, hours_in, values_in
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, slug_of
+from chorus_cli.personas.service.personas import Personas
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.core.time.timespan import WindowChoice
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rows import LeaveBehind
-    from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store
 
 _WINDOW = settings.setting_of(persona_rows.KEY)
 

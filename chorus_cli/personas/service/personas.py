@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE
+from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.rules.table import Layer, resolve
+from chorus_cli.settings.rules.table import Layer, Settings, resolve
 from chorus_cli.storage.permissions import is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.personas.files import Fingerprint
-    from chorus_cli.settings.rules.table import Settings
 
 THIS_RUN = "this run"
 """The source of a value that holds until the end of the run."""
@@ -158,11 +152,6 @@ class Personas:
         """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return resolve([own]).settings
-
-    def own_value(self, slug: str, key: str) -> JsonValue:
-        """Return the value of a key in a persona's own file, whatever it is; ``None`` if the file has none."""
-        own, _ = settings_file.read_layer(self.settings_path(slug))
-        return own.values.get(key)
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings, or of their copy if they were to be changed in one."""

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
-from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.settings.rules.table import Setting
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind, Setting
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

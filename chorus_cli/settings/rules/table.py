@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 DEFAULT_CONTEXT_HOURS = 8
 

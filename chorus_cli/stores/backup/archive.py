@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import tempfile
 import zipfile
 import zlib
@@ -46,11 +45,8 @@ _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 DAMAGED = "damaged-"
 """The beginning of the names of damaged logs that are kept."""
 
-DAILY_LOCK = ".lock"
-"""The file in the folder of the backups that is locked while one of a day is made."""
-
-PURGE_LOCK = ".purge.lock"
-"""The file in that folder that is locked while a purge is carried out, or a backup is made on request.
+LOCK = ".lock"
+"""The file in the folder of the backups that is locked while one is made or a purge is carried out.
 
 A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
 """
@@ -59,8 +55,6 @@ DAILY, WEEKLY = 7, 4
 """The number of days, and of weeks before them, of which backups are kept."""
 
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
-
-
 _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
@@ -83,10 +77,6 @@ class Manifest(NamedTuple):
     holds_attachments: bool
     format: int = FORMAT
 
-    def to_text(self) -> str:
-        """Write it as JSON."""
-        return json.dumps(self._asdict(), indent=2)
-
 
 class Request(NamedTuple):
     """A backup to be made, as the new file ``target``; ``is_stopped`` ends the work early."""
@@ -100,16 +90,17 @@ class Request(NamedTuple):
 def write(places: Paths, request: Request) -> Manifest:
     """Write a backup to a new file, whole or not at all, and return its contents."""
     target = request.target
+    taken = BackupError(f"{target} exists already. Choose another name; nothing was written.")
     try:
         if target.exists():
-            raise _taken(target)
-        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+            raise taken
+        with files.temporary(folder_for_copy(places.backups, target)) as copy, files.temporary(target.parent) as draft:
             examination.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             try:
                 files.give_name(draft, target)
             except FileExistsError as error:
-                raise _taken(target) from error
+                raise taken from error
     except DatabaseFullError as error:
         raise BackupError(
             f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
@@ -120,10 +111,6 @@ def write(places: Paths, request: Request) -> Manifest:
             f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
         ) from error
     return manifest
-
-
-def _taken(target: Path) -> BackupError:
-    return BackupError(f"{target} exists already. Choose another name; nothing was written.")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -152,8 +139,7 @@ def unpack(path: Path, folder: Path) -> None:
                 )
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with archive.open(entry) as source, place.open("xb") as copy:
-                while chunk := source.read(_CHUNK_BYTES):
-                    copy.write(chunk)
+                shutil.copyfileobj(source, copy, _CHUNK_BYTES)
 
 
 def unpack_log(path: Path, target: Path) -> None:
@@ -198,14 +184,8 @@ def set_aside(places: Paths, stamp: str) -> Path:
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
-    folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
-    try:
-        yield folder
-    finally:
-        # The reason of a failure may pass, such as too many open files, and the folder has texts that must go.
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent) as name:
+        yield Path(name)
 
 
 def is_log_alone(typed: str | Path) -> bool:
@@ -244,7 +224,7 @@ def _told(path: Path, done: str = "unpacked") -> Iterator[None]:
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
     manifest = _manifest(places, request, copy)
     with _zipped(draft) as archive:
-        archive.writestr(MANIFEST, manifest.to_text())
+        archive.writestr(MANIFEST, json.dumps(manifest._asdict(), indent=2))
         for store in FILES:
             if store.put and (request.holds_attachments or store is not ATTACHMENTS):
                 for path, name in store.packed(places):
@@ -299,19 +279,6 @@ def folder_for_copy(backups: Path, target: Path) -> Path:
     return backups
 
 
-@contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
-    descriptor, name = tempfile.mkstemp(files.SUFFIX, files.PREFIX, folder)
-    os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)
-    os.close(descriptor)
-    try:
-        yield Path(name)
-    finally:
-        for leftover in (name, f"{name}-journal"):
-            with suppress(OSError):
-                Path(leftover).unlink()
-
-
 class Listed(NamedTuple):
     """A backup in their folder: its path, its size, and its day, if it is a daily one."""
 
@@ -332,10 +299,10 @@ def daily_path(places: Paths, day: date) -> Path:
 
 
 def make_daily(places: Paths, request: Request) -> Manifest | None:
-    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it."""
+    """Make a daily backup and delete old ones; ``None`` if it is there, or another backup or a purge is under way."""
     try:
         files.make_folder(places.backups)
-        lock = None if request.target.exists() else try_lock(places.backups / DAILY_LOCK)
+        lock = None if request.target.exists() else try_lock(places.backups / LOCK)
         if lock is None:
             return None
         with lock:
@@ -381,9 +348,7 @@ def _keep_attachments(places: Paths) -> None:
         except FileExistsError:
             continue
         except OSError:
-            draft = kept.with_name(f".{kept.name}.tmp")
-            shutil.copyfile(path, draft)
-            draft.replace(kept)
+            files.write_atomically(kept, path.read_bytes())
 
 
 def _prune(places: Paths) -> None:

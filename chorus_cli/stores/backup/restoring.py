@@ -6,7 +6,6 @@ then on the restore is carried out to its end, if need be by the next start.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -70,13 +69,11 @@ def draft_folder(places: Paths) -> Iterator[Path]:
         for leftover in home.glob(f"{STAGED}-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=home))
+        folder = tempfile.TemporaryDirectory(prefix=f"{STAGED}-", dir=home, ignore_cleanup_errors=True)
     except OSError as error:
         raise BackupError(f"Nothing can be restored to {home}: {error.strerror}.") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with folder as name:
+        yield Path(name)
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
@@ -87,11 +84,8 @@ def put_in_place(places: Paths, folder: Path) -> None:
         for path in (*folder.rglob("*"), folder):
             if path.is_dir():
                 path.chmod(0o700)
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            # Of a file, this makes the bytes durable.
+            sync_folder(path)
         folder.rename(home / STAGED)
         sync_folder(home)
         finish(places)

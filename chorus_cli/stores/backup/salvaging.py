@@ -21,7 +21,7 @@ from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.restoring import draft_folder
 from chorus_cli.stores.salvage import examination
-from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, file_rows, tables
+from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,9 +113,9 @@ _LEAST_ROW_BYTES = 16
 
 
 class Lost(NamedTuple):
-    """The number of rows that are lost before the newest one, and the ids of the first.
+    """The number of rows that are lost before the newest known one, and the ids of the first.
 
-    If it ``is_least``, there may have been newer ones: no newest number is known that agrees.
+    If it ``is_least``, there may have been newer ones: no two places agree on the newest number.
     """
 
     number: int
@@ -214,7 +214,7 @@ class _NewLog:
         for statement in _COMPLETING:
             self._connection.execute(statement)
         self._count_numbers()
-        lost = [self._lost(table) for table in (MESSAGES, _ITEMS)]
+        lost = self._lost(MESSAGES, self._newest_named), self._lost(_ITEMS)
         # No number that a row still names is given to another message.
         self._sequences[MESSAGES] = max(self._newest_named, self._sequences.get(MESSAGES, 0))
         for name in (table.name for table in self._tables if table.number):
@@ -225,19 +225,26 @@ class _NewLog:
         (number,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
         return number, *lost
 
-    def _lost(self, table: str) -> Lost:
+    def _lost(self, table: str, newest_named: int = 0) -> Lost:
         there = {id_ for (id_,) in self._connection.execute(f"SELECT id FROM {table}")}
-        newest = max(there, default=0)
+        newest = max((id_ for id_ in there if id_ <= self._most_rows), default=0)
+        if newest_named == self._sequences.get(table):
+            newest = max(newest, newest_named)
         lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]
         # A table that never had a row has no newest number, but some table of every log has one.
         is_least = self._sequences.get(table, 0) != newest or not self._sequences
         return Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
 
     def _count(self, row: Row) -> None:
-        """Take note of the newest number of a table, unless the file has no room for so many rows."""
+        """Take note of the newest number of a table, or of a message in an index by threads.
+
+        A number of which the file has no room for so many rows is damaged.
+        """
         match row.values:
             case str(table), int(number) if row.number is not None and number <= self._most_rows:
                 self._sequences[table] = max(number, self._sequences.get(table, 0))
+            case int(), str(time), int(id_) if row.number is None and id_ <= self._most_rows and TIME.fullmatch(time):
+                self._newest_named = max(id_, self._newest_named)
 
     def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
         """Store a row, unless there is one, or a message that is not worse; return whether that was done."""

@@ -31,13 +31,10 @@ class Repair(StrEnum):
         repair._value_, repair.question = name, question
         return repair
 
-    PERMISSIONS = "permissions", "Take the permissions of other users away?"
     INDEX = "index", "Make the index again from the log?"
     CODE = "code", "Remove what is not of Chorus? No message is lost by that."
     CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
-    RESTORE = "restore", "Carry the restore on now?"
-    PURGE = "purge", "Carry the purge on now?"
     SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
     ATTACHMENTS = "attachments", "Bring each lost attachment from the newest backup that has it?"
     UNNAMED = "unnamed", "Delete each attachment that nothing names?"

@@ -148,20 +148,20 @@ Values: TypeAlias = "dict[str, Any]"
 
 MESSAGES, OPERATIONS = "messages", "operations"
 NUMBERED = ("threads", OPERATIONS)
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", re.ASCII)
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", re.ASCII)
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
 _EARLIEST = "1970-01-01T00:00:00.000000Z"
 _TEXT = frozenset({"persona", "thread_id", "role", "content"})
 _TYPES: Mapping[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
-_TIMES = ("timestamp", "created_at", "closed_at", "last_accessed", "window_start", "window_end")
+TIMES = ("timestamp", "created_at", "closed_at", "last_accessed", "window_start", "window_end")
 _READ: Mapping[str, Callable[[str], object]] = {
-    **dict.fromkeys(_TIMES, timestamps.from_text),
+    **dict.fromkeys(TIMES, timestamps.from_text),
     **dict.fromkeys(("usage", "attachments", "thought_parts"), json.loads),
     "run": lambda run: _RUN.fullmatch(run) is not None,
     "role": ("user", "assistant", "tool_use", "tool_result").__contains__,
     # Entries of indexes have the form of these two tables.
     "counted": NUMBERED.__contains__,
-    "message": lambda key: _TIME.fullmatch(key) is None,
+    "message": lambda key: TIME.fullmatch(key) is None,
 }
 """How the values of columns are read: an error or ``False`` tells that one cannot be."""
 
@@ -205,7 +205,11 @@ class Table(NamedTuple):
 
         A message keeps its text: other values that cannot be read are left out, and a lost time becomes the earliest.
         """
-        if bool(self.is_index) is not (row.number is None) or len(row.values) < self.fewest:
+        number = len(row.values)
+        # To messages, a user may have added columns.
+        if number < self.fewest or (number > len(self.columns) and self.name != MESSAGES):
+            return None
+        if bool(self.is_index) is not (row.number is None):
             return None
         values: Values = dict(zip((column.name for column in self.columns), row.values, strict=False))
         if self.number and values[self.number] is not None:

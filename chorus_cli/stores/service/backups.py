@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock
+from chorus_cli.storage.typed_paths import typed_path
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.salvage import examination
@@ -22,6 +22,7 @@ from chorus_cli.stores.salvage.examination import BackupStoppedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.machine.paths import Paths
@@ -136,20 +137,15 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
 @contextmanager
 def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
     """Keep purges away; none can run if the folder of the backups cannot be written, or its disk has no locks."""
-    lock, path = None, places.backups / archive.PURGE_LOCK
-    with suppress(OSError):
-        if archive.folder_for_copy(places.backups, target) == places.backups:
-            lock = file_lock.wait_for(path, patience_seconds)
-            if lock is None:
-                raise BackupError(
-                    "A purge or another backup is under way, so nothing was written. Try again in a moment."
-                )
-    try:
+    with ExitStack() as held:
+        with suppress(OSError):
+            if archive.folder_for_copy(places.backups, target) == places.backups:
+                lock = file_lock.wait_for(places.backups / archive.LOCK, patience_seconds)
+                if lock is None:
+                    told = "A purge or another backup is under way, so nothing was written. Try again in a moment."
+                    raise BackupError(told)
+                held.enter_context(lock)
         yield
-    finally:
-        if lock is not None:
-            with lock, suppress(OSError):
-                path.unlink()
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
@@ -166,10 +162,7 @@ def _target(typed: str, folder: Path, name: str) -> Path:
     """Return the path that was typed, relative to the current folder."""
     if not typed:
         return folder / name
-    try:
-        path = Path(typed).expanduser().absolute()
-    except RuntimeError as error:
-        raise BackupError(f"There is no home folder for {typed}, so nothing was written.") from error
+    path = typed_path(typed).absolute()
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
     path = path / name if typed.endswith("/") or path.is_dir() else path

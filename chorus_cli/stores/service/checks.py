@@ -122,8 +122,7 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
     yield from _damaged_rows(connection)
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
-        told = "A purge is not complete. The next start of Chorus carries it on."
-        yield wrong("purge", told, Repair.PURGE if is_current(connection) else None)
+        yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
     else:
         yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
     if damaged := examination.damaged_indexes(connection):
@@ -194,8 +193,8 @@ def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Itera
         if is_certain and not running(run_folder):
             yield note("unnamed", f"{told}session or backup.", Repair.UNNAMED)
         else:
-            reason = f"{them} is offered once no Chorus runs and all that may need {them} can be read"
-            yield note("unnamed", f"{told}session or backup that can be read; to delete {reason}.")
+            once = f"once no Chorus runs and everything that may need {them} can be read"
+            yield note("unnamed", f"{told}session or backup that can be read. chorus doctor deletes {them} {once}.")
 
 
 def _some(sentences: Sequence[str], between: str = ", ") -> str:
@@ -228,8 +227,9 @@ def _permissions(home: Paths) -> Finding:
     if not found:
         return fine("permissions", "Only you can read your files.")
     several = counted(len(found) - 1, "other file or folder", "other files and folders")
-    others = f" and {several} in it" if len(found) > 1 else ""
-    return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Repair.PERMISSIONS)
+    others, them = (f" and {several} in it", "them") if len(found) > 1 else ("", "it")
+    told = f"Other users of this machine can get at {found[0]}{others}."
+    return wrong("permissions", f"{told} The next start of Chorus closes {them}.")
 
 
 def _writable(home: Paths) -> Iterator[Finding]:
@@ -313,7 +313,7 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
     if restoring.is_pending(home):
         told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
-        yield wrong("restore", told, Repair.RESTORE)
+        yield wrong("restore", told)
     left = temporary_files(home, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")

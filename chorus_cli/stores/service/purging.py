@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -205,18 +205,16 @@ class Purging:
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
         """Keep other purges away, and backups, which would have the texts that are being purged."""
-        with ExitStack() as locks:
-            try:
-                self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for name in (archive.PURGE_LOCK, archive.DAILY_LOCK):
-                    path = self.home.paths.backups / name
-                    lock = await asyncio.to_thread(file_lock.wait_for, path, patience_seconds)
-                    if lock is None:
-                        raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.")
-                    locks.enter_context(lock)
-            except OSError as error:
-                told = f"{self.home.paths.backups} cannot be written ({error.strerror or error})"
-                raise PurgeError(f"{told}, so nothing can be purged.") from error
+        backups = self.home.paths.backups
+        try:
+            backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = await asyncio.to_thread(file_lock.wait_for, backups / archive.LOCK, patience_seconds)
+        except OSError as error:
+            reason = error.strerror or error
+            raise PurgeError(f"{backups} cannot be written ({reason}), so nothing can be purged.") from error
+        if lock is None:
+            raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.")
+        with lock:
             yield
 
     def _require_room(self) -> None:

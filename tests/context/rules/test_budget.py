@@ -23,9 +23,9 @@ LIMIT = Limit(10_000, "a test")
     ],
 )
 def test_room_is_left_for_the_reply(threshold: float, output: int | None, tokens: int, aside: int, undone: int) -> None:
-    allowed = rules.budget(LIMIT, threshold, output)
+    allowed = rules.budget(LIMIT, threshold, output, Calibration())
     assert (allowed.tokens, allowed.background_fold_tokens) == (tokens, aside)
-    assert rules.budget(LIMIT, threshold, output, fold_is_undone=True).tokens == undone
+    assert rules.budget(LIMIT, threshold, output, Calibration(), fold_is_undone=True).tokens == undone
 
 
 def test_a_model_that_counts_more_leaves_less_room() -> None:

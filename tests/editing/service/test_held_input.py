@@ -118,12 +118,6 @@ async def test_lines_behind_one_that_begins_a_private_chat_are_not_kept(store: S
     assert await kept(store) == ["on\n"]
 
 
-async def test_a_line_that_was_sent_in_time_is_never_written(store: Store, typing: UnsentInput) -> None:
-    await refuse(store)
-    typing.hold_soon("frodo", "on we go")
-    assert (await typing.keep("frodo", ""), await kept(store)) == ("", [])
-
-
 async def test_a_line_that_came_back_belongs_to_the_chat_that_has_it(store: Store, clock: FakeClock) -> None:
     await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     first, second = run_of(store, clock, "2-ab"), run_of(store, clock, "3-ab", "2-ab")
@@ -188,8 +182,10 @@ async def test_a_line_that_is_sent_is_kept_once_if_a_signal_comes(store: Store, 
     assert await kept(store) == ["on we go"]
 
 
-async def test_a_line_that_is_stored_at_once_is_never_written(store: Store, typing: UnsentInput) -> None:
+async def test_a_line_that_is_sent_or_stored_at_once_is_never_written(store: Store, typing: UnsentInput) -> None:
     await refuse(store)
+    typing.hold_soon("frodo", "on we go")
+    assert (await typing.keep("frodo", ""), await kept(store)) == ("", [])
     typing.send("frodo", "on we go", "")
     typing.release()
     await held(typing)
@@ -304,16 +300,6 @@ async def test_input_that_no_row_holds_is_in_a_file_or_in_the_sentence(
     assert await unsent.keep("frodo", " \n") == ""
     assert (await unsent.keep("frodo", "on we go")).endswith(told)
     assert [(record["persona"], record["content"]) for record in records] == [("frodo", "on we go")]
-
-
-async def test_where_nothing_can_be_written_what_was_left_is_at_the_prompt_all_the_same(
-    store: Store, clock: FakeClock
-) -> None:
-    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
-    await refuse(store)
-    unsent = run_of(store, clock, "2-ab")
-    assert await taken_up(unsent) == "on we go"
-    assert await kept(store) == ["on we go"]
 
 
 async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock: FakeClock) -> None:

@@ -23,7 +23,6 @@ from chorus_cli.models.rules.costs import (
     TokenUse,
     cost_lines,
     total,
-    without_price,
 )
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
@@ -44,31 +43,12 @@ def prices_of(model: str) -> Prices | None:
     return OF_EACH_KIND if model.startswith("priced") else None
 
 
-@pytest.mark.parametrize(
-    ("tokens", "cost"),
-    [
-        (TokenUse(), 0),
-        (TokenUse(100, 10), 1.5),
-        (TokenUse(100, 10, cached=90), 0.1 + 0.09 + 0.5),
-        (TokenUse(100, 10, cached=50, written=50), 0.05 + 1 + 0.5),
-        (TokenUse(10, 0, cached=90), 0.09),
-    ],
-    ids=["nothing", "plain", "from the cache", "into the cache", "more from the cache than there is"],
-)
-def test_each_kind_of_token_has_its_price(tokens: TokenUse, cost: float) -> None:
-    assert tokens.cost(OF_EACH_KIND) == pytest.approx(cost)
-
-
-def test_without_a_price_the_cost_is_unknown_and_the_model_named() -> None:
-    (line,) = cost_lines([use("mystery", 5, 5)], prices_of, lambda each: each.model)
-    assert (line.cost, line.cost_text, line.unpriced) == (None, "unknown", ("mystery",))
-    assert without_price(line) == "No price is known of mystery."
-
-
-def test_a_sum_that_lacks_a_model_without_a_price_says_so() -> None:
-    line = total([use("priced", 100, 10), use("mystery", 5, 5), use("mystery", 5, 5)], prices_of)
-    assert (line.cost_text, line.replies, line.tokens) == ("$1.50+", 3, TokenUse(110, 20))
-    assert line.unpriced == ("mystery",)
+def test_each_kind_of_token_has_its_price() -> None:
+    costs = {TokenUse(): 0, TokenUse(100, 10): 1.5, TokenUse(100, 10, cached=90): 0.1 + 0.09 + 0.5}
+    # More from the cache than there is.
+    costs |= {TokenUse(100, 10, cached=50, written=50): 0.05 + 1 + 0.5, TokenUse(10, 0, cached=90): 0.09}
+    for tokens, cost in costs.items():
+        assert tokens.cost(OF_EACH_KIND) == pytest.approx(cost)
 
 
 def test_nothing_costs_nothing() -> None:
@@ -87,25 +67,10 @@ def test_amounts_are_dollars() -> None:
     assert [dollars(amount) for amount in (0, 0.00012345, 0.01, 1234.5)] == ["$0.00", "$0.000123", "$0.01", "$1,234.50"]
 
 
-def test_summaries_add_to_the_cost_and_not_to_the_replies() -> None:
-    summaries = use("priced", 100, 10, replies=0)._replace(summaries=2)
-    line = total([use("priced", 100, 10), summaries], prices_of)
-    assert (line.replies, line.summaries, line.tokens, line.cost_text) == (1, 2, TokenUse(200, 20), "$3.00")
-    assert line.as_json()["summaries"] == 2
-
-
-@pytest.mark.parametrize(("summaries", "counted"), [(0, "replies"), (1, "replies and summaries")])
-def test_the_budget_says_what_is_counted(summaries: int, counted: str) -> None:
-    spending = DaySpending.of(CostLine("total", cost=4.0, summaries=summaries), 5.0)
-    assert spending.sentence == f"The {counted} of today have cost $4.00, 80% of your budget of $5.00."
-
-
-@pytest.mark.parametrize(
-    ("spent", "is_near", "is_over"), [(3.99, False, False), (4.0, True, False), (5.0, True, True), (6.0, True, True)]
-)
-def test_a_budget_is_near_at_four_fifths_and_over_at_its_end(spent: float, *, is_near: bool, is_over: bool) -> None:
-    spending = DaySpending(spent, 5.0)
-    assert (spending.is_near, spending.is_over) == (is_near, is_over)
+def test_a_budget_is_near_at_four_fifths_and_over_at_its_end() -> None:
+    spendings = [DaySpending(spent, 5.0) for spent in (3.99, 4.0, 5.0, 6.0)]
+    assert [each.is_near for each in spendings] == [False, True, True, True]
+    assert [each.is_over for each in spendings] == [False, False, True, True]
 
 
 PRICES = Prices(0.001, 0.01, 0.0001, 0.002)
@@ -212,25 +177,20 @@ async def test_summaries_are_counted_by_every_grouping_and_named(world: World, c
 
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
     await folded(world)
-    assert (await costs.spending(0.15)).sentence == (
-        "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
-    )
+    told = "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
+    assert (await costs.spending(0.15)).sentence == told
     world.clock.advance(timedelta(days=1))
     assert (await costs.spending(0.15)).spent == 0
 
 
-@pytest.mark.parametrize(
-    ("usage", "title", "is_named"), [({}, "replies", False), (USAGE, "replies and summaries", True)]
-)
-async def test_the_command_says_how_much_of_the_cost_is_summaries(
-    world: World, usage: dict[str, int], title: str, *, is_named: bool
-) -> None:
+@pytest.mark.parametrize(("usage", "what"), [({}, "replies"), (USAGE, "replies and summaries")])
+async def test_the_command_tells_of_summaries(world: World, usage: dict[str, int], what: str) -> None:
     await answered(world)
     await folded(world, usage)
     told = await world.told("/cost")
     named = "This includes 1 request for summaries (100 prompt and 10 completion tokens, cost unknown)."
-    assert f"Cost of {title}, in tokens and USD" in told
-    assert (named in told, "for summaries" in told) == (is_named, is_named)
+    assert f"Cost of {what}, in tokens and USD" in told
+    assert (named in told, "for summaries" in told) == (bool(usage), bool(usage))
 
 
 async def test_the_command_shows_a_table_and_today(world: World) -> None:
@@ -255,9 +215,7 @@ async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: C
 
 
 @pytest.mark.parametrize(("in_use", "is_advised"), [("openai/test", True), ("openai/mystery", False)])
-async def test_the_command_advises_a_budget_unless_prices_are_unknown(
-    world: World, costs: Costs, in_use: str, *, is_advised: bool
-) -> None:
+async def test_a_budget_is_advised_with_prices(world: World, costs: Costs, in_use: str, *, is_advised: bool) -> None:
     services = replace(world.services, costs=costs)
 
     async def told() -> str:
@@ -281,9 +239,8 @@ async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_re
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")
-    assert await world.told("/cost 7d by banana") == (
-        "Cannot read '7d by banana': after by comes day, persona, model or thread."
-    )
+    refusal = "Cannot read '7d by banana': after by comes day, persona, model or thread."
+    assert await world.told("/cost 7d by banana") == refusal
 
 
 async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, costs: Costs) -> None:

@@ -53,9 +53,7 @@ TOO_LONG = "The request is too long for {model} ({words}). Start over with /new,
 NO_CREDIT = "The account for {model} is out of credit ({words}). Check its plan,"
 FAILING = "The provider of {model} is failing or overloaded, status {status} ({words}). Try again later."
 LIMITED = "{model} is rate limited ({words}). Try again in 7 s."
-DENIED = "The provider of {model} denied access ({words}). Check {key} and its permissions."
 WRONG_KEY = "The provider of {model} rejected the key ({words}). Check {key}."
-NO_MODEL = "There is no model {model} ({words}). Check its name and the address."
 REJECTED = "The provider of {model} rejected the request ({words}). Check the persona's settings,"
 
 
@@ -65,12 +63,8 @@ REJECTED = "The provider of {model} rejected the request ({words}). Check the pe
         (400, claudes("invalid_request_error", "max_tokens: Field required"), REJECTED),
         (400, claudes("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"), TOO_LONG),
         (400, claudes("invalid_request_error", "Your credit balance is too low to access the API"), NO_CREDIT),
-        (401, claudes("authentication_error", "invalid x-api-key"), WRONG_KEY),
-        (403, claudes("permission_error", "Not for you"), DENIED),
-        (404, claudes("not_found_error", "model: claude-x"), NO_MODEL),
         (413, claudes("request_too_large", "Request exceeds the maximum size"), TOO_LONG),
         (429, claudes("rate_limit_error", "Slow down"), LIMITED),
-        (500, claudes("api_error", "Internal server error"), FAILING),
         (529, claudes("overloaded_error", "Overloaded"), FAILING),
         (
             400,
@@ -79,11 +73,7 @@ REJECTED = "The provider of {model} rejected the request ({words}). Check the pe
         ),
         (400, geminis(400, "Invalid JSON payload received", "INVALID_ARGUMENT"), REJECTED),
         (400, geminis(400, "The input token count (12) exceeds the maximum number of tokens", "INVALID"), TOO_LONG),
-        (401, geminis(401, "Request had invalid authentication credentials", "UNAUTHENTICATED"), WRONG_KEY),
-        (403, geminis(403, "The caller does not have permission", "PERMISSION_DENIED"), DENIED),
-        (404, geminis(404, "models/x is not found for API version v1beta", "NOT_FOUND"), NO_MODEL),
         (429, geminis(429, "Resource exhausted", "RESOURCE_EXHAUSTED"), LIMITED),
-        (500, geminis(500, "An internal error has occurred", "INTERNAL"), FAILING),
         (503, geminis(503, "The model is overloaded", "UNAVAILABLE"), FAILING),
     ],
 )
@@ -106,25 +96,18 @@ async def test_an_error_of_each_protocol_is_told_in_the_same_words(
     assert error.status_code == status
 
 
-@pytest.mark.parametrize(
-    ("model", "variable"),
-    [
-        (CLAUDE, "ANTHROPIC_API_KEY"),
-        (CLAUDE, "ANTHROPIC_AUTH_TOKEN"),
-        (GEMINI, "GEMINI_API_KEY"),
-        (GEMINI, "GOOGLE_API_KEY"),
-    ],
-)
+@pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY"])
 async def test_the_rejected_key_is_named_by_its_variable(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name)
-    monkeypatch.setenv(variable, KEY)
+    monkeypatch.setenv(key, KEY)
     async with serving(failure(401, {"error": {"message": "Wrong key"}})) as server:
         point_to(server, monkeypatch)
+        model = CLAUDE if key.startswith("ANTHROPIC") else GEMINI
         error = await error_of(make_client, NOWHERE, KEY, model=model)
-    assert str(error).endswith(f"rejected the key (Wrong key). Check {variable}.")
+    assert str(error).endswith(f"rejected the key (Wrong key). Check {key}.")
 
 
 def part(part_: dict[str, object], finish_reason: str | None = None) -> bytes:
@@ -166,6 +149,7 @@ CALLED = block(
     {"type": "input_json_delta", "partial_json": '{"x":'},
     {"type": "input_json_delta", "partial_json": "1}"},
 )
+HI, END = TextDelta("hi"), ReplyEnd("stop")
 OVERLOADED = named(claudes("overloaded_error", "Overloaded"))
 BUSY = event(geminis(503, "The model is overloaded", "UNAVAILABLE"))
 
@@ -181,31 +165,19 @@ class Odd:
 
 
 STREAMS = {
-    "Claude: a whole reply with pings": Odd(
-        CLAUDE, BEGIN + PING + SAID + PING + ended("end_turn") + HALT, (TextDelta("hi"), ReplyEnd("stop"))
-    ),
-    "Claude: cut by the token limit": Odd(
-        CLAUDE, BEGIN + SAID + ended("max_tokens") + HALT, (TextDelta("hi"), ReplyEnd("length"))
-    ),
-    "Claude: a refusal": Odd(
-        CLAUDE, BEGIN + SAID + ended("refusal") + HALT, (TextDelta("hi"), ReplyEnd("content_filter"))
-    ),
-    "Claude: thoughts": Odd(
-        CLAUDE,
-        BEGIN + THOUGHT + SAID + ended("end_turn") + HALT,
-        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
-    ),
+    "Claude: a whole reply with pings": Odd(CLAUDE, BEGIN + PING + SAID + PING + ended("end_turn") + HALT, (HI, END)),
+    "Claude: cut by the token limit": Odd(CLAUDE, BEGIN + SAID + ended("max_tokens") + HALT, (HI, ReplyEnd("length"))),
+    "Claude: a refusal": Odd(CLAUDE, BEGIN + SAID + ended("refusal") + HALT, (HI, ReplyEnd("content_filter"))),
+    "Claude: thoughts": Odd(CLAUDE, BEGIN + THOUGHT + SAID + ended("end_turn") + HALT, (ReasoningDelta("hm"), HI, END)),
     "Claude: a call alone": Odd(
         CLAUDE,
         BEGIN + CALLED + ended("tool_use") + HALT,
         (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x":1}'),)),),
     ),
-    "Claude: neither a reason nor an end": Odd(CLAUDE, BEGIN + SAID, (TextDelta("hi"), ReplyEnd(None))),
-    "Claude: a reason without the last event": Odd(
-        CLAUDE, BEGIN + SAID + ended("end_turn"), (TextDelta("hi"), ReplyEnd("stop"))
-    ),
-    "Claude: an error within the reply": Odd(
-        CLAUDE, BEGIN + SAID + OVERLOADED, (TextDelta("hi"), f"The reply of {CLAUDE} broke off (Overloaded).")
+    "Claude: neither a reason nor an end": Odd(CLAUDE, BEGIN + SAID, (HI, ReplyEnd(None))),
+    "Claude: a reason without the last event": Odd(CLAUDE, BEGIN + SAID + ended("end_turn"), (HI, END)),
+    "Claude: broken off": Odd(
+        CLAUDE, BEGIN + SAID + OVERLOADED, (HI, f"The reply of {CLAUDE} broke off (Overloaded).")
     ),
     "Claude: an error in place of the reply": Odd(
         CLAUDE,
@@ -213,35 +185,29 @@ STREAMS = {
         (f"The provider of {CLAUDE} is failing or overloaded, status 529 (Overloaded).",),
         (f"The provider of {CLAUDE} sent an invalid response (Overloaded).",),
     ),
-    "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (TextDelta("hi"), ReplyEnd("stop"))),
+    "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (HI, END)),
     "Gemini: cut by the token limit": Odd(
-        GEMINI,
-        part({"text": "hi"}) + part({"text": "!"}, "MAX_TOKENS"),
-        (TextDelta("hi"), TextDelta("!"), ReplyEnd("length")),
+        GEMINI, part({"text": "hi"}) + part({"text": "!"}, "MAX_TOKENS"), (HI, TextDelta("!"), ReplyEnd("length"))
     ),
-    "Gemini: filtered": Odd(GEMINI, part({"text": "hi"}, "SAFETY"), (TextDelta("hi"), ReplyEnd("content_filter"))),
+    "Gemini: filtered": Odd(GEMINI, part({"text": "hi"}, "SAFETY"), (HI, ReplyEnd("content_filter"))),
     "Gemini: nothing at all": Odd(GEMINI, b"", (ReplyEnd(None),)),
     "Gemini: thoughts": Odd(
-        GEMINI,
-        part({"text": "hm", "thought": True}) + part({"text": "hi"}, "STOP"),
-        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
+        GEMINI, part({"text": "hm", "thought": True}) + part({"text": "hi"}, "STOP"), (ReasoningDelta("hm"), HI, END)
     ),
     "Gemini: a call alone": Odd(
         GEMINI,
         part({"functionCall": {"name": "f", "args": {"x": 1}, "id": "a"}}, "STOP"),
         (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x": 1}'),)),),
     ),
-    "Gemini: cut without a word": Odd(
-        GEMINI, part({"text": "hi"}), (TextDelta("hi"), ReplyEnd(None)), (TextDelta("hi"), ReplyEnd("stop"))
-    ),
+    "Gemini: cut without a word": Odd(GEMINI, part({"text": "hi"}), (HI, ReplyEnd(None)), (HI, END)),
     "Gemini: a prompt that is filtered": Odd(
         GEMINI, event({"promptFeedback": {"blockReason": "SAFETY"}}), (ReplyEnd("content_filter"),)
     ),
     "Gemini: an error within the reply": Odd(
         GEMINI,
         part({"text": "hi"}) + BUSY,
-        (TextDelta("hi"), f"The reply of {GEMINI} broke off (The model is overloaded)."),
-        (TextDelta("hi"), f"The reply of {GEMINI} broke off (UNAVAILABLE - The model is overloaded)."),
+        (HI, f"The reply of {GEMINI} broke off (The model is overloaded)."),
+        (HI, f"The reply of {GEMINI} broke off (UNAVAILABLE - The model is overloaded)."),
     ),
     "Gemini: an error in place of the reply": Odd(
         GEMINI,
@@ -264,9 +230,7 @@ async def came(make_client: MakeClient, model: str) -> tuple[ModelEvent | str, .
 
 
 @pytest.mark.parametrize("odd", STREAMS.values(), ids=STREAMS)
-async def test_a_stream_of_each_protocol_is_read_for_what_it_means(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, odd: Odd
-) -> None:
+async def test_a_stream_is_read_rightly(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, odd: Odd) -> None:
     async with serving(STREAM_HEAD + odd.answer) as server:
         point_to(server, monkeypatch)
         found = await came(make_client, odd.model)

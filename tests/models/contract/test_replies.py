@@ -1,17 +1,21 @@
-"""A reply comes through as it was sent, as far as it comes, and is hung up when nobody listens."""
+"""A reply comes through as it was sent, its calls of tools too, and is hung up when nobody listens."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import ModelError, ToolsRefusedError
+from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
+from tests.calling_provider import call_chunk, calling, piece, split_call
 from tests.models.providers.asked_models import (
     BROKE_OFF,
     BY_LITELLM,
@@ -23,7 +27,7 @@ from tests.models.providers.asked_models import (
     events_of,
     text_of,
 )
-from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving, usage_chunk
+from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, failure, serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from tests.mock_provider import MockProvider
     from tests.models.providers.ways import MakeClient
 
-pytestmark = BY_LITELLM
+pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
 
 
 async def heard(client: ModelClient) -> tuple[list[ModelEvent], ModelError]:
@@ -46,9 +50,7 @@ async def heard(client: ModelClient) -> tuple[list[ModelEvent], ModelError]:
     raise AssertionError(arrived)
 
 
-async def test_a_reply_comes_in_pieces_with_its_end_and_its_usage(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str
-) -> None:
+async def test_a_reply_comes_in_pieces(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
     mock_provider.behave(type="reply", text="The rain in Spain stays mainly in the plain.")
     events = await events_of(make_client, f"{mock_provider.address}/v1", test_key)
     assert text_of(events) == "The rain in Spain stays mainly in the plain."
@@ -58,19 +60,6 @@ async def test_a_reply_comes_in_pieces_with_its_end_and_its_usage(
     assert end.finish_reason == "stop"
     assert set(end.usage) == {"prompt_tokens", "completion_tokens", "total_tokens"}
     assert all(figure > 0 for figure in end.usage.values())
-
-
-async def test_anthropic_is_asked_in_its_own_way(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_BASE", f"{mock_provider.address}/anthropic")
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789")
-    mock_provider.behave(type="reply", text="Good day to you.")
-    events = await events_of(make_client, "http://127.0.0.1:9/v1", test_key, model="anthropic/claude-sonnet-4-5")
-    assert text_of(events) == "Good day to you."
-    assert isinstance(events[-1], ReplyEnd)
-    assert events[-1].finish_reason == "stop"
-    assert events[-1].usage["completion_tokens"] > 0
 
 
 @pytest.mark.parametrize(
@@ -113,9 +102,7 @@ async def test_the_first_token_is_not_awaited_for_ever(
     assert PATIENCE_SECONDS <= time.monotonic() - began < 2
 
 
-async def test_a_gap_within_the_limit_is_no_fault(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str
-) -> None:
+async def test_a_short_gap_is_no_fault(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
     mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.1)
     events = await events_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
     assert isinstance(events[-1], ReplyEnd)
@@ -134,47 +121,31 @@ async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
     assert events[-1].finish_reason == "stop"
 
 
-@pytest.mark.parametrize(
-    ("pieces", "events"),
-    [
-        ((HTML_ANSWER,), [ReplyEnd(None)]),
-        ((STREAM_HEAD,), [ReplyEnd(None)]),
-        ((STREAM_HEAD, STOP), [ReplyEnd("stop")]),
-        ((STREAM_HEAD, chunk("cut")), [TextDelta("cut"), ReplyEnd(None)]),
-        ((STREAM_HEAD, chunk("half"), chunk(finish_reason="length")), [TextDelta("half"), ReplyEnd("length")]),
-        (
-            (STREAM_HEAD, chunk(reasoning="hm"), chunk("ah", reasoning="so"), STOP),
-            [ReasoningDelta("hm"), ReasoningDelta("so"), TextDelta("ah"), ReplyEnd("stop")],
-        ),
-        (
-            (STREAM_HEAD, chunk("a\ud83d"), chunk("\ude00b"), STOP),
-            [TextDelta("a"), TextDelta("\N{GRINNING FACE}b"), ReplyEnd("stop")],
-        ),
-        (
-            (STREAM_HEAD, chunk("\ude00a\ud83d"), chunk("b\ud83d"), STOP),
-            [TextDelta("\ufffda"), TextDelta("\ufffdb"), TextDelta("\ufffd"), ReplyEnd("stop")],
-        ),
-        (
-            (STREAM_HEAD, chunk("hi"), chunk(finish_reason="stop"), usage_chunk(5, 2), DONE),
-            [TextDelta("hi"), ReplyEnd("stop", {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7})],
-        ),
-    ],
-    ids=[
-        "a page instead of a stream",
-        "nothing at all",
-        "an empty reply",
-        "cut without a finish reason",
-        "cut by the token limit",
-        "thinking aloud",
-        "halves of a pair in two chunks",
-        "halves without the other half",
-        "usage",
-    ],
-)
+REPLIES = {
+    "nothing at all": ((), [ReplyEnd(None)]),
+    "an empty reply": ((STOP,), [ReplyEnd("stop")]),
+    "cut without a finish reason": ((chunk("cut"),), [TextDelta("cut"), ReplyEnd(None)]),
+    "cut by the token limit": ((chunk("half"), chunk(finish_reason="length")), [TextDelta("half"), ReplyEnd("length")]),
+    "thinking aloud": (
+        (chunk(reasoning="hm"), chunk("ah", reasoning="so"), STOP),
+        [ReasoningDelta("hm"), ReasoningDelta("so"), TextDelta("ah"), ReplyEnd("stop")],
+    ),
+    "halves of a pair in two chunks": (
+        (chunk("a\ud83d"), chunk("\ude00b"), STOP),
+        [TextDelta("a"), TextDelta("\N{GRINNING FACE}b"), ReplyEnd("stop")],
+    ),
+    "halves without the other half": (
+        (chunk("\ude00a\ud83d"), chunk("b\ud83d"), STOP),
+        [TextDelta("\ufffda"), TextDelta("\ufffdb"), TextDelta("\ufffd"), ReplyEnd("stop")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("pieces", "events"), REPLIES.values(), ids=REPLIES)
 async def test_what_comes_is_passed_on_and_nothing_is_invented(
     make_client: MakeClient, test_key: str, pieces: tuple[bytes, ...], events: list[ModelEvent]
 ) -> None:
-    async with serving(*pieces) as server:
+    async with serving(STREAM_HEAD, *pieces) as server:
         assert await events_of(make_client, server.address, test_key) == events
 
 
@@ -214,9 +185,7 @@ async def test_many_replies_may_be_awaited_at_once(make_client: MakeClient, test
     assert [text_of(events) for events in replies] == ["hi"] * 10
 
 
-async def test_chunks_that_arrived_together_let_other_tasks_go_on_between_them(
-    make_client: MakeClient, test_key: str
-) -> None:
+async def test_chunks_that_arrived_together_let_other_tasks_go_on(make_client: MakeClient, test_key: str) -> None:
     async def go_on() -> None:
         while True:
             went_on.append(None)
@@ -229,3 +198,114 @@ async def test_chunks_that_arrived_together_let_other_tasks_go_on_between_them(
         before = [len(went_on) async for event in client.stream(ModelRequest("openai/m", HELLO)) if event]
     other.cancel()
     assert len(set(before)) > 10
+
+
+ECHO = Tool("echo", "Say a text again.", (Parameter("text", "Any text."),))
+OFFERING = ModelRequest("openai/m", HELLO, tools=(ECHO,))
+
+
+async def end_of(make_client: MakeClient, *chunks: bytes, reason: str = "tool_calls") -> ReplyEnd:
+    async with serving(STREAM_HEAD, *chunks, chunk(finish_reason=reason), DONE) as server:
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": "sk-test"})
+        *_, end = [event async for event in client.stream(OFFERING)]
+    assert isinstance(end, ReplyEnd)
+    return end
+
+
+CALLS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str]]]] = {
+    "split over many chunks": (
+        [[one] for one in split_call("echo", {"text": "gold"})],
+        [("c1", "echo", '{"text": "gold"}')],
+    ),
+    "two calls": (
+        [[one] for one in (*split_call("echo", "{}", "a"), *split_call("echo", "[]", "b", 1))],
+        [("a", "echo", "{}"), ("b", "echo", "[]")],
+    ),
+    "two calls in turns": (
+        [
+            [piece('{"t', id_="a", name="f"), piece('{"u', index=1, id_="b", name="g")],
+            [piece('":1}'), piece("}", index=1)],
+        ],
+        [("a", "f", '{"t":1}'), ("b", "g", '{"u}')],
+    ),
+    "whole calls, all numbered 0": (
+        [[piece("{}", id_="a", name="f"), piece("{}", id_="b", name="f")]],
+        [("a", "f", "{}"), ("b", "f", "{}")],
+    ),
+    "whole calls without ids": ([[piece("{}", name="f")]] * 2, [("", "f", "{}"), ("", "f", "{}")]),
+    "whole calls without numbers": (
+        [[piece("{}", index=None, id_="a", name="f"), piece("{}", index=None, id_="b", name="g")]],
+        [("a", "f", "{}"), ("b", "g", "{}")],
+    ),
+    "id and name repeated": (
+        [[piece('{"a"', id_="x", name="f")], [piece(":1}", id_="x", name="f")]],
+        [("x", "f", '{"a":1}')],
+    ),
+    "not whole": ([[piece('{"a":1', id_="x", name="f")]], [("x", "f", '{"a":1')]),
+}
+
+
+@pytest.mark.parametrize(("chunks", "calls"), CALLS.values(), ids=CALLS)
+async def test_calls_are_assembled_from_the_chunks(
+    make_client: MakeClient, chunks: list[list[dict[str, Any]]], calls: list[tuple[str, str, str]]
+) -> None:
+    end = await end_of(make_client, *(call_chunk(*pieces) for pieces in chunks))
+    assert list(end.calls) == calls
+    assert end.finish_reason == "tool_calls"
+
+
+async def test_words_come_before_the_calls(make_client: MakeClient) -> None:
+    end = await end_of(make_client, chunk("Let me see."), call_chunk(piece("{}", id_="a", name="f")), reason="stop")
+    assert end.calls == (ToolCall("a", "f", "{}"),)
+    assert end.finish_reason
+
+
+@pytest.mark.parametrize("choice", [None, "none"])
+async def test_tools_are_offered_in_openais_shape(make_client: MakeClient, choice: str | None) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), chunk(finish_reason="stop"), DONE) as server:
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": "sk-test"})
+        _ = [event async for event in client.stream(replace(OFFERING, may_call=choice is None))]
+    (asked,) = server.asked
+    assert asked.body["tools"] == [ECHO.declaration]
+    assert asked.body.get("tool_choice") == choice
+    assert not any(name.startswith("_") for name in asked.body)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (400, "Unsupported parameter: 'tools' is not supported with this model."),
+        (400, "`tool calling` is not supported with this model"),
+        (400, "Function calling is not enabled for models/gemma-3-27b-it"),
+        (400, "deepseek-reasoner does not support Function Calling"),
+        (400, "This model doesn't support tool use in streaming mode."),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        (404, "No endpoints found that support tool use. To learn more, see the documentation."),
+        (400, "body.tools: Extra inputs are not permitted"),
+        (500, "tools param requires --jinja flag"),
+    ],
+)
+async def test_a_provider_that_refuses_tools_is_understood(make_client: MakeClient, status: int, message: str) -> None:
+    async with serving(failure(status, {"error": {"message": message, "type": "invalid_request_error"}})) as server:
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": "sk-test"})
+        with pytest.raises(ToolsRefusedError):
+            _ = [event async for event in client.stream(OFFERING)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported parameter: 'tool_choice' is not supported with this model.",
+        "body.tool_choice: Extra inputs are not permitted",
+        "This server does not support tool choice.",
+    ],
+)
+async def test_a_server_without_tool_choice_is_asked_without_it_alone(make_client: MakeClient, message: str) -> None:
+    with calling() as provider:
+        provider.refuse(400, message)
+        client = make_client({"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-test"})
+        *_, end = [event async for event in client.stream(replace(OFFERING, may_call=False))]
+    assert isinstance(end, ReplyEnd)
+    assert [body.get("tool_choice") for body in provider.asked] == ["none", None]
+    assert provider.asked[0]["tools"] == provider.asked[1]["tools"]

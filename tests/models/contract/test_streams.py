@@ -28,6 +28,7 @@ from tests.models.providers.asked_models import (
 )
 from tests.models.providers.fault_server import (
     DONE,
+    HTML_ANSWER,
     JSON_HEAD,
     STREAM_HEAD,
     byte_by_byte,
@@ -48,12 +49,17 @@ if TYPE_CHECKING:
 pytestmark = BY_LITELLM
 
 HI = chunk("hi")
+SAID, END = TextDelta("hi"), ReplyEnd("stop")
+THOUGHT = (ReasoningDelta("hm"), SAID, END)
 LETTERS = "Grüße, \N{GRINNING FACE}"
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+COUNTED = (SAID, ReplyEnd("stop", USAGE))
 OVERLOADED = {"error": {"message": "overloaded", "code": 529}}
 FAILING = "The provider of openai/m is failing or overloaded, status 529 (overloaded). Try again later."
 UNREACHABLE = "Cannot reach openai/m at ADDRESS"
 START_IT = "Check that its server is running and the network is up."
+LATER = "Try again later."
+NOT_HTTP = "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
 INVALID = "The provider of openai/m sent an invalid response"
 
 
@@ -69,12 +75,17 @@ def saying(delta: object) -> bytes:
     return event(whole_chunk(choice(delta)))
 
 
+def headed(answer: bytes) -> bytes:
+    """Return an answer with the head of a stream if it has none."""
+    return answer if answer.startswith((b"HTTP", b"SSH", b"xxx")) or not answer else STREAM_HEAD + answer
+
+
 @dataclass(frozen=True, slots=True)
 class Odd:
     """A stream, the events that it means, and those that litellm makes of it, if others."""
 
     answer: bytes
-    events: tuple[ModelEvent, ...] = (TextDelta("hi"), ReplyEnd("stop"))
+    events: tuple[ModelEvent, ...] = (SAID, END)
     by_litellm: tuple[ModelEvent, ...] = ()
 
 
@@ -84,118 +95,77 @@ def unescaped(text: str) -> bytes:
 
 
 STREAMS = {
-    "cut after each byte, within letters too": Odd(
-        byte_by_byte(unescaped(LETTERS) + STOP), (TextDelta(LETTERS), ReplyEnd("stop"))
-    ),
-    "compressed": Odd(compressed(HI + STOP)),
+    "cut after each byte, within letters too": Odd(byte_by_byte(unescaped(LETTERS) + STOP), (TextDelta(LETTERS), END)),
     "compressed by deflate": Odd(encoded("deflate") + zlib.compress(HI + STOP)),
     "compressed by deflate, without a head": Odd(encoded("Deflate") + zlib.compress(HI + STOP)[2:-4]),
     "compressed, after which more comes": Odd(compressed(HI + STOP) + b"more"),
     "not compressed, which is said": Odd(encoded("identity") + HI + STOP),
-    "lines that end with CR and LF": Odd(STREAM_HEAD + (HI + STOP).replace(b"\n", b"\r\n")),
-    "data without a blank": Odd(STREAM_HEAD + (HI + STOP).replace(b"data: ", b"data:")),
-    "data in two lines": Odd(STREAM_HEAD + HI.replace(b'"choices"', b'\ndata: "choices"') + STOP),
-    "comments between events": Odd(STREAM_HEAD + b": ping\n\n" + HI + b": ping\n\n" + STOP),
-    "names and ids of events": Odd(STREAM_HEAD + b"event: message\nid: 4\nretry: 9\n" + HI + STOP),
-    "separators of lines within a text": Odd(
-        STREAM_HEAD + unescaped("a\u2028b\x85c") + STOP, (TextDelta("a\u2028b\x85c"), ReplyEnd("stop"))
-    ),
-    "10 MB in one event": Odd(
-        STREAM_HEAD + chunk("x" * 10_000_000) + STOP, (TextDelta("x" * 10_000_000), ReplyEnd("stop"))
-    ),
-    "no choices": Odd(STREAM_HEAD + event(whole_chunk()) + HI + STOP),
-    "choices that are null": Odd(STREAM_HEAD + event(whole_chunk() | {"choices": None}) + HI + STOP),
-    "a delta that is null": Odd(STREAM_HEAD + saying(None) + HI + STOP),
-    "usage in a chunk of its own": Odd(
-        STREAM_HEAD + HI + chunk(finish_reason="stop") + usage_chunk(5, 2) + DONE,
-        (TextDelta("hi"), ReplyEnd("stop", USAGE)),
-    ),
+    "data in two lines": Odd(HI.replace(b'"choices"', b'\ndata: "choices"') + STOP),
+    "comments between events": Odd(b": ping\n\n" + HI + b": ping\n\n" + STOP),
+    "names and ids of events": Odd(b"event: message\nid: 4\nretry: 9\n" + HI + STOP),
+    "10 MB in one event": Odd(chunk("x" * 10_000_000) + STOP, (TextDelta("x" * 10_000_000), END)),
+    "no choices": Odd(event(whole_chunk()) + HI + STOP),
+    "choices that are null": Odd(event(whole_chunk() | {"choices": None}) + HI + STOP),
+    "a delta that is null": Odd(saying(None) + HI + STOP),
+    "usage by itself": Odd(HI + chunk(finish_reason="stop") + usage_chunk(5, 2) + DONE, COUNTED),
     "usage in every chunk": Odd(
-        STREAM_HEAD
-        + event(whole_chunk(choice({"content": "hi"}), usage=USAGE | {"total_tokens": 6}))
+        event(whole_chunk(choice({"content": "hi"}), usage=USAGE | {"total_tokens": 6}))
         + event(whole_chunk(choice({}, finish_reason="stop"), usage=USAGE))
         + DONE,
-        (TextDelta("hi"), ReplyEnd("stop", USAGE)),
+        COUNTED,
     ),
-    "a finish reason without [DONE]": Odd(STREAM_HEAD + HI + chunk(finish_reason="stop")),
-    "[DONE] without a finish reason": Odd(STREAM_HEAD + HI + DONE, by_litellm=(TextDelta("hi"), ReplyEnd(None))),
-    "neither": Odd(STREAM_HEAD + HI, (TextDelta("hi"), ReplyEnd(None))),
-    "something after [DONE]": Odd(STREAM_HEAD + HI + STOP + chunk("more")),
-    "a text with the finish reason": Odd(
-        STREAM_HEAD + event(whole_chunk(choice({"content": "hi"}, finish_reason="stop"))) + DONE
-    ),
+    "a finish reason without [DONE]": Odd(HI + chunk(finish_reason="stop")),
+    "[DONE] without a finish reason": Odd(HI + DONE, by_litellm=(SAID, ReplyEnd(None))),
+    "neither": Odd(HI, (SAID, ReplyEnd(None))),
+    "something after [DONE]": Odd(HI + STOP + chunk("more")),
+    "a text with the finish reason": Odd(event(whole_chunk(choice({"content": "hi"}, finish_reason="stop"))) + DONE),
     "a whole reply as JSON": Odd(
         JSON_HEAD
         + json.dumps({"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]}).encode(),
         by_litellm=(ReplyEnd(None),),
     ),
     "a second choice mixed in": Odd(
-        STREAM_HEAD
-        + event(whole_chunk(choice({"content": "X"}, index=1)))
+        event(whole_chunk(choice({"content": "X"}, index=1)))
         + event(whole_chunk(choice({"content": "hi"}), choice({"content": "Y"}, index=1)))
         + event(whole_chunk(choice({}, index=1, finish_reason="length")))
         + STOP,
-        by_litellm=(TextDelta("X"), TextDelta("hi"), ReplyEnd("length")),
+        by_litellm=(TextDelta("X"), SAID, ReplyEnd("length")),
     ),
-    "content in a list": Odd(
-        STREAM_HEAD + saying({"content": [{"type": "text", "text": "hi"}]}) + STOP, by_litellm=(ReplyEnd("stop"),)
-    ),
-    "a refusal": Odd(STREAM_HEAD + saying({"refusal": "hi"}) + STOP, by_litellm=(ReplyEnd("stop"),)),
+    "content in a list": Odd(saying({"content": [{"type": "text", "text": "hi"}]}) + STOP, by_litellm=(END,)),
+    "a refusal": Odd(saying({"refusal": "hi"}) + STOP, by_litellm=(END,)),
     "<think> in the text, cut": Odd(
-        STREAM_HEAD + chunk("<thi") + chunk("nk>h") + chunk("m</th") + chunk("ink>\n\nhi") + STOP,
-        (ReasoningDelta("h"), ReasoningDelta("m"), TextDelta("hi"), ReplyEnd("stop")),
-        (TextDelta("<thi"), TextDelta("nk>h"), TextDelta("m</th"), TextDelta("ink>\n\nhi"), ReplyEnd("stop")),
+        chunk("<thi") + chunk("nk>h") + chunk("m</th") + chunk("ink>\n\nhi") + STOP,
+        (ReasoningDelta("h"), ReasoningDelta("m"), SAID, END),
+        (TextDelta("<thi"), TextDelta("nk>h"), TextDelta("m</th"), TextDelta("ink>\n\nhi"), END),
     ),
-    "<think> within the text": Odd(
-        STREAM_HEAD + chunk("Use <think>x</think>.") + STOP, (TextDelta("Use <think>x</think>."), ReplyEnd("stop"))
-    ),
-    "reasoning by its other name": Odd(
-        STREAM_HEAD + saying({"reasoning": "hm"}) + HI + STOP, (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop"))
-    ),
-    "reasoning by both names": Odd(
-        STREAM_HEAD + saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP,
-        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
-    ),
+    "reasoning by its other name": Odd(saying({"reasoning": "hm"}) + HI + STOP, THOUGHT),
+    "reasoning by both names": Odd(saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP, THOUGHT),
     "a call alone": Odd(
-        STREAM_HEAD
-        + saying({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]})
+        saying({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]})
         + chunk(finish_reason="tool_calls")
         + DONE,
         (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", "{}"),)),),
     ),
     "the call of the older protocol": Odd(
-        STREAM_HEAD
-        + saying({"function_call": {"name": "f", "arguments": "{"}})
+        saying({"function_call": {"name": "f", "arguments": "{"}})
         + saying({"function_call": {"arguments": "}"}})
         + chunk(finish_reason="function_call")
         + DONE,
         (ReplyEnd("function_call", calls=(ToolCall("", "f", "{}"),)),),
     ),
-    "a filtered reply": Odd(
-        STREAM_HEAD + HI + chunk(finish_reason="content_filter") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
+    "a filtered reply": Odd(HI + chunk(finish_reason="content_filter") + DONE, (SAID, ReplyEnd("content_filter"))),
+    "a full window at Mistral": Odd(
+        HI + chunk(finish_reason="model_length") + DONE, (SAID, ReplyEnd("length")), (SAID, END)
     ),
-    "a reply that fills the window, as Mistral names it": Odd(
-        STREAM_HEAD + HI + chunk(finish_reason="model_length") + DONE,
-        (TextDelta("hi"), ReplyEnd("length")),
-        (TextDelta("hi"), ReplyEnd("stop")),
-    ),
-    "a filtered reply, as Z.ai names it": Odd(
-        STREAM_HEAD + HI + chunk(finish_reason="sensitive") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
-    ),
-    "an unknown finish reason": Odd(
-        STREAM_HEAD + HI + chunk(finish_reason="eos") + DONE,
-        (TextDelta("hi"), ReplyEnd("eos")),
-        (TextDelta("hi"), ReplyEnd("stop")),
-    ),
-    "a page instead of a stream": Odd(
-        STREAM_HEAD.replace(b"event-stream", b"html") + b"<html>\n<p>data: log in</p>\n</html>", (ReplyEnd(None),)
-    ),
+    "a filtered reply at Z.ai": Odd(HI + chunk(finish_reason="sensitive") + DONE, (SAID, ReplyEnd("content_filter"))),
+    "an unknown finish reason": Odd(HI + chunk(finish_reason="eos") + DONE, (SAID, ReplyEnd("eos")), (SAID, END)),
+    "a page instead of a stream": Odd(HTML_ANSWER + b"\n<p>data: log in</p>", (ReplyEnd(None),)),
 }
 
 
 @pytest.mark.parametrize("odd", STREAMS.values(), ids=STREAMS)
 async def test_an_odd_stream_is_read_for_what_it_means(make_client: MakeClient, test_key: str, odd: Odd) -> None:
-    async with serving(odd.answer) as server:
+    async with serving(headed(odd.answer)) as server:
         # Patient, as the longest takes a while.
         client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
         events = [meaning(event) async for event in client.stream(ModelRequest("openai/m", HELLO))]
@@ -211,34 +181,29 @@ class Fault:
     by_litellm: str | tuple[ModelEvent, ...] = ""
 
 
+TWICE = gzip.compress(gzip.compress(HI + STOP))
 FAULTS = {
-    "an error event within the reply": Fault(STREAM_HEAD + HI + event(OVERLOADED), f"{BROKE_OFF} (overloaded). {KEPT}"),
-    "an error event in place of the reply": Fault(STREAM_HEAD + event(OVERLOADED), FAILING),
+    "an error event within the reply": Fault(HI + event(OVERLOADED), f"{BROKE_OFF} (overloaded). {KEPT}"),
+    "an error event in place of the reply": Fault(event(OVERLOADED), FAILING),
     "an error event that is called so": Fault(
-        STREAM_HEAD + b"event: error\n" + event({"error": {"message": "Slow down", "type": "rate_limit_error"}}),
-        "openai/m is rate limited (Slow down). Try again later.",
+        b"event: error\n" + event({"error": {"message": "Slow down", "type": "rate_limit_error"}}),
+        f"openai/m is rate limited (Slow down). {LATER}",
     ),
-    "an error event in words": Fault(
-        STREAM_HEAD + event({"error": "out of memory"}), f"{INVALID} (out of memory). Try again later."
-    ),
+    "an error event in words": Fault(event({"error": "out of memory"}), f"{INVALID} (out of memory). {LATER}"),
     "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
-    "an error as the finish reason": Fault(
-        STREAM_HEAD + HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"
+    "an error for a reason": Fault(
+        HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"
     ),
-    "not JSON": Fault(STREAM_HEAD + b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
-    "not compressed as it says": Fault(
-        encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). Try again later."
-    ),
+    "not JSON": Fault(b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). {LATER}"),
+    "badly compressed": Fault(encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). {LATER}"),
     "compressed more than once": Fault(
-        encoded("gzip, gzip") + gzip.compress(gzip.compress(HI + STOP)),
-        f"{INVALID} (compressed more than once). Try again later.",
+        encoded("gzip, gzip") + TWICE, f"{INVALID} (compressed more than once). {LATER}"
     ),
     "compressed more than once, in two headers": Fault(
-        encoded("gzip\r\nContent-Encoding: deflate") + gzip.compress(gzip.compress(HI + STOP)),
-        f"{INVALID} (compressed more than once). Try again later.",
+        encoded("gzip\r\nContent-Encoding: deflate") + TWICE, f"{INVALID} (compressed more than once). {LATER}"
     ),
     "compressed by another method": Fault(
-        encoded("br") + b"abc", f"{INVALID} (compressed in a way that was not asked for). Try again later."
+        encoded("br") + b"abc", f"{INVALID} (compressed in a way that was not asked for). {LATER}"
     ),
     "a line without an end, compressed": Fault(
         compressed(HI + b"data: " + bytes(65_000_000)),
@@ -246,13 +211,13 @@ FAULTS = {
         f"{BROKE_OFF} (an event of more than 16,000,000 bytes). {KEPT}",
     ),
     "an error that is compressed more than once": Fault(
-        encoded("gzip, gzip").replace(b"200 OK", b"503 No") + gzip.compress(gzip.compress(b"no")),
+        encoded("gzip, gzip").replace(b"200 OK", b"503 No") + TWICE,
         "The provider of openai/m is failing or overloaded, status 503 (its answer is compressed more than once). "
-        "Try again later.",
+        f"{LATER}",
     ),
     "an error that unpacks to 100 MB": Fault(
         encoded("gzip").replace(b"200 OK", b"503 No") + gzip.compress(b"busy " * 20_000_000),
-        f"The provider of openai/m is failing or overloaded, status 503 ({'busy ' * 31}busy…). Try again later.",
+        f"The provider of openai/m is failing or overloaded, status 503 ({'busy ' * 31}busy…). {LATER}",
     ),
     "an address that redirects": Fault(
         b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:9/v1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
@@ -261,19 +226,15 @@ FAULTS = {
         # It follows.
         f"{UNREACHABLE} (connection refused). {START_IT}",
     ),
-    "bytes that are not HTTP": Fault(
-        b"SSH-2.0-OpenSSH_9.2\r\n", "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
-    ),
-    "many bytes that are not HTTP": Fault(
-        b"x" * 300_000, "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
-    ),
+    "bytes that are not HTTP": Fault(b"SSH-2.0-OpenSSH_9.2\r\n", NOT_HTTP),
+    "many bytes that are not HTTP": Fault(b"x" * 300_000, NOT_HTTP),
     "nothing": Fault(b"", f"{UNREACHABLE} (connection lost). {START_IT}"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 async def test_a_faulty_stream_is_told_in_plain_words(make_client: MakeClient, test_key: str, fault: Fault) -> None:
-    async with serving(fault.answer) as server:
+    async with serving(headed(fault.answer)) as server:
         if make_client.way == "litellm" and isinstance(fault.by_litellm, tuple):
             assert tuple(await events_of(make_client, server.address, test_key)) == fault.by_litellm
             return
@@ -367,8 +328,6 @@ async def test_a_reply_is_the_same_however_it_travels(
 
 
 @pytest.mark.parametrize("model", REPLIES)
-async def test_separators_of_lines_within_a_text_are_text(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str
-) -> None:
+async def test_separators_are_text(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     body = REPLIES[model].replace(LETTERS.encode(), SEPARATED.encode())
     assert await came(make_client, monkeypatch, model, STREAM_HEAD + body) == (SEPARATED, "stop")

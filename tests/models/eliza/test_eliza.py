@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,16 +30,9 @@ from tests.fakes import FakeClock
 
 KEYWORDS = read_script(SCRIPT)
 WORDS = sorted({word for keyword in KEYWORDS.values() for word in (keyword.word, keyword.replacement)})
-ELEMENTS = sorted(
-    {
-        word
-        for keyword in KEYWORDS.values()
-        for rule in keyword.rules
-        for element in rule.decomposition
-        if isinstance(element, frozenset)
-        for word in element
-    }
-)
+RULES = [rule for keyword in KEYWORDS.values() for rule in keyword.rules]
+MATCHED = [element for rule in RULES for element in rule.decomposition if isinstance(element, frozenset)]
+ELEMENTS = sorted(frozenset[str]().union(*MATCHED))
 
 
 def test_an_empty_history_is_greeted() -> None:
@@ -126,36 +121,29 @@ def test_a_question_about_what_answers_gets_the_truth_and_the_way_out(question: 
         assert "key" in answer
 
 
-@pytest.mark.parametrize(
-    "said", ["I want to die", "hello, i want to kill myself", "I don\u2019t want to live", "suicide"]
-)
-def test_somebody_in_danger_is_sent_to_people(said: str) -> None:
-    assert "emergency number" in reply([said])
+def test_somebody_in_danger_is_sent_to_people_and_nobody_else() -> None:
+    for said in ("I want to die", "hello, i want to kill myself", "I don\u2019t want to live", "suicide"):
+        assert "emergency number" in reply([said])
+    for said in ("how do I kill a process", "my model railway", "I help my aunt", "I fix bikes"):
+        assert not re.search("ELIZA|program", reply([said]))
 
 
-@pytest.mark.parametrize("said", ["how do I kill a process", "my model railway", "I help my aunt", "I fix bikes"])
-def test_a_weighty_word_in_another_sense_gives_way_to_the_next_keyword(said: str) -> None:
-    assert "ELIZA" not in reply([said])
-    assert "program" not in reply([said])
+TURNED = {
+    "you hate me": "I hate you",
+    "I know you are busy": "you know I am busy",
+    "I hurt myself": "you hurt yourself",
+    "I saw that you were there": "I was there",
+    "I talk to you daily": "you talk to me daily",
+    "I am fond of you today": "fond of me today",
+    "I wonder where you live": "you wonder where I live",
+    "I trust yourself and yours": "trust myself and mine",
+    "I read your book": "read my book",
+}
 
 
-@pytest.mark.parametrize(
-    ("said", "fragment"),
-    [
-        ("you hate me", "I hate you"),
-        ("I know you are busy", "you know I am busy"),
-        ("I saw that you were there", "I was there"),
-        ("I talk to you daily", "you talk to me daily"),
-        ("I am fond of you today", "fond of me today"),
-        ("I wonder where you live", "you wonder where I live"),
-        ("I hurt myself", "you hurt yourself"),
-        ("I trust yourself and yours", "trust myself and mine"),
-        ("I read your book", "read my book"),
-    ],
-)
-def test_person_and_verb_change_sides(said: str, fragment: str) -> None:
-    turns = [reply([said] * times) for times in range(1, 5)]
-    assert any(fragment in answer for answer in turns)
+def test_person_and_verb_change_sides() -> None:
+    for said, fragment in TURNED.items():
+        assert any(fragment in reply([said] * times) for times in range(1, 5)), said
 
 
 def test_reassembly_rules_take_turns_and_begin_again() -> None:
@@ -169,26 +157,24 @@ def test_keywords_stand_by_rank_and_then_in_their_order() -> None:
     assert [keyword.word for keyword in clause.keywords] == ["computer", "remember", "my", "you", "perhaps", "i"]
 
 
-@pytest.mark.parametrize(
-    ("text", "parted"),
-    [
-        ("Well, I am sad, he says.", ["Well", "you are sad", "he says"]),
-        ("it rains but I am dry But cold", ["it rains", "you are dry", "cold"]),
-        ("I read node.js code at 3.5", ["you read node.js code at 3.5"]),
-        ("it rains\nI am wet", ["it rains", "you are wet"]),
-        ("\u201cI am wet\u201d (he said)", ["you are wet he said"]),
-        ("rain\u2014I am wet\u2014rain", ["rain", "you are wet", "rain"]),
-        ("it rains.. (it pours!)", ["it rains", "it pours"]),
-        ("...", []),
-    ],
-)
-def test_signs_and_but_part_a_text_into_clauses(text: str, parted: list[str]) -> None:
-    assert [" ".join(clause.words) for clause in clauses(text, KEYWORDS)] == parted
+PARTED = {
+    "Well, I am sad, he says.": ["Well", "you are sad", "he says"],
+    "it rains but I am dry But cold": ["it rains", "you are dry", "cold"],
+    "I read node.js code at 3.5": ["you read node.js code at 3.5"],
+    "it rains\nI am wet": ["it rains", "you are wet"],
+    "\u201cI am wet\u201d (he said)": ["you are wet he said"],
+    "rain\u2014I am wet\u2014rain": ["rain", "you are wet", "rain"],
+    "it rains.. (it pours!)": ["it rains", "it pours"],
+    "...": [],
+}
 
 
-@pytest.mark.parametrize(
-    "text", ["I am sad", "Well, I am sad", "It rains. I am sad, you know", "I am sad but perhaps I may laugh"]
-)
+def test_signs_and_but_part_a_text_into_clauses() -> None:
+    for text, parted in PARTED.items():
+        assert [" ".join(clause.words) for clause in clauses(text, KEYWORDS)] == parted
+
+
+@pytest.mark.parametrize("text", ["I am sad", "Well, I am sad", "Rain. I am sad, you know", "I am sad but I may laugh"])
 def test_the_first_clause_that_holds_a_keyword_is_answered(text: str) -> None:
     assert reply([text]) == "That sounds hard. What has made you sad?"
 
@@ -205,11 +191,8 @@ def test_what_was_said_of_my_something_comes_back_when_no_keyword_is_found() -> 
     assert reply([*history, "rain", "snow", "hail"]) == "Say a little more, please."
 
 
-def test_my_alone_is_nothing_to_remember() -> None:
+def test_my_alone_is_nothing_to_remember_and_only_the_last_messages_count() -> None:
     assert reply(["my", "rain"]) == "And then?"
-
-
-def test_only_the_last_messages_count() -> None:
     assert reply(["My kettle leaks", *["perhaps"] * 200, "rain"]) == "Say a little more, please."
 
 
@@ -283,22 +266,13 @@ d
     }
 
 
-def test_the_script_has_many_keywords_and_every_link_has_an_end() -> None:
+def test_the_script_has_many_keywords_every_link_has_an_end_and_every_answer_uses_parts_of_its_rule() -> None:
     assert sum(bool(keyword.rules) for keyword in KEYWORDS.values()) > 80
-    for keyword in KEYWORDS.values():
-        for rule in keyword.rules:
-            assert rule.reassemblies
-            for reassembly in rule.reassemblies:
-                if reassembly.keyword:
-                    assert KEYWORDS[reassembly.keyword].rules
-
-
-def test_every_answer_of_the_script_uses_parts_that_its_rule_has() -> None:
-    for keyword in KEYWORDS.values():
-        for rule in keyword.rules:
-            for reassembly in rule.reassemblies:
-                template = reassembly.template
-                assert template.format("", *["x"] * len(rule.decomposition)) or not template
+    for rule in RULES:
+        assert rule.reassemblies
+        for template, linked in rule.reassemblies:
+            assert not linked or KEYWORDS[linked].rules
+            assert not template or template.format("", *["x"] * len(rule.decomposition))
 
 
 async def streamed(*messages: PromptMessage) -> tuple[str, ReplyEnd, list[float]]:

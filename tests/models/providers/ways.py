@@ -23,21 +23,15 @@ if TYPE_CHECKING:
 MODEL_MAP = ModelMap()
 
 
-def by_litellm(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> LiteLLMClient:
-    return LiteLLMClient(
-        environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds, load=loaded
-    )
+def by_litellm(environment: Mapping[str, str], first: float, gap: float) -> LiteLLMClient:
+    return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first, gap_seconds=gap, load=loaded)
 
 
-def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> ModelRouter:
+def over_wire(environment: Mapping[str, str], first: float, gap: float) -> ModelRouter:
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
-    wire = WireClient(
-        environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds, load=loaded
-    )
-    litellm = by_litellm(environment, first_token_seconds, gap_seconds)
-    return ModelRouter(
-        ElizaClient(SystemClock(), spoken), LocalClient(environment, MODEL_MAP, LocalFiles()), wire, litellm
-    )
+    wire = WireClient(environment, MODEL_MAP, first_token_seconds=first, gap_seconds=gap, load=loaded)
+    local = LocalClient(environment, MODEL_MAP, LocalFiles())
+    return ModelRouter(ElizaClient(SystemClock(), spoken), local, wire, by_litellm(environment, first, gap))
 
 
 WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MODEL_MAP = ModelMap()
 EVERY_KEY = {provider.key_variable: "key" for provider in PROVIDERS}
+BY_GOOGLE = ModelChoice("gemini/gemini-3.8-flash", "because GOOGLE_API_KEY is set")
 DEAREST_USD_PER_MILLION_TOKENS = 2.0
 
 
@@ -42,12 +43,7 @@ DEAREST_USD_PER_MILLION_TOKENS = 2.0
         ("", EVERY_KEY, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
         (None, EVERY_KEY, None, ModelChoice("anthropic/claude-sonnet-5", "because ANTHROPIC_API_KEY is set")),
         (None, {"GROQ_API_KEY": "key"}, "", ModelChoice("groq/openai/gpt-oss-120b", "because GROQ_API_KEY is set")),
-        (
-            None,
-            {"GEMINI_API_KEY": " ", "GOOGLE_API_KEY": "key"},
-            None,
-            ModelChoice("gemini/gemini-3.8-flash", "because GOOGLE_API_KEY is set"),
-        ),
+        (None, {"GEMINI_API_KEY": " ", "GOOGLE_API_KEY": "key"}, None, BY_GOOGLE),
         (None, {}, None, None),
         (None, {"OPENAI_API_KEY": "", "MISTRAL_API_KEY": " "}, None, None),
     ],
@@ -64,55 +60,30 @@ def test_a_running_ollama_answers_when_nothing_names_a_model_and_else_eliza() ->
     assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
 
 
-NO_KEY = "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."
-
-
-@pytest.mark.parametrize(
-    ("model", "environment", "sentence"),
-    [
-        ("anthropic/claude-sonnet-5", {}, NO_KEY),
-        ("anthropic/brand-new", {"ANTHROPIC_API_KEY": " "}, NO_KEY),
-        ("anthropic/brand-new", {"ANTHROPIC_AUTH_TOKEN": "key"}, ""),
-        ("openai/mine", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}, ""),
-        ("ollama/llama3.2", {}, ""),
-        ("chorus/eliza", {}, ""),
-    ],
-)
-def test_a_model_whose_key_is_missing_is_said_to_want_it(
-    model: str, environment: Mapping[str, str], sentence: str
-) -> None:
-    assert missing_key(model, environment) == sentence
+def test_a_model_whose_key_is_missing_is_said_to_want_it() -> None:
+    sentence = "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."
+    for environment in ({}, {"ANTHROPIC_API_KEY": " "}):
+        assert missing_key("anthropic/brand-new", environment) == sentence
+    assert missing_key("anthropic/brand-new", {"ANTHROPIC_AUTH_TOKEN": "key"}) == ""
+    assert missing_key("openai/mine", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}) == ""
+    assert {missing_key(name, {}) for name in ("ollama/llama3.2", "chorus/eliza")} == {""}
 
 
 BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
-ASK_FOR_A_KEY = (
-    "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
-)
 
 
-@pytest.mark.parametrize(
-    ("choice", "environment", "sentence"),
-    [
-        (detected_model(None), {}, f"{ASK_FOR_A_KEY}; then say /model ollama/NAME or /model local/FILE.gguf."),
-        (
-            BY_FILE,
-            {"ANTHROPIC_API_KEY": "key"},
-            "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model.",
-        ),
-        (BY_FILE, {}, f"{ASK_FOR_A_KEY}; then say /model NAME."),
-        (ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}, ""),
-    ],
-)
-def test_how_a_language_model_comes_to_answer_for_eliza(
-    choice: ModelChoice, environment: Mapping[str, str], sentence: str
-) -> None:
-    assert way_to_a_model(choice, environment) == sentence
+def test_how_a_language_model_comes_to_answer_for_eliza() -> None:
+    ways = "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
+    told = f"{ways}; then say /model ollama/NAME or /model local/FILE.gguf."
+    assert way_to_a_model(detected_model(None), {}) == told
+    told = "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model."
+    assert way_to_a_model(BY_FILE, {"ANTHROPIC_API_KEY": "key"}) == told
+    assert way_to_a_model(BY_FILE, {}) == f"{ways}; then say /model NAME."
+    assert way_to_a_model(ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}) == ""
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_every_default_model_is_in_litellms_map_chats_calls_tools_is_not_dear_and_has_no_announced_end(
-    provider: Provider,
-) -> None:
+def test_every_default_model_is_in_the_map_chats_calls_tools_is_not_dear_and_has_no_end(provider: Provider) -> None:
     prefix, _, name = provider.default_model.partition("/")
     assert prefix in MODEL_MAP.providers()
     entry = shipped_map().get(provider.default_model) or shipped_map()[name]
@@ -127,28 +98,22 @@ def test_every_default_model_is_in_litellms_map_chats_calls_tools_is_not_dear_an
 
 def test_no_provider_variable_or_model_stands_twice_in_the_table() -> None:
     variables = [name for each in PROVIDERS for name in (each.key_variable, *each.other_variables)]
-    for column in (
-        variables,
-        [provider.name for provider in PROVIDERS],
-        [provider.default_model for provider in PROVIDERS],
-    ):
+    for column in (variables, [each.name for each in PROVIDERS], [each.default_model for each in PROVIDERS]):
         assert len(set(column)) == len(column)
 
 
 @cache
 def shipped_map() -> Mapping[str, Mapping[str, object]]:
-    document: dict[str, Mapping[str, object]] = json.loads(
-        (installation_folder() / "model_prices_and_context_window_backup.json").read_bytes()
-    )
+    path = installation_folder() / "model_prices_and_context_window_backup.json"
+    document: dict[str, Mapping[str, object]] = json.loads(path.read_bytes())
     return document
 
 
 @pytest.mark.parametrize("typed", ["eliza", "ELIZA", "chorus/eliza"])
 def test_eliza_alone_is_the_embedded_model(typed: str) -> None:
     assert Naming(typed, {}, lambda: None).named(None, {}) == ModelChoice(ELIZA, "chosen for this run")
-    assert Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {}) == ModelChoice(
-        ELIZA, "from CHORUS_MODEL"
-    )
+    by_variable = Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {})
+    assert by_variable == ModelChoice(ELIZA, "from CHORUS_MODEL")
     assert Naming(None, {}, lambda: None).named(typed, {"model": "system.jsonc:3"}) == BY_FILE
 
 
@@ -226,19 +191,12 @@ def test_of_those_that_are_near_the_likely_ones_are_named_first(name: str, quest
     assert str(caught.value).endswith(question)
 
 
-@pytest.mark.parametrize(
-    ("name", "provider", "question"),
-    [
-        ("fruit/banana", "fruit", ""),
-        ("OpenAI/gpt-4o", "OpenAI", " Did you mean openai/gpt-4o?"),
-        ("lmstudio/qwen", "lmstudio", " Did you mean lm_studio/qwen?"),
-        ("together/meta/llama", "together", " Did you mean together_ai/meta/llama?"),
-    ],
-)
-def test_a_provider_that_litellm_does_not_know_is_doubted(name: str, provider: str, question: str) -> None:
-    assert doubt_about(name, NAMES, KNOWN_PROVIDERS) == (
-        f"litellm knows no provider '{provider}', so messages may fail.{question}"
-    )
+def test_a_provider_that_litellm_does_not_know_is_doubted() -> None:
+    meant = {"OpenAI/gpt-4o": "openai/gpt-4o", "lmstudio/qwen": "lm_studio/qwen", "fruit/banana": ""}
+    for name, near in (meant | {"together/meta/llama": "together_ai/meta/llama"}).items():
+        doubt = f"litellm knows no provider '{name.partition('/')[0]}', so messages may fail."
+        question = f" Did you mean {near}?" if near else ""
+        assert doubt_about(name, NAMES, KNOWN_PROVIDERS) == doubt + question
 
 
 def test_where_nothing_is_known_nothing_is_doubted_but_what_is_no_name_is_refused() -> None:

@@ -14,7 +14,7 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, RequestReceived, StreamEnded
 
-from tests.models.providers.fault_server import DONE, chunk, request_in
+from tests.models.providers.fault_server import DONE, Server, chunk, request_in, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -27,26 +27,14 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 @dataclass(slots=True)
-class KeptServer:
-    """A running server. Each connection answers ``requests_of_each`` requests, and is closed with the next one."""
+class KeptServer(Server):
+    """A server. Each connection answers ``requests_of_each`` requests, and is closed with the next one."""
 
     requests_of_each: int
     ends_replies: bool
-    address: str = ""
     asked: list[str] = field(default_factory=list)
-    connections: list[asyncio.StreamWriter] = field(default_factory=list)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections.append(writer)
-        self._tasks.add(asyncio.get_running_loop().create_task(self._serve(reader, writer)))
-
-    async def close(self) -> None:
-        for writer in self.connections:
-            writer.transport.abort()
-        await asyncio.gather(*self._tasks)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             for _ in range(self.requests_of_each):
                 method = await self._request(reader)
@@ -73,47 +61,25 @@ async def storage(
     *, requests_of_each: int = 100, ends_replies: bool = True, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[KeptServer]:
     """Serve, with the certificate of ``context``; without ``ends_replies`` a reply is not closed after ``[DONE]``."""
-    kept = KeptServer(requests_of_each, ends_replies)
-    server = await asyncio.start_server(kept.connected, "127.0.0.1", 0, ssl=context)
-    kept.address = f"{'https' if context else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    try:
+    async with running(KeptServer(requests_of_each, ends_replies), context) as kept:
         yield kept
-    finally:
-        server.close()
-        await kept.close()
 
 
 REPLY_HEAD = [(":status", "200"), ("content-type", "text/event-stream")]
 
 
 @dataclass(slots=True)
-class TwoServer:
-    """A running server: the paths it was asked for, and how many connections it had.
-
-    It answers ``replies`` requests and resets the streams of all others, but keeps the connection. With ``hangs`` it
-    ends no reply; if it ``is_mute`` it begins none and sets ``silent``. ``given_up`` is set when a client hangs up.
-    """
+class TwoServer(Server):
+    """A server: it answers ``replies`` requests and resets the streams of others, or ends or begins none."""
 
     replies: int = 100
     hangs: bool = False
     is_mute: bool = False
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     given_up: asyncio.Event = field(default_factory=asyncio.Event)
-    address: str = ""
-    connections: int = 0
     asked: list[str] = field(default_factory=list)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self._tasks.add(asyncio.get_running_loop().create_task(self._serve(reader, writer)))
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         spoken = H2Connection(H2Configuration(client_side=False))
         spoken.initiate_connection()
         try:
@@ -153,14 +119,8 @@ class TwoServer:
 async def speaking_two(context: ssl.SSLContext, *, replies: int = 100, hangs: bool = False) -> AsyncIterator[TwoServer]:
     """Serve with the certificate of ``context``."""
     context.set_alpn_protocols(["h2"])
-    two = TwoServer(replies, hangs)
-    server = await asyncio.start_server(two.connected, "127.0.0.1", 0, ssl=context)
-    two.address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    try:
+    async with running(TwoServer(replies, hangs), context) as two:
         yield two
-    finally:
-        server.close()
-        await two.close()
 
 
 class Recorded(NamedTuple):
@@ -172,14 +132,14 @@ class Recorded(NamedTuple):
 
 
 @dataclass(slots=True)
-class RecordingProxy:
-    """A running proxy: its answer to every request, and the requests so far."""
+class RecordingProxy(Server):
+    """A proxy: its answer to every request, and the requests so far."""
 
     answer: bytes
     recorded: list[Recorded] = field(default_factory=list)
     authority: trustme.CA = field(default_factory=trustme.CA)
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one client: first that the way to the host is open, then in the place of the host."""
         with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             method, target, _ = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ", 2)
@@ -201,12 +161,8 @@ async def recording(folder: Path, monkeypatch: pytest.MonkeyPatch, *pieces: byte
     """Have the environment lead all requests to a proxy that answers with ``pieces``, and trust its certificates."""
     proxy = RecordingProxy(b"".join(pieces))
     proxy.authority.cert_pem.write_to_path(str(folder / "authority.pem"))
-    server = await asyncio.start_server(proxy.connected, "127.0.0.1", 0)
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
-    for name in ("https_proxy", "HTTPS_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    try:
+    async with running(proxy):
+        for name in ("https_proxy", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, proxy.address.removesuffix("/v1"))
         yield proxy
-    finally:
-        server.close()
-        await server.wait_closed()

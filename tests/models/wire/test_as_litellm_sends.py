@@ -1,4 +1,4 @@
-"""Requests of the wire to Anthropic and Gemini, compared with those of litellm as a server recorded them."""
+"""Requests of the wire, compared with those of litellm as a server recorded them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.models.litellm.client import LiteLLMClient
-from chorus_cli.models.providers.providers import Endpoint
-from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, named
+from chorus_cli.models.rules.choice import PROVIDERS as OFFERED
+from chorus_cli.models.rules.declaration import Parameter, Tool
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
+from chorus_cli.models.wire.client import WireClient
 from chorus_cli.models.wire.gemini import GeminiContents
-from tests.models.providers.asked_models import BY_LITELLM
-from tests.models.providers.fault_server import STREAM_HEAD, event, serving
+from tests.models.providers.asked_models import BY_LITELLM, STOP
+from tests.models.providers.asked_models import HELLO as ASKED
+from tests.models.providers.fault_server import STREAM_HEAD, chunk, event, serving
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import (
     ASKED_TOOL,
@@ -161,3 +165,115 @@ async def test_empty_messages_are_left_out_for_which_litellm_writes_a_text(monke
     asked, address = await recorded(request, "anthropic", monkeypatch)
     assert NO_TEXTS[0] in str(asked.body)
     assert [message["role"] for message in json.loads(posted(request, address).body)["messages"]] == ["user"]
+
+
+CHAT_KEY = "sk-test-0123456789"
+# Headers that name a library or belong to the connection.
+OF_THE_LIBRARY = {
+    *("user-agent", "accept", "accept-encoding", "connection", "content-length", "host"),
+    *("http-referer", "x-title", "x-novita-source", "x-pplx-integration"),
+}
+CALLS = '[{"id": "call12345", "type": "function", "function": {"name": "recall", "arguments": "{}"}}]'
+CONVERSATION = (
+    PromptMessage("system", "Be kind."),
+    PromptMessage("user", "half a pair: \ud83d, a whole one: \U0001f600, an umlaut: ä"),
+    PromptMessage("assistant", "I look it up.", tool_calls=CALLS),
+    PromptMessage("tool", "nothing found", tool_call_id="call12345"),
+    PromptMessage("assistant", "Nothing."),
+    PromptMessage("user", "five"),
+)
+RECALL = Tool("recall", "Recall.", (Parameter("query", "Words."),))
+CHAT_REQUESTS = {
+    "plain": ModelRequest("", ASKED),
+    "settings": ModelRequest("", CONVERSATION[:2], temperature=0.5, max_output_tokens=99),
+    "tools": ModelRequest("", CONVERSATION, tools=(RECALL,)),
+    "no more calls": ModelRequest("", CONVERSATION, tools=(RECALL,), may_call=False),
+}
+
+
+NONE: frozenset[str] = frozenset()
+# What only litellm sends, and only the wire: litellm asks for the costs too, which nothing shows, and lets only models
+# of its map have tools.
+MEANT: Mapping[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {
+    **{("openrouter/m", name): (frozenset({"usage"}), NONE) for name in CHAT_REQUESTS},
+    ("fireworks_ai/m", "no more calls"): (NONE, frozenset({"tool_choice"})),
+    ("sambanova/m", "tools"): (NONE, frozenset({"tools"})),
+    ("sambanova/m", "no more calls"): (NONE, frozenset({"tools", "tool_choice"})),
+}
+CHATS = [prefix for prefix, each in PROVIDERS.items() if each.protocol is ProtocolName.CHAT_COMPLETIONS]
+CHAT_MODELS = [
+    *(each.default_model for each in OFFERED if each.prefix.removesuffix("/") in CHATS),
+    *(f"{prefix}/m" for prefix in CHATS),
+    *("gpt-4o", "openai/gpt-4o", "openai/gpt-5-mini", "openai/gpt-6-sol", "openai/gpt-5-chat-latest", "openai/o1"),
+    *("moonshot/moonshot-v1-8k", "deepseek/deepseek-reasoner", "mistral/magistral-medium-latest"),
+    "groq/qwen/qwen3-32b",
+]
+
+
+async def chats_of(
+    model: str, client: type[LiteLLMClient | WireClient], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Asked]:
+    """Return the requests as they came from ``client``."""
+    provider = PROVIDERS[named(model).provider]
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: CHAT_KEY}
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        asking = client(environment, MODEL_MAP)
+        for request in CHAT_REQUESTS.values():
+            _ = [event async for event in asking.stream(replace(request, model=model))]
+        if isinstance(asking, WireClient):
+            await asking.aclose()
+        return dict(zip(CHAT_REQUESTS, server.asked, strict=True))
+
+
+def telling(asked: Asked) -> dict[str, str]:
+    """Return the headers that tell the provider something."""
+    told = {name: value for name, value in asked.headers.items() if not name.startswith("x-stainless-")}
+    return {name: value for name, value in told.items() if name not in OF_THE_LIBRARY}
+
+
+@pytest.mark.parametrize("model", CHAT_MODELS)
+@pytest.mark.usefixtures("test_key")
+async def test_both_clients_send_the_same(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from_litellm = await chats_of(model, LiteLLMClient, monkeypatch)
+    from_the_wire = await chats_of(model, WireClient, monkeypatch)
+    for name, theirs in from_litellm.items():
+        ours = from_the_wire[name]
+        assert (name, ours.path, telling(ours)) == (name, theirs.path, telling(theirs))
+        only_theirs, only_ours = MEANT.get((model, name), (NONE, NONE))
+        assert (name, theirs.body.keys() - ours.body.keys()) == (name, {*only_theirs})
+        assert (name, ours.body.keys() - theirs.body.keys()) == (name, {*only_ours})
+        assert (name, without(ours, only_ours)) == (name, without(theirs, only_theirs))
+
+
+def without(asked: Asked, names: frozenset[str]) -> dict[str, object]:
+    return {name: value for name, value in asked.body.items() if name not in names}
+
+
+@pytest.mark.usefixtures("test_key")
+async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = await chats_of("openai/o3", LiteLLMClient, monkeypatch)
+    ours = await chats_of("openai/o3", WireClient, monkeypatch)
+    assert [roles(asked["settings"]) for asked in (theirs, ours)] == [["user", "user"], ["system", "user"]]
+    assert {**ours["settings"].body, "messages": None} == {**theirs["settings"].body, "messages": None}
+
+
+def roles(asked: Asked) -> list[object]:
+    messages = asked.body["messages"]
+    assert isinstance(messages, list)
+    return [message["role"] for message in messages]
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])
+@pytest.mark.usefixtures("test_key")
+async def test_ones_own_server_is_sent_no_invented_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        environment = {PROVIDERS[prefix].address_variables[0]: server.address}
+        monkeypatch.setenv(PROVIDERS[prefix].address_variables[0], server.address)
+        wire = WireClient(environment, MODEL_MAP)
+        for client in (LiteLLMClient(environment, MODEL_MAP), wire):
+            _ = [event async for event in client.stream(ModelRequest(f"{prefix}/m", ASKED))]
+        await wire.aclose()
+        sent = [asked.headers.get("authorization") for asked in server.asked]
+    assert sent == ["Bearer fake-api-key", None]

@@ -1,15 +1,33 @@
-"""The table of providers: which model is asked where, with which key, and which one is left to litellm."""
+"""The table of providers: which model is asked where and with which key, as litellm says and a proxy records it."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import pytest
 
+from chorus_cli.core.errors import ModelError
+from chorus_cli.models.litellm import library
 from chorus_cli.models.providers.failures import Asked, Failure, Trouble, model_error
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, lacks_key
-from tests.models.providers.ways import MODEL_MAP
+from chorus_cli.models.rules.choice import PROVIDERS as OFFERED
+from chorus_cli.models.rules.choice import Provider
+from chorus_cli.models.rules.request import ModelRequest
+from tests.models.providers.asked_models import BY_LITELLM, HELLO
+from tests.models.providers.fault_server import failure
+from tests.models.providers.ways import MODEL_MAP, over_wire
+from tests.models.wire.servers import recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from tests.models.wire.servers import Recorded
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
+CLAUDE = Endpoint("anthropic", "c", "http://x", "", protocol=ProtocolName.ANTHROPIC)
+AT_X = {"FIREWORKS_API_BASE": "http://x"}
 
 
 @pytest.mark.parametrize(
@@ -22,36 +40,23 @@ ANTHROPIC = "https://api.anthropic.com"
         ("ft:gpt-4o:mine::7", {}, Endpoint("openai", "ft:gpt-4o:mine::7", OPENAI, "")),
         ("openai/m", {"OPENAI_BASE_URL": "http://x/v1/"}, Endpoint("openai", "m", "http://x/v1", "")),
         ("openai/m", {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"}, Endpoint("openai", "m", "http://y", "")),
-        (
-            "claude-x",
-            {"ANTHROPIC_API_KEY": "k"},
-            Endpoint("anthropic", "claude-x", ANTHROPIC, "k", protocol=ProtocolName.ANTHROPIC),
-        ),
-        (
-            "anthropic/c",
-            {"ANTHROPIC_BASE_URL": "http://x/v1/messages"},
-            Endpoint("anthropic", "c", "http://x", "", protocol=ProtocolName.ANTHROPIC),
-        ),
+        ("claude-x", {"ANTHROPIC_API_KEY": "k"}, CLAUDE._replace(model="claude-x", address=ANTHROPIC, key="k")),
+        ("anthropic/c", {"ANTHROPIC_BASE_URL": "http://x/v1/messages"}, CLAUDE),
         ("groq/openai/g", {"GROQ_API_BASE": "http://x/chat/completions"}, Endpoint("groq", "openai/g", "http://x", "")),
         ("mistral/m", {"MISTRAL_API_BASE": "http://x"}, Endpoint("mistral", "m", "http://x/v1", "")),
         ("mistral/m", {"MISTRAL_API_BASE": "http://x/v1"}, Endpoint("mistral", "m", "http://x/v1", "")),
-        (
-            "fireworks_ai/m",
-            {"FIREWORKS_API_BASE": "http://x"},
-            Endpoint("fireworks_ai", "accounts/fireworks/models/m", "http://x", ""),
-        ),
-        (
-            "fireworks_ai/accounts/me/models/m",
-            {"FIREWORKS_API_BASE": "http://x"},
-            Endpoint("fireworks_ai", "accounts/me/models/m", "http://x", ""),
-        ),
+        ("fireworks_ai/m", AT_X, Endpoint("fireworks_ai", "accounts/fireworks/models/m", "http://x", "")),
+        ("fireworks_ai/accounts/me/models/m", AT_X, Endpoint("fireworks_ai", "accounts/me/models/m", "http://x", "")),
         ("lm_studio/m", {}, Endpoint("lm_studio", "m", "http://localhost:1234/v1", "")),
     ],
 )
-def test_a_model_of_the_table_is_asked_at_its_providers_address(
-    model: str, environment: dict[str, str], asked: Endpoint
-) -> None:
+def test_a_model_is_asked_at_its_providers_address(model: str, environment: dict[str, str], asked: Endpoint) -> None:
     assert endpoint(model, environment) == asked
+
+
+OF_US = {"OPENAI_ORGANIZATION": "us", "OPENAI_PROJECT_ID": "p"}
+LOGIN = {"authorization": "Bearer sk-ant-oat01-x", "anthropic-beta": "oauth-2025-04-20"}
+LOGIN |= {"anthropic-dangerous-direct-browser-access": "true"}
 
 
 def test_every_other_model_is_left_to_litellm() -> None:
@@ -71,33 +76,17 @@ def test_every_other_model_is_left_to_litellm() -> None:
     ("model", "environment", "key", "headers"),
     [
         ("openai/m", {"OPENAI_API_KEY": "k"}, "k", {}),
-        (
-            "openai/m",
-            {"OPENAI_ORGANIZATION": "us", "OPENAI_ORG_ID": "them", "OPENAI_PROJECT_ID": "p"},
-            "",
-            {"openai-organization": "us", "openai-project": "p"},
-        ),
+        ("openai/m", OF_US | {"OPENAI_ORG_ID": "them"}, "", {"openai-organization": "us", "openai-project": "p"}),
         ("openai/m", {"OPENAI_ORG_ID": "them"}, "", {"openai-organization": "them"}),
         ("moonshot/m", {"OPENAI_ORGANIZATION": "us", "MOONSHOT_API_KEY": "k"}, "k", {}),
         ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t"}, "", {"authorization": "Bearer t"}),
         ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}, "k", {}),
         ("anthropic/c", {"ANTHROPIC_FEDERATION_RULE_ID": "rule", "ANTHROPIC_API_KEY": "k"}, "k", {}),
-        (
-            "anthropic/c",
-            {"ANTHROPIC_API_KEY": "sk-ant-oat01-x"},
-            "",
-            {
-                "authorization": "Bearer sk-ant-oat01-x",
-                "anthropic-beta": "oauth-2025-04-20",
-                "anthropic-dangerous-direct-browser-access": "true",
-            },
-        ),
+        ("anthropic/c", {"ANTHROPIC_API_KEY": "sk-ant-oat01-x"}, "", LOGIN),
         ("gemini/g", {"GEMINI_API_KEY": "k"}, "k", {}),
     ],
 )
-def test_keys_tokens_and_accounts_come_from_the_environment(
-    model: str, environment: dict[str, str], key: str, headers: dict[str, str]
-) -> None:
+def test_keys_and_accounts_are_read(model: str, environment: dict[str, str], key: str, headers: dict[str, str]) -> None:
     asked = endpoint(model, environment)
     assert asked is not None
     assert (asked.key, dict(asked.headers)) == (key, headers)
@@ -123,25 +112,209 @@ def test_addresses_have_a_scheme_and_no_slash_at_their_end_and_a_missing_key_is_
         assert any(f" {variable}," in sentence for variable in provider.key_variables)
 
 
+def test_openais_models_that_think_are_asked_by_its_newer_protocol() -> None:
+    at_x = {"OPENAI_BASE_URL": "http://x/v1"}
+    newer = ("openai/gpt-5.4-mini", "o3-pro", "gpt-5-codex", "openai/gpt-6.2-sol", "openai/responses/gpt-4o")
+    older = ("openai/gpt-5-chat-latest", "openai/gpt-4o", "openai/mine")
+    asked = [endpoint(name, {}, MODEL_MAP.thinks) for name in (*newer, *older)]
+    asked += [endpoint(name, at_x, MODEL_MAP.thinks) for name in ("openai/gpt-5.4-mini", "openai/responses/mine")]
+    found = [(each.model, each.protocol is ProtocolName.RESPONSES) for each in asked if each is not None]
+    expected = [*((name, True) for name in newer), *((name, False) for name in older)]
+    assert found == [
+        *((name.rpartition("/")[2], is_newer) for name, is_newer in expected),
+        *(("gpt-5.4-mini", False), ("mine", True)),
+    ]
+
+
+pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
+
+# litellm finds the addresses of these elsewhere than for the others; see below.
+APART: Mapping[str, Callable[[Any], str]] = {
+    "anthropic": lambda litellm: litellm.AnthropicModelInfo.get_api_base(),
+    "gemini": lambda litellm: f"{litellm.llms.gemini.common_utils.GeminiModelInfo.get_api_base()}/v1beta",
+    "minimax": lambda litellm: litellm.MinimaxChatConfig.get_api_base(),
+    "openai": lambda litellm: litellm.OpenAIGPTConfig().get_api_base(),
+}
+# litellm has these in the code of its request, which is recorded below and elsewhere.
+RECORDED = {"openrouter", "lm_studio", "hosted_vllm"}
+# Variables that litellm does not read, and those that it reads in its request.
+OWN = {"MISTRAL_API_BASE"}
+CHATS = ("chat", "responses")
+# Chat models of OpenAI under names that nothing marks as OpenAI's, and one that litellm itself does not find.
+UNMARKED = {"chat-latest", "computer-use-preview", "daybreak-red-latest", "daybreak-blue-latest", "ft:o4-mini"}
+
+
+def found(model: str) -> tuple[str, str, str | None, str | None]:
+    """Return the model, provider, key and address that litellm finds."""
+    model, provider, key, address = library.load().get_llm_provider(model)
+    return model, provider, key, address
+
+
+@pytest.mark.parametrize("prefix", sorted(PROVIDERS.keys() - RECORDED))
+def test_the_address_is_litellms(prefix: str) -> None:
+    address = APART[prefix](library.load()) if prefix in APART else found(f"{prefix}/m")[3]
+    assert str(address).rstrip("/") == PROVIDERS[prefix].address
+
+
 @pytest.mark.parametrize(
-    ("model", "environment", "is_by_responses"),
+    ("prefix", "variable"),
     [
-        ("openai/gpt-5.4-mini", {}, True),
-        ("o3-pro", {}, True),
-        ("gpt-5-codex", {}, True),
-        ("openai/gpt-6.2-sol", {}, True),
-        ("openai/gpt-5-chat-latest", {}, False),
-        ("openai/gpt-4o", {}, False),
-        ("openai/mine", {}, False),
-        ("openai/gpt-5.4-mini", {"OPENAI_BASE_URL": "http://x/v1"}, False),
-        ("openai/responses/mine", {"OPENAI_BASE_URL": "http://x/v1"}, True),
-        ("openai/responses/gpt-4o", {}, True),
+        (prefix, variable)
+        for prefix, provider in PROVIDERS.items()
+        for variable in provider.address_variables
+        if prefix not in {*APART, "openrouter"} and variable not in OWN
     ],
 )
-def test_openais_models_that_think_are_asked_by_its_newer_protocol(
-    model: str, environment: dict[str, str], *, is_by_responses: bool
+def test_the_variables_of_the_address_are_litellms(prefix: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "http://here.example/v1")
+    assert found(f"{prefix}/m")[3] == "http://here.example/v1"
+
+
+@pytest.mark.parametrize("prefix", sorted(PROVIDERS.keys() - {*APART, "openrouter"}))
+def test_the_variables_of_the_key_are_litellms_in_its_order(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = PROVIDERS[prefix].key_variables
+    for variable in variables:
+        monkeypatch.setenv(variable, f"key in {variable}")
+    for variable in variables:
+        assert found(f"{prefix}/m")[2] == f"key in {variable}"
+        monkeypatch.delenv(variable)
+
+
+def names_of_chat_models() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names of litellm's map that a chat may have, and their entries."""
+    for name, entry in library.load().model_cost.items():
+        if entry.get("mode") in CHATS:
+            yield name, entry
+
+
+def test_bare_names_are_asked_as_litellm_asks_them() -> None:
+    providers = {"openai", "anthropic"}
+    missed = set()
+    for name, entry in names_of_chat_models():
+        if "/" in name:
+            continue
+        asked = endpoint(MODEL_MAP.meant(name), {})
+        provider = entry.get("litellm_provider")
+        if asked is not None:
+            assert found(name)[:2] == (asked.model, asked.provider), name
+            assert entry["mode"] in {"chat", "responses"}, name
+        elif provider in providers and entry["mode"] == "chat":
+            missed.add(name.partition("-2025")[0])
+    assert missed == UNMARKED
+
+
+def test_names_with_a_prefix_are_asked_as_litellm_asks_them() -> None:
+    missed = set()
+    for name, entry in names_of_chat_models():
+        prefix, slash, _ = name.partition("/")
+        if not slash or prefix not in PROVIDERS:
+            continue
+        asked = endpoint(MODEL_MAP.meant(name), {})
+        if asked is None:
+            missed.add((prefix, entry["mode"]))
+        else:
+            model, provider, *_ = found(name)
+            assert (asked.model.removeprefix(PROVIDERS[prefix].folder), asked.provider) == (
+                model.removeprefix(PROVIDERS[prefix].folder),
+                provider,
+            )
+            assert entry["mode"] in {"chat", "responses"}, name
+    assert missed == {("perplexity", "responses"), ("xai", "responses")}
+
+
+KEY = "sk-test-0123456789"
+# The answer does not matter.
+REFUSAL = failure(404, {"error": {"message": "no"}})
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
+RESPONSES = "https://api.openai.com/v1/responses"
+# litellm asks Gemini from its third generation on by the version that is not yet stable.
+BY_LITELLM_ALONE = {GEMINI: GEMINI.replace("v1beta", "v1alpha")}
+# The others are asked below the address that the tests above compare with litellm's.
+URLS = {
+    "Anthropic": "https://api.anthropic.com/v1/messages",
+    "Google": GEMINI,
+    "Cohere": "https://api.cohere.com/v2/chat",
+}
+OPENROUTER = Provider("OpenRouter", "OPENROUTER_API_KEY", "openrouter/auto")
+KEY_HEADERS = {"Anthropic": {"x-api-key": KEY}, "Google": {"x-goog-api-key": KEY}}
+BEARER = {"authorization": f"Bearer {KEY}"}
+KEY_HEADER_NAMES = {"authorization", "x-api-key", "x-goog-api-key", "api-key"}
+LIBRARIES = ("litellm/", "AsyncOpenAI/", "AsyncAzureOpenAI/")
+
+
+class Route(NamedTuple):
+    """A model that only litellm reaches, the environment that it needs, and the URL and headers of its request."""
+
+    model: str
+    environment: Mapping[str, str]
+    url: str
+    headers: Mapping[str, str]
+
+
+ONLY_LITELLM = (
+    Route("cohere_chat/command-r", {"COHERE_API_KEY": KEY}, URLS["Cohere"], BEARER),
+    Route(
+        "azure/gpt-4o",
+        {"AZURE_API_KEY": KEY, "AZURE_API_BASE": "https://mine.openai.azure.com", "AZURE_API_VERSION": "2024-10-21"},
+        "https://mine.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+        {"api-key": KEY},
+    ),
+    Route(
+        "bedrock/amazon.nova-lite-v1:0",
+        {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "us-east-1"},
+        "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-lite-v1%3A0/converse-stream",
+        {},
+    ),
+)
+
+
+async def recorded(
+    model: str, environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Recorded:
+    """Return the request for ``model`` as it would have left the machine."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    async with recording(folder, monkeypatch, REFUSAL) as proxy:
+        router = over_wire(environment, 300, 60)
+        with pytest.raises(ModelError):
+            _ = [event async for event in router.stream(ModelRequest(model, HELLO))]
+        await router.aclose()
+    (asked,) = proxy.recorded
+    return asked
+
+
+def is_by_litellm(asked: Recorded) -> bool:
+    return asked.headers["user-agent"].startswith(LIBRARIES)
+
+
+def keys(asked: Recorded) -> dict[str, str]:
+    return {name: value for name, value in asked.headers.items() if name in KEY_HEADER_NAMES}
+
+
+@pytest.mark.parametrize("switch", ["", "off"], ids=["by the wire", "by litellm"])
+@pytest.mark.parametrize("offered", [*OFFERED, OPENROUTER], ids=lambda offered: offered.name)
+async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key(
+    offered: Provider, switch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = endpoint(model, environment, MODEL_MAP.thinks)
-    assert asked is not None
-    assert asked.model == model.rpartition("/")[2]
-    assert (asked.protocol is ProtocolName.RESPONSES) is is_by_responses
+    environment = {offered.key_variable: KEY, "CHORUS_WIRE": switch}
+    asked = await recorded(offered.default_model, environment, tmp_path, monkeypatch)
+    by_the_newer_protocol = offered.name == "OpenAI" and switch != "off"
+    prefix = offered.prefix.removesuffix("/")
+    usual = URLS.get(offered.name) or f"{PROVIDERS[prefix].address}/chat/completions"
+    url = RESPONSES if by_the_newer_protocol else usual
+    assert asked.url == (BY_LITELLM_ALONE.get(url, url) if switch == "off" else url)
+    assert is_by_litellm(asked) == (switch == "off" or offered.name == "Cohere")
+    assert keys(asked) == KEY_HEADERS.get(offered.name, BEARER)
+    assert KEY not in str(asked.body)
+    known = PROVIDERS[prefix].key_variables if prefix in PROVIDERS else ()
+    assert (offered.name == "Cohere") is not ({*known} >= {offered.key_variable, *offered.other_variables})
+
+
+@pytest.mark.parametrize("route", ONLY_LITELLM, ids=lambda route: route.model)
+async def test_other_models_are_asked_by_litellm(route: Route, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = await recorded(route.model, route.environment, tmp_path, monkeypatch)
+    assert is_by_litellm(asked)
+    assert asked.url == route.url
+    assert route.headers.items() <= keys(asked).items()
+    assert KEY not in asked.url
+    assert KEY not in str(asked.body)

@@ -1,8 +1,10 @@
-"""Replies in the protocols of Anthropic, Gemini and OpenAI's responses, as their documentation shows them."""
+"""Replies in each protocol of the wire, as their documentation shows them, and odd ones that mean the same."""
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +12,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.log.rules.messages import Thoughts
 from chorus_cli.models.providers.failures import FailedError, Trouble
+from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
-from chorus_cli.models.rules.events import ReplyEnd
+from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicReply as Claude
+from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader, short_id
 from chorus_cli.models.wire.gemini import GeminiReply as Gemini
 from chorus_cli.models.wire.responses import ResponsesReply as Responses
-from tests.models.wire.read_replies import end_of, read, reasoning_in, text_in
+from tests.models.providers.asked_models import STOP as ENDED
+from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event
+from tests.models.providers.ways import MODEL_MAP
+from tests.models.wire.conversations import ECHO, HELLO, read_pieces, replied, result
 
 if TYPE_CHECKING:
+    from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.wire.protocol import ReplyReader
 
     Body = dict[str, object]
     Reader = type[ReplyReader]
+
+
+def read(reader: ReplyReader, *payloads: object) -> list[ModelEvent]:
+    """Return the events of a reply; text is the data of an event as it is, anything else is written as JSON."""
+    found: list[ModelEvent] = []
+    for payload in payloads:
+        found += reader.events(payload if isinstance(payload, str) else json.dumps(payload))
+        if found and isinstance(found[-1], ReplyEnd):
+            return found
+    return found + list(reader.end())
+
+
+def text_in(events: list[ModelEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def reasoning_in(events: list[ModelEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+
+
+def end_of(events: list[ModelEvent]) -> ReplyEnd:
+    (end,) = (event for event in events if isinstance(event, ReplyEnd))
+    assert events[-1] is end
+    return end
 
 
 def start(**usage: int) -> Body:
@@ -102,17 +137,12 @@ def parts_of(end: ReplyEnd) -> Any:
 @pytest.mark.parametrize(
     ("reader", "text", "reason", "payloads"),
     [
-        (Claude, "Hello!", "stop", [start(), block("text", text=""), PING, said("Hello"), said("!"), over(), STOP]),
-        (Claude, "a", "length", [said("a"), over("max_tokens"), STOP]),
         (Claude, "a", "length", [said("a"), over("model_context_window_exceeded"), STOP]),
-        (Claude, "a", "content_filter", [said("a"), over("refusal"), STOP]),
         (Claude, "a", "content_filter", [said("a"), over("content_filter"), STOP]),
         (Claude, "a", "stop", [said("a"), over("stop_sequence"), STOP]),
         (Claude, "a", "stop", [said("a"), over("a reason of tomorrow"), STOP]),
-        (Claude, "a", "stop", [said("a"), over("end_turn")]),
         (Claude, "a", "stop", [said("a"), STOP]),
         (Claude, "a", None, [said("a"), over(None)]),
-        (Claude, "a", None, [start(), said("a")]),
         (Claude, "", None, []),
         (Claude, "a", "stop", ["", said("a"), "  ", over(), "[DONE]"]),
         (Claude, "ab", "stop", [block("text", text="a"), said("b"), over()]),
@@ -122,18 +152,13 @@ def parts_of(end: ReplyEnd) -> Any:
         (Claude, "", "stop", [{"type": "of_tomorrow"}, delta("of_tomorrow"), over()]),
         (Claude, "a", "stop", [said("a"), over(), STOP, said("b")]),
         (Gemini, "Hello", "stop", [piece("Hel"), piece("lo", reason="STOP")]),
-        (Gemini, "a", "length", [piece("a", reason="MAX_TOKENS")]),
-        (Gemini, "a", "content_filter", [piece("a", reason="SAFETY")]),
         (Gemini, "a", "content_filter", [piece("a", reason="RECITATION")]),
         (Gemini, "a", "content_filter", [piece("a", reason="PROHIBITED_CONTENT")]),
         (Gemini, "a", "stop", [piece("a", reason="A_REASON_OF_TOMORROW")]),
         (Gemini, "", "stop", [piece(reason="MALFORMED_FUNCTION_CALL")]),
-        (Gemini, "", "content_filter", [BLOCKED]),
         (Gemini, "a", "stop", [piece("a"), NO_CONTENT]),
         (Gemini, "ab", "stop", [piece("a", reason="STOP"), piece("b", reason="STOP")]),
-        (Gemini, "a", None, [piece("a")]),
         (Gemini, "a", None, [piece("a"), {"usageMetadata": OF_GEMINI}]),
-        (Gemini, "", None, []),
         (Gemini, "ab", "stop", ["", piece("a", "b"), " ", NO_CONTENT]),
         (Gemini, "a", "stop", [piece("a"), piece("x", index=1), NO_CONTENT]),
         (Gemini, "\U0001f600", "stop", [piece("\ud83d"), piece("\ude00"), NO_CONTENT]),
@@ -149,9 +174,7 @@ def parts_of(end: ReplyEnd) -> Any:
         (Responses, "a", "stop", [{"type": "response.of_tomorrow"}, grown("output_text", "a"), COMPLETED]),
     ],
 )
-def test_the_end_is_told_as_the_stream_ended(
-    reader: Reader, text: str, reason: str | None, payloads: list[object]
-) -> None:
+def test_the_end_is_told_as_it_was(reader: Reader, text: str, reason: str | None, payloads: list[object]) -> None:
     events = read(reader(), *payloads)
     assert (text_in(events), end_of(events).finish_reason) == (text, reason)
 
@@ -163,25 +186,11 @@ def arguments(*pieces: str) -> list[Body]:
 @pytest.mark.parametrize(
     ("reader", "payloads", "calls"),
     [
-        (
-            Claude,
-            [block("tool_use", 1, id="a", name="f", input={}), *arguments("", '{"text": "go', 'ld"}')],
-            [ToolCall("a", "f", '{"text": "gold"}')],
-        ),
         (Claude, [block("tool_use", 0, id="a", name="f", input={"n": 1})], [ToolCall("a", "f", '{"n": 1}')]),
-        (
-            Claude,
-            [block("tool_use", place, id=id_, name="f", input={}) for place, id_ in enumerate("ab")],
-            [ToolCall("a", "f", ""), ToolCall("b", "f", "")],
-        ),
         # One of the server's own tools.
         (Claude, [block("server_tool_use", 1, id="a", name="web_search"), *arguments("{}")], []),
-        (Gemini, [piece(call("f", {"n": 1}), reason="STOP")], [ToolCall("", "f", '{"n": 1}')]),
-        (Gemini, [piece(call("f", {}, "a"), call("f", {}, "b"))], [("a", "f", "{}"), ("b", "f", "{}")]),
         (Gemini, [piece(call("f", {})), piece(call("g", {}))], [("", "f", "{}"), ("", "g", "{}")]),
-        (Gemini, [piece(call("f", {})), piece(call("f", {}))], [("", "f", "{}"), ("", "f", "{}")]),
         (Gemini, [piece(call("f", None))], [("", "f", "{}")]),
-        (Gemini, [piece(call("f", {"x": "é"}, "a", "s=="))], [("a", "f", '{"x": "é"}')]),
     ],
 )
 def test_calls_are_assembled(reader: Reader, payloads: list[object], calls: list[ToolCall]) -> None:
@@ -236,29 +245,13 @@ CACHING = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_in
         (Responses, [COMPLETED], (10, 7, 17), {CACHED: 8, THOUGHT: 5}),
     ],
 )
-def test_tokens_are_counted(
-    reader: Reader, payloads: list[object], counts: tuple[int, int, int], parts: dict[str, int]
-) -> None:
+def test_tokens(reader: Reader, payloads: list[object], counts: tuple[int, int, int], parts: dict[str, int]) -> None:
     names = ("prompt_tokens", "completion_tokens", "total_tokens")
     assert end_of(read(reader(), *payloads)).usage == dict(zip(names, counts, strict=True)) | parts
 
 
 def test_without_counts_no_usage_is_reported() -> None:
     assert end_of(read(Claude(), said("a"))).usage == {}
-
-
-def test_thoughts_of_claude_and_gemini_are_reasoning() -> None:
-    events = read(
-        Claude(),
-        *(start(), block("thinking", thinking="")),
-        *(delta("thinking_delta", thinking=each) for each in ("One ", "and two.")),
-        *(delta("signature_delta", signature="EqQB"), block("redacted_thinking", 1, data="EmwK")),
-        *(block("text", 2), said("Three.", 2), over()),
-    )
-    assert (reasoning_in(events), text_in(events)) == ("One and two.", "Three.")
-    thought = {"text": "One and two.", "thought": True}
-    events = read(Gemini(), piece(thought), piece({"text": "Three.", "thoughtSignature": "s=="}, reason="STOP"))
-    assert (reasoning_in(events), text_in(events)) == ("One and two.", "Three.")
 
 
 def test_thoughts_and_words_of_responses_come_in_their_order() -> None:
@@ -278,19 +271,6 @@ def test_thoughts_and_words_of_responses_come_in_their_order() -> None:
     assert (reasoning_in(events), text_in(events)) == ("First.\n\nThen.", "Hello")
     assert json.loads(end_of(events).thought_parts)["form"] == "responses"
     assert parts_of(end_of(events)) == [REASONING, {"said": 5, "phase": "final_answer"}]
-
-
-def test_signatures_of_gemini_are_kept_with_the_parts_in_which_they_came() -> None:
-    signed, empty = {"text": "So", "thoughtSignature": "one=="}, {"text": "", "thoughtSignature": "three=="}
-    calls = piece(call("f", {}, "a", "two=="), call("f", {}), reason="STOP")
-    assert parts_of(end_of(read(Gemini(), piece("Well. ", signed), piece("."), piece(empty), calls))) == [
-        {"said": 6},
-        {"said": 2, "thoughtSignature": "one=="},
-        {"said": 1},
-        {"said": 0, "thoughtSignature": "three=="},
-        {"called": "a", "thoughtSignature": "two=="},
-        {"called": ""},
-    ]
 
 
 def test_a_whole_reply_of_claude_to_a_request_for_a_stream_is_read() -> None:
@@ -321,9 +301,7 @@ BUSY = {"error": {"code": 503, "message": "The model is overloaded.", "status": 
         (Responses, {"object": "response", "error": BROKEN}, None, {"object": "response", "error": BROKEN}),
     ],
 )
-def test_an_error_event_is_a_failure_with_its_body(
-    reader: Reader, payload: object, status: int | None, body: object
-) -> None:
+def test_an_error_event_is_told_by_body(reader: Reader, payload: object, status: int | None, body: object) -> None:
     with pytest.raises(FailedError) as caught:
         read(reader(), payload)
     failure = caught.value.failure
@@ -393,3 +371,210 @@ def test_any_json_is_read_or_refused(reader: Reader, payloads: list[object]) -> 
         for payload in payloads:
             _ = list(reply.events(json.dumps(payload)))
     assert isinstance(list(reply.end())[-1], ReplyEnd)
+
+
+LOOKED = ToolCall("call_1", "echo", "{}")
+
+
+def chat_delta(**fields: object) -> dict[str, object]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": None}]}
+
+
+def chat_parts(*deltas: dict[str, object]) -> tuple[str, Any]:
+    """Return the readable thoughts of a reply, and the provider's own parts."""
+    events = read(ChatReader(), *deltas, "[DONE]")
+    written = end_of(events).thought_parts
+    return reasoning_in(events), json.loads(written)["parts"] if written else []
+
+
+def sent_back(model: str, thoughts: Thoughts | None, id_: str = "call_1", **environment: str) -> dict[str, Any]:
+    """Return a reply with a call as it goes back to the provider of ``model``."""
+    call = LOOKED._replace(id=id_)
+    said = PromptMessage("assistant", "I look.", tool_calls=call.as_json, thoughts=thoughts)
+    asked = endpoint(model, environment)
+    assert asked is not None
+    request = ModelRequest(model, (HELLO, said, result(id_)), tools=(ECHO,))
+    messages = json.loads(ChatCompletions(MODEL_MAP).post(request, asked).body)["messages"]
+    assert messages[2]["tool_call_id"] == messages[1]["tool_calls"][0]["id"]
+    reply: dict[str, Any] = messages[1]
+    return reply
+
+
+def chat(*parts: dict[str, object]) -> str:
+    return json.dumps({"form": "chat", "parts": [*parts, {"said": 7}]})
+
+
+def test_details_are_joined_by_their_type_and_number() -> None:
+    texts, parts = chat_parts(
+        chat_delta(reasoning="One ", reasoning_details=[DETAIL | {"text": "One ", "format": "f"}]),
+        chat_delta(reasoning="two.", reasoning_details=[DETAIL | {"text": "two.", "signature": "s"}]),
+        chat_delta(reasoning_details=[{"type": "reasoning.encrypted", "index": 0, "data": "QU", "id": "rs_1"}]),
+        chat_delta(reasoning_details=[{"type": "reasoning.encrypted", "index": 0, "data": "JD", "id": None}]),
+    )
+    assert texts == "One two."
+    assert [part for part in parts if "type" in part] == [
+        {"type": "reasoning.text", "index": 0, "text": "One two.", "format": "f", "signature": "s"},
+        {"type": "reasoning.encrypted", "index": 0, "data": "QUJD", "id": "rs_1"},
+    ]
+
+
+def detail(text: str) -> Body:
+    return chat_delta(reasoning_details=[DETAIL | {"text": text}])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        (["", "The", " user", " asks."], "The user asks."),
+        (["The", "The user", " asks", " for tea."], "The user asks for tea."),
+        (["ha", "ha", "ha!"], "hahaha!"),
+    ],
+)
+def test_details_that_come_in_pieces_lose_none(pieces: list[str], whole: str) -> None:
+    texts, parts = chat_parts(*map(detail, pieces))
+    assert (texts, [part["text"] for part in parts]) == (whole, [whole])
+
+
+def test_chunks_of_mistral_are_one_with_the_newest_signature() -> None:
+    def thinking(text: str, **more: object) -> dict[str, object]:
+        return chat_delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}])
+
+    texts, parts = chat_parts(thinking("One "), thinking("two.", signature="s", closed=True), chat_delta(content="Hi"))
+    assert texts == "One two."
+    whole = {"type": "thinking", "thinking": [{"type": "text", "text": "One two."}], "signature": "s", "closed": True}
+    assert parts == [whole, {"said": 2}]
+
+
+CHUNK: dict[str, object] = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+DETAIL: dict[str, object] = {"type": "reasoning.text", "index": 0, "text": "hm"}
+OF_GOOGLE = {"google": {"thought_signature": "QQ=="}}
+OWN = {"OPENAI_BASE_URL": "http://localhost:8000/v1"}
+
+
+@pytest.mark.parametrize(
+    ("model", "thoughts", "fields"),
+    [
+        ("openrouter/x/y", Thoughts("hm"), {"reasoning": "hm"}),
+        ("mistral/mistral-small-latest", Thoughts("hm"), {}),
+        ("together_ai/deepseek-ai/DeepSeek-V4", Thoughts("hm", chat({"came_in": "reasoning"})), {"reasoning": "hm"}),
+        ("hosted_vllm/m", Thoughts("hm", chat({"came_in": "reasoning"})), {"reasoning": "hm"}),
+        ("hosted_vllm/m", Thoughts("hm"), {"reasoning_content": "hm"}),
+        ("openai/gpt-4o", Thoughts("hm"), {}),
+        ("xai/grok-4.3", Thoughts("hm"), {}),
+    ],
+)
+def test_thoughts_go_back_in_their_own_field(model: str, thoughts: Thoughts | None, fields: dict[str, object]) -> None:
+    plain: dict[str, object] = {"role": "assistant", "content": "I look."}
+    reply = sent_back(model, thoughts)
+    del reply["tool_calls"]
+    assert reply == {**plain, **fields}
+
+
+@given(st.text(), st.text())
+def test_ids_of_nine_letters_are_told_apart(one: str, other: str) -> None:
+    assert re.fullmatch("[a-zA-Z0-9]{9}", short_id(one))
+    assert (short_id(one) == short_id(other)) == (one == other)
+    assert short_id(short_id(one)) == short_id(one)
+
+
+RAIN = chunk("It rains in Zürich 🌧.") + ENDED
+RAINS = [TextDelta("It rains in Zürich 🌧."), ReplyEnd("stop")]
+
+
+def adding(**fields: object) -> bytes:
+    """Return a chunk with these fields in its delta."""
+    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": None}]})
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param(RAIN.replace(b"\n", b"\r"), id="CR"),
+        pytest.param(codecs.BOM_UTF8 + RAIN, id="byte order mark"),
+        pytest.param(b"\n\n\n" + RAIN, id="blank lines first"),
+        pytest.param(RAIN.replace(b"data: ", b"data:\n\ndata: "), id="empty data"),
+        pytest.param(RAIN.replace(b"data: ", b"data:   \n\ndata: "), id="blank data"),
+        pytest.param(RAIN.removesuffix(b"\n\n"), id="no blank line at the end"),
+        pytest.param(RAIN.removesuffix(DONE + b"\n\n").rstrip(b"\n"), id="ended after the last event"),
+    ],
+)
+async def test_a_stream_written_in_another_way_is_the_same_reply(stream: bytes) -> None:
+    assert await replied(STREAM_HEAD, stream) == RAINS
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+async def test_a_stream_may_be_cut_within_a_letter(size: int) -> None:
+    written = RAIN.replace(b"\\u00fc", "ü".encode()).replace(b"\\ud83c\\udf27", "🌧".encode())
+    stream = codecs.BOM_UTF8 + written.replace(b"\n", b"\r\n")
+    assert await read_pieces(stream[start : start + size] for start in range(0, len(stream), size)) == RAINS
+
+
+@pytest.mark.parametrize("kind", [b"application/octet-stream", b"application/json"])
+async def test_a_stream_of_another_declared_type_is_read(kind: bytes) -> None:
+    assert await replied(STREAM_HEAD.replace(b"text/event-stream", kind), RAIN) == RAINS
+
+
+@pytest.mark.parametrize("body", [b"data: " + b"x" * 2_000, b"x" * 2_000, b'{"id": "' + b"x" * 2_000])
+async def test_an_event_without_end_is_given_up(body: bytes) -> None:
+    pieces = [RAIN[:100], RAIN[100:], *(body[start : start + 100] for start in range(0, len(body), 100))]
+    with pytest.raises(FailedError, match="an event of more than 1,000 bytes"):
+        await read_pieces(pieces, longest_event_bytes=1_000)
+
+
+HM = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+AS_OBJECT = {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"x": 1}}}]}
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        pytest.param(adding(content=HM) + adding(content="a"), [ReasoningDelta("hm"), TextDelta("a")], id="thoughts"),
+        pytest.param(adding(content=None) + adding(content=5) + adding(content={"text": "x"}), [], id="no content"),
+        pytest.param(event({"choices": ["x"]}), [], id="no choice"),
+        pytest.param(event({"error": None, "choices": [{"delta": {"content": "a"}}]}), [TextDelta("a")], id="no error"),
+    ],
+)
+async def test_a_chunk_adds_what_it_says(stream: bytes, events: list[ModelEvent]) -> None:
+    assert await replied(STREAM_HEAD, stream, ENDED) == [*events, ReplyEnd("stop")]
+
+
+async def test_the_arguments_of_a_call_may_be_an_object() -> None:
+    call = ToolCall("a", "f", '{"x": 1}')
+    assert await replied(STREAM_HEAD, adding(**AS_OBJECT), DONE) == [ReplyEnd("tool_calls", {}, (call,))]
+
+
+async def test_a_stream_that_ends_within_an_event_is_cut() -> None:
+    assert await replied(STREAM_HEAD + b'data: {"choices": [{"delta": {"con') == [ReplyEnd(None)]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "events"),
+    [
+        (["\n<thi", "nk>h", "m</th", "ink>", "\n", "\nso"], [*map(ReasoningDelta, "hm"), TextDelta("so")]),
+        (["<think>a < b </thin", "king"], [ReasoningDelta("a < b "), ReasoningDelta("</thinking")]),
+        (["<", "b>"], [TextDelta("<b>")]),
+        (["<thi"], [TextDelta("<thi")]),
+        (["so <think>", "is a tag</think>"], [TextDelta("so <think>"), TextDelta("is a tag</think>")]),
+        (["<think></think>so"], [TextDelta("so")]),
+        ([" " * 600] * 3, [TextDelta(" " * 1200), TextDelta(" " * 600)]),
+    ],
+)
+async def test_thoughts_between_tags_at_the_start_are_reasoning(pieces: list[str], events: list[ModelEvent]) -> None:
+    assert await replied(STREAM_HEAD, *map(chunk, pieces), ENDED) == [*events, ReplyEnd("stop")]
+
+
+@pytest.mark.parametrize(
+    ("stream", "sentence"),
+    [
+        (event({"object": "error", "message": "Broken.", "code": 503}), "or overloaded, status 503 (Broken)"),
+        (event({"error": {"message": "Broken.", "code": 503}}).rstrip(), "overloaded, status 503 (Broken)."),
+        (chunk("a") + event({"error": {"message": "Broken."}}).rstrip(), "The reply of openai/m broke off (Broken)."),
+        (event([1]), "sent an invalid response (not an event of its protocol)."),
+        (b"data: " + b"[" * 100_000 + b"\n\n" + ENDED, "sent an invalid response (not valid JSON)."),
+        (chunk("a") + b"data: {\n\n" + ENDED, "The reply of openai/m broke off (not valid JSON)."),
+    ],
+)
+async def test_an_event_that_is_an_error_or_nonsense_is_told(stream: bytes, sentence: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        await replied(STREAM_HEAD, stream)
+    assert sentence in str(caught.value)

@@ -1,14 +1,19 @@
-"""/settings: lines in, answers out, on real files."""
+"""/settings, in a line and in the editor, and /set and /model: lines in, answers out, on real files."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, SettingsError
+from chorus_cli.framework.command_line import completions, resolve
+from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rules.acts import Window
 from chorus_cli.settings.rules.table import SETTINGS
+from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.personas.commands.settings_desk import TEXT, Desk
-from tests.world import MODEL
+from tests.world import MODEL, World
 
 
 async def test_the_list_has_every_setting_with_its_place_and_its_default(desk: Desk) -> None:
@@ -135,3 +140,253 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: De
     assert desk.offers("/settings set banana ") == {}
     await desk.services.persona_admin.set("chorus", "context_hours", 24)
     assert desk.offers("/settings set context_hours ") == {"8": "the default", "24": "now in effect"}
+
+
+async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Desk) -> None:
+    desk.editor.enqueue('{ "temperature": 0.9, "context_hours": 24,\n"mine": 1, "model": "chorus/eliza" }')
+    reply = (await desk.text("/settings edit")).splitlines()
+    assert desk.editor.shown == [TEXT]
+    assert reply[:5] == [
+        f"Saved {desk.path}.",
+        "aliases: a, b → not set",
+        "model: not set → chorus/eliza",
+        "temperature: 0.2 → 0.9",
+        "context_hours: not set → 24",
+    ]
+    assert f'{desk.path}:2: unknown setting "mine"' in reply
+    assert "Context window set to 24h" in reply
+    assert "Model: chorus/eliza (set by /model)" in reply
+    assert await desk.windows() == [Window(None, 24)]
+    assert desk.path.with_name("system.jsonc.bak").read_text() == TEXT
+    assert desk.kept() == []
+
+
+@pytest.mark.parametrize(
+    ("draft", "reply"),
+    [
+        (None, "Nothing was changed."),
+        ("", "Nothing was changed: the saved text is empty."),
+        (" \n", "Nothing was changed: the saved text is empty."),
+    ],
+)
+async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: Desk, draft: str | None, reply: str) -> None:
+    desk.editor.enqueue(draft)
+    assert await desk.text("/settings edit") == reply
+    assert desk.world.settings_text() == TEXT
+    assert desk.kept() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('{"temperature" 1}', "system.jsonc:1:16: expected ':', found '1'."),
+        ('{"temperature": 5}', "system.jsonc:1: temperature is 5; it must be a number from 0 to 2."),
+    ],
+)
+async def test_a_broken_file_that_was_left_unchanged_is_still_said_to_be_broken(
+    desk: Desk, text: str, error: str
+) -> None:
+    desk.world.configure(text)
+    assert await desk.text("/settings edit") == f"Nothing was changed. The file still has an error: {error}"
+
+
+async def test_an_editor_that_ended_badly_without_a_change_leaves_no_draft(desk: Desk) -> None:
+    desk.editor.enqueue(None, complaint="nano ended with status 1.", seconds=0.1)
+    assert await desk.text("/settings edit") == "nano ended with status 1. Nothing was changed."
+    assert desk.kept() == []
+
+
+async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: Desk) -> None:
+    desk.editor.enqueue(None, seconds=0.1)
+    reply = await desk.text("/settings edit")
+    assert reply.startswith("The editor returned at once; if it opens a window of its own, have it wait: code --wait")
+    assert f"Nothing was changed. The draft stays in {desk.drafts}" in reply
+    assert desk.kept() == [TEXT]
+
+
+async def test_only_a_comment_that_is_edited_is_saved_too(desk: Desk) -> None:
+    desk.editor.enqueue(TEXT.replace("calm", "lively"))
+    assert await desk.text("/settings edit") == f"Saved {desk.path}; no setting was changed."
+    assert desk.world.settings_text() == TEXT.replace("calm", "lively")
+
+
+async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_draft(desk: Desk) -> None:
+    desk.editor.enqueue('{\n  "temperature" 1\n}')
+    desk.editor.enqueue('{\n  "temperature": 5\n}')
+    desk.editor.enqueue('{\n  "temperature": 1\n}')
+    question = await desk.ask("/settings edit")
+    assert question.text == "system.jsonc:2:17: expected ':', found '1'.\nEdit again?"
+    again = await question.confirmed()
+    assert isinstance(again, Question)
+    assert again.text == "system.jsonc:2: temperature is 5; it must be a number from 0 to 2.\nEdit again?"
+    assert plain(await again.confirmed()).startswith(f"Saved {desk.path}.")
+    assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5\n}']
+    assert len(set(desk.editor.opened)) == 1
+    assert desk.kept() == []
+
+
+async def test_a_mistake_that_is_not_mended_leaves_the_file_and_keeps_the_draft(desk: Desk) -> None:
+    desk.editor.enqueue('{ "temperature": 1')
+    question = await desk.ask("/settings edit")
+    assert question.declined.text == (f"{desk.path} is unchanged; your text is kept in {desk.editor.opened[0]}.")
+    assert desk.world.settings_text() == TEXT
+    assert desk.kept() == ['{ "temperature": 1']
+
+
+async def test_an_editor_that_ended_badly_with_changes_is_asked_about(desk: Desk) -> None:
+    for _ in range(2):
+        desk.editor.enqueue('{ "tools": false }', complaint="vim was killed.")
+    question = await desk.ask("/settings edit")
+    assert question.text == "vim was killed.\nUse what was saved?"
+    assert desk.world.settings_text() == TEXT
+    assert desk.kept() == ['{ "tools": false }']
+    assert plain(await question.confirmed()).startswith(f"Saved {desk.path}.")
+    assert desk.kept() == []
+
+
+async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft_is_kept(desk: Desk) -> None:
+    def edit(draft: Path) -> None:
+        draft.write_text('{ "temperature": 1 }')
+        desk.world.configure('{ "temperature": 2 }')
+
+    desk.editor.enqueue(edit)
+    with pytest.raises(CommandError) as refusal:
+        await desk.type("/settings edit")
+    draft = desk.editor.opened[0]
+    assert str(refusal.value) == (
+        f"{desk.path} was changed by another program in the meantime and was not overwritten. "
+        f"Your text is kept in {draft}."
+    )
+    assert desk.world.settings_text() == '{ "temperature": 2 }'
+    assert desk.kept() == ['{ "temperature": 1 }']
+
+
+OTHER = "anthropic/claude-sonnet-5"
+WITHOUT_A_KEY = "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."
+
+
+async def temperatures(world: World) -> list[float | None]:
+    await world.say("Go on")
+    return [request.temperature for request in world.model.requests]
+
+
+async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(desk: Desk) -> None:
+    before = desk.path.read_text()
+    assert await desk.text("/set temperature 0.9") == "temperature is 0.9 until the end of this run."
+    assert desk.path.read_text() == before
+    assert await temperatures(desk.world) == [0.9]
+    assert await desk.text("/set") == "temperature: 0.9 (this run)"
+    assert "From: this run" in await desk.text("/settings temperature")
+    assert await desk.text("/set temperature default") == "temperature is 0.2 again."
+    assert await temperatures(desk.world) == [0.9, 0.2]
+    assert await desk.text("/set") == "No setting was changed for this run. For example: /set temperature 0.2"
+
+
+async def test_an_effort_is_offered_and_goes_with_each_request(desk: Desk) -> None:
+    offered = completions(desk.services.registry, desk.services, "/set effort ").candidates
+    assert [candidate.text for candidate in offered] == ["none", "low", "medium", "high"]
+    await desk.world.say("Think")
+    await desk.text("/set effort high")
+    await desk.world.say("Think harder")
+    assert [request.effort for request in desk.world.model.requests] == [None, "high"]
+
+
+async def test_a_setting_that_is_written_to_the_file_ends_that_of_the_run(desk: Desk) -> None:
+    await desk.text("/set temperature 0.9")
+    await desk.text("/settings set temperature 0.5")
+    assert await temperatures(desk.world) == [0.5]
+
+
+async def test_a_setting_of_this_run_is_of_one_persona(desk: Desk) -> None:
+    (desk.world.personas.folder / "other").mkdir()
+    await desk.text("/set temperature 0.9")
+    assert desk.world.personas.load("other").settings.temperature is None
+
+
+@pytest.mark.parametrize(
+    ("line", "refusal"),
+    [
+        ("/set temperature 3", "temperature cannot be 3: it must be a number from 0 to 2."),
+        ("/set effort max", 'effort cannot be "max": it must be "none", "low", "medium" or "high".'),
+        ("/set temperature", "/set temperature needs a value; it must be a number from 0 to 2."),
+        ("/set temprature 1", 'There is no setting "temprature" (did you mean "temperature"?). /settings lists them.'),
+        (
+            "/set context_hours 24",
+            (
+                "context_hours cannot be set for this run. "
+                "A window is an operation that /undo reverts: /context 24h sets it."
+            ),
+        ),
+        (
+            "/set name Ada",
+            "name cannot be set for this run. A name is kept in the persona's file: /settings set name NAME.",
+        ),
+    ],
+)
+async def test_what_cannot_be_set_for_a_run_is_refused(desk: Desk, line: str, refusal: str) -> None:
+    assert await desk.world.told(line) == refusal
+    assert desk.world.personas.set_in_this_run("chorus") == {}
+
+
+@pytest.mark.parametrize("line", [f"/model {OTHER} --once", f"/set model {OTHER}"])
+async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: Desk, line: str) -> None:
+    before = desk.path.read_text()
+    assert await desk.text(line) == f"Model: {OTHER} (for this run)\n{WITHOUT_A_KEY}"
+    assert desk.path.read_text() == before
+    await desk.world.say("Go on")
+    assert desk.world.model.requests[-1].model == OTHER
+    await desk.text("/model default")
+    assert desk.world.current.target().choice.model == MODEL
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("/model openai/gpt-99", "set by /model"),
+        ("/model openai/gpt-99 --once", "for this run"),
+        ("/settings set model openai/gpt-99", "set by /model"),
+    ],
+)
+async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, line: str, reason: str) -> None:
+    world.model.has_assumed_limit = True
+    warning = (
+        "litellm does not know this model, so a context of 10,000 tokens is assumed (a test). /settings set "
+        "context_token_limit N sets another."
+    )
+    assert f"Model: openai/gpt-99 ({reason})\n{warning}" in await world.told(line)
+    assert await world.told("/model") == f"Model: openai/gpt-99 ({reason})\n{warning}"
+    await world.told("/settings set context_token_limit 9000")
+    assert warning not in await world.told(line)
+
+
+async def test_a_model_that_takes_the_figures_of_another_names_it(world: World) -> None:
+    world.model.has_assumed_limit, world.model.relative = True, "gpt-98"
+    told = "litellm has no figures for this model; those of gpt-98 are taken, as a guess."
+    assert await world.told("/model openai/gpt-99") == f"Model: openai/gpt-99 (set by /model)\n{told}"
+    assert await world.told("/model") == f"Model: openai/gpt-99 (set by /model)\n{told}"
+
+
+async def test_once_needs_a_model_and_is_completed_after_one(desk: Desk) -> None:
+    assert await desk.world.told("/model --once") == (
+        "/model --once needs a model, for example: /model chorus/eliza --once"
+    )
+    offered = completions(desk.services.registry, desk.services, f"/model {OTHER} --o").candidates
+    assert [candidate.text for candidate in offered] == ["--once"]
+
+
+async def test_a_retry_with_a_model_is_answered_by_it_once(world: World) -> None:
+    await world.say("Which way?")
+    world.model.say("Through Moria.")
+    turn = await resolve(world.services.registry, f"/retry {OTHER}", world.clock.now()).run(world.services)
+    assert isinstance(turn, RunningTurn)
+    await turn.over()
+    await world.say("And then?")
+    assert [request.model for request in world.model.requests] == [MODEL, OTHER, MODEL]
+    assert (await world.seen())[:2] == ["Which way?", "Through Moria."]
+    assert (await world.log())[2].model == OTHER
+
+
+async def test_a_retry_with_a_name_that_is_none_asks_nobody(world: World) -> None:
+    await world.say("Which way?")
+    assert "There is no model 'banana'" in await world.told("/retry banana")
+    assert len(world.model.requests) == 1

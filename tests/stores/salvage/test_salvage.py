@@ -16,10 +16,10 @@ from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
-from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup.salvaging import Counts, Lost, salvage
 from tests.fakes import START
 from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts
+from tests.storage.database import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.storage.store import Connection
 
-MESSAGES = 600
+MESSAGES = 300
 INNER, LEAF = 0x05, 0x0D
 STEP = re.compile(rb"Step (\d+) of the road. Step \d+ of")
 NONE = Lost(0, (), is_least=False)
@@ -48,10 +48,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("log") / "chorus.db"
 
     async def fill() -> None:
-        store = Store(path)
-        await store.open()
-        await store.write(talk)
-        await store.close()
+        async with opened(path) as store:
+            await store.write(talk)
 
     asyncio.run(fill())
     return path
@@ -149,20 +147,20 @@ def test_without_the_newest_number_it_is_unknown_how_many_messages_are_lost(
 def test_the_number_of_a_lost_message_that_a_row_names_is_not_given_again(log: Path, tmp_path: Path) -> None:
     shutil.copyfile(log, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute("INSERT INTO operations(persona, kind, after_message_id) VALUES ('frodo', 'clear', 550)")
-        connection.execute("DELETE FROM messages WHERE id > 500")
+        connection.execute("INSERT INTO operations(persona, kind, after_message_id) VALUES ('frodo', 'clear', 250)")
+        connection.execute("DELETE FROM messages WHERE id > 200")
         connection.execute("DELETE FROM sqlite_sequence")
     salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (550,)
+        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (250,)
 
 
 ABSURD = {
-    "the number of a row": "UPDATE messages SET id = 137438953255 WHERE id = 600",
+    "the number of a row": "UPDATE messages SET id = 137438953255 WHERE id = 300",
     "a newest number": "UPDATE sqlite_sequence SET seq = 137438953255",
     "a likely newest number": "UPDATE sqlite_sequence SET seq = 8792",
-    "a reference": "UPDATE messages SET turn_id = 8792 WHERE id = 600",
-    "numbers of other rows": "UPDATE messages SET id = -id WHERE id > 500",
+    "a reference": "UPDATE messages SET turn_id = 8792 WHERE id = 300",
+    "numbers of other rows": "UPDATE messages SET id = -id WHERE id > 200",
 }
 
 
@@ -175,6 +173,16 @@ def test_a_damaged_number_makes_no_message_lost(log: Path, tmp_path: Path, state
     none = Lost(0, (), is_least="sequence" in statement)
     assert counts == ALL._replace(lost=none, lost_items=none._replace(is_least=statement == ABSURD["a newest number"]))
     assert texts(tmp_path / "new.db") == texts(log)
+
+
+def test_a_damaged_number_that_nothing_else_names_is_kept_and_counts_no_message_as_lost(
+    log: Path, tmp_path: Path
+) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("UPDATE messages SET id = 137438953255, origin = NULL, origin_seq = NULL WHERE id = 300")
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db")[3] == (0, (), True)
+    assert sorted(texts(tmp_path / "new.db").values()) == sorted(texts(log).values())
 
 
 FIELDS = {
@@ -219,12 +227,10 @@ def test_a_row_with_the_number_of_another_gets_its_own(log: Path, tmp_path: Path
 
 def test_of_a_long_text_the_beginning_is_kept_if_its_end_is_lost(tmp_path: Path) -> None:
     async def said() -> None:
-        store = Store(tmp_path / "damaged.db")
-        await store.open()
-        thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
-        content = MessageContent(thread.id, Role.USER, LONG, START)
-        await store.write(message_rows.insert_row, "frodo", content)
-        await store.close()
+        async with opened(tmp_path / "damaged.db") as store:
+            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+            content = MessageContent(thread.id, Role.USER, LONG, START)
+            await store.write(message_rows.insert_row, "frodo", content)
 
     asyncio.run(said())
     salvaged(tmp_path / "damaged.db", tmp_path / "whole.db")
@@ -243,13 +249,10 @@ def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, t
     salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
 
     async def said() -> int:
-        store = Store(tmp_path / "new.db")
-        await store.open()
-        thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
-        content = MessageContent(thread.id, Role.USER, "On we go.", START)
-        id_ = await store.write(message_rows.insert_row, "frodo", content)
-        await store.close()
-        return id_
+        async with opened(tmp_path / "new.db") as store:
+            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+            content = MessageContent(thread.id, Role.USER, "On we go.", START)
+            return await store.write(message_rows.insert_row, "frodo", content)
 
     assert asyncio.run(said()) == MESSAGES + 1
 

@@ -18,7 +18,7 @@ from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.backup.archive import DAILY, PURGE_LOCK, WEEKLY, Request, kept_days
+from chorus_cli.stores.backup.archive import DAILY, LOCK, WEEKLY, Request, kept_days
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.checks import check_log
@@ -86,13 +86,12 @@ async def test_a_backup_on_request_waits_for_a_purge(places: Paths, tmp_path: Pa
     backups = Backups(places, FakeClock(), patience_seconds=0)
     places.backups.mkdir(exist_ok=True)
     with (
-        file_lock.hold(places.backups / PURGE_LOCK),
+        file_lock.hold(places.backups / LOCK),
         pytest.raises(BackupError, match=r"A purge or another backup is under way, so nothing was written\. Try again"),
     ):
         await backups.make(str(tmp_path / "all.zip"))
     assert not (tmp_path / "all.zip").exists()
     await backups.make(str(tmp_path / "all.zip"))
-    assert not (places.backups / PURGE_LOCK).exists()
 
 
 def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths, tmp_path: Path) -> None:

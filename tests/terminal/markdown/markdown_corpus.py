@@ -60,15 +60,7 @@ DOCUMENTS = {
     "a table in a list and a quote": "- | a | b |\n  |---|---|\n  | 1 | 2 |\n- x\n\n> | a |\n> |---|\n> | b |\n",
     "wide characters": "# 日本語の見出し\n\n日本語のテキストはどこでも折り返すことができます。日本語のテキストはどこでも折り返すことができます。\n\n- 한국어 항목\n\n| 名前 | 値 |\n|--|--|\n| 甲 | 乙 |\n",
     "combining characters and emoji": "e\u0301a\u0308 no\u0308el z\u0335\u0321\u031b 👍🏽 ❤\ufe0f 👩\u200d👩\u200d👧 ½ ｗｉｄｅ\n\n- 👩\u200d🚀 in an item that is long enough to be wrapped once or twice\n",
-    "long words": "# "
-    + "heading" * 15
-    + "\n\n"
-    + "word" * 60
-    + "\n\n- "
-    + "item" * 40
-    + "\n\n```\n"
-    + "code" * 50
-    + "\n```\n",
+    "long words": f"# {'heading' * 15}\n\n{'word' * 60}\n\n- {'item' * 40}\n\n```\n{'code' * 50}\n```\n",
     "markup of rich": "[red]x[/red] [/foo] [bold] :smile: [link=http://a]b[/link]\n\n```\n[/foo]\n```\n",
     "nothing": "",
     "only blanks": "\n  \n\t\n",

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
 from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
+from tests.terminal.command import await_death, is_alive
 from tests.terminal.markdown.markdown_screens import Size, at_once, cut, streamed
 
 CODE = 'def f(x: int) -> str:\n    """Say\n\n    more."""\n    return f"{x}\u20ac"\n\n\nf(1)\n'
@@ -31,22 +31,9 @@ time.sleep(60)
 """
 
 
-def until(seen: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not seen():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def pid_of(lexing: LexingProcess) -> int:
     assert lexing._served is not None
     return lexing._served.process.pid
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process runs; one that has ended but was not waited for does not."""
-    state = Path(f"/proc/{pid}/stat")
-    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_the_colours_are_those_of_this_process() -> None:
@@ -71,7 +58,7 @@ def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
         assert lexing.tokens("python", CODE) is None
         assert time.monotonic() - begun < 5
         assert lexing._served is None
-        assert not is_running(pid)
+        assert not is_alive(pid)
 
 
 def test_one_that_takes_long_ends_itself() -> None:
@@ -116,9 +103,9 @@ def test_it_ends_with_its_starter_even_if_that_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
-        assert is_running(pid)
+        assert is_alive(pid)
         starter.kill()
-    until(lambda: not is_running(pid))
+    await_death(pid)
 
 
 @pytest.mark.slow
@@ -157,14 +144,15 @@ def test_no_lexer_looks_at_what_is_too_much_for_some(language: str, code: str) -
     assert named == plain
 
 
-@pytest.mark.parametrize("code", ["x" * 40_000, "x = 1\n" * 10_000])
-def test_nor_at_very_much_code(code: str) -> None:
-    assert is_too_costly(code)
-
-
-@pytest.mark.parametrize("code", ["\n" * 100 + "x", "x" + " " * 150 + "y", "x = 1\n" * 2_000, "x" * 2_000])
-def test_what_people_write_is_looked_at(code: str) -> None:
-    assert not is_too_costly(code)
+@pytest.mark.parametrize(
+    ("code", "is_too_much"),
+    [
+        *[("x" * 40_000, True), ("x = 1\n" * 10_000, True)],
+        *[("\n" * 100 + "x", False), ("x" + " " * 150 + "y", False), ("x = 1\n" * 2_000, False), ("x" * 2_000, False)],
+    ],
+)
+def test_what_people_write_is_looked_at_and_very_much_code_is_not(code: str, *, is_too_much: bool) -> None:
+    assert is_too_costly(code) == is_too_much
 
 
 def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:

@@ -38,54 +38,12 @@ LONG_CODE = """def number_{0}(x: int) -> str:
 
 """
 LINES = [
-    "# h",
-    "Title",
-    "=====",
-    "---",
-    "***",
-    "- a",
-    "  - b",
-    "    - c",
-    "* x",
-    "1. one",
-    "2. two",
-    "   1. deep",
-    "10) ten",
-    "> q",
-    ">> qq",
-    "> - ql",
-    "> ```",
-    "lazy",
-    "```",
-    "```python",
-    "~~~",
-    "def f(): return 'x'",
-    "    indented",
-    "\tcode",
-    "| a | b |",
-    "|---|:-:|",
-    "a | b",
-    "-|-",
-    "<div>",
-    "</div>",
-    "<!-- c",
-    "-->",
+    *("# h", "Title", "=====", "---", "***", "- a", "  - b", "    - c", "* x", "1. one", "2. two", "   1. deep"),
+    *("10) ten", "> q", ">> qq", "> - ql", "> ```", "lazy", "```", "```python", "~~~", "def f(): return 'x'"),
+    *("    indented", "\tcode", "| a | b |", "|---|:-:|", "a | b", "-|-", "<div>", "</div>", "<!-- c", "-->"),
+    *("hard  ", "break\\", "[foo]", "[x](http://a.b/c 't') ![i](j.png)", "*em", "em*", "", "", "", "-", "  "),
+    *("at <http://a.b/c> [![alt](i.png)](/to) <me@b.c>", "日本語 é", "*   *", "      six"),
     "**bold** `code` and a rather long line that must be broken somewhere between its words",
-    "[foo]",
-    "[x](http://a.b/c 't') ![i](j.png)",
-    "hard  ",
-    "break\\",
-    "at <http://a.b/c> [![alt](i.png)](/to) <me@b.c>",
-    "*em",
-    "em*",
-    "",
-    "",
-    "",
-    "-",
-    "  ",
-    "日本語 é",
-    "*   *",
-    "      six",
 ]
 HEADS = st.sampled_from(["", "[foo]: /url\n\n", "[foo]: <http://x.y> 'and\nso on'\n\n"])
 
@@ -106,9 +64,7 @@ def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int
     st.randoms(use_true_random=False),
     st.sampled_from([80, 33, 20]),
 )
-def test_any_document_cut_anywhere_stands_as_if_it_had_come_at_once(
-    head: str, lines: list[str], random: Random, columns: int
-) -> None:
+def test_any_document_cut_anywhere_stands_as_at_once(head: str, lines: list[str], random: Random, columns: int) -> None:
     text = head + "\n".join(lines)
     assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))
 
@@ -350,7 +306,7 @@ def test_every_example_stands_as_if_it_had_come_at_once(tried: slice, *, is_cut_
     st.randoms(use_true_random=False),
     st.sampled_from(COLUMNS),
 )
-def test_examples_one_after_another_stand_as_if_they_had_come_at_once(
+def test_examples_one_after_another_stand_as_at_once(
     chosen: list[str], between: str, random: Random, columns: int
 ) -> None:
     text = with_definitions_ahead(between.join(chosen))

@@ -28,22 +28,10 @@ RED = {"31"}
 NAMES = re.compile(r"\b(?:ansi|bright_?)?(?:black|red|green|yellow|blue|magenta|cyan|white|gr[ae]y)\b|\"#[0-9a-f]{3,6}")
 OWN_GROUND = {"", "default"}
 SHOWN_BY_THE_PROMPT = (
-    "completion-menu",
-    "completion-menu.completion",
-    "completion-menu.completion.current",
-    "completion-menu.meta.completion",
-    "completion-menu.meta.completion.current",
-    "scrollbar.background",
-    "scrollbar.button",
-    "scrollbar.arrow",
-    "search",
-    "incsearch",
-    "incsearch.current",
-    "selected",
-    "control-character",
-    "bottom-toolbar",
-    "bottom-toolbar.text",
-    "warning",
+    *("completion-menu", "completion-menu.completion", "completion-menu.completion.current", "control-character"),
+    *("completion-menu.meta.completion", "completion-menu.meta.completion.current", "scrollbar.background"),
+    *("scrollbar.button", "scrollbar.arrow", "search", "incsearch", "incsearch.current", "selected"),
+    *("bottom-toolbar", "bottom-toolbar.text", "warning"),
 )
 STYLES = Console(theme=MARKDOWN).get_style
 NAMED = [name for name in DEFAULT_STYLES if name.startswith(("markdown.", "table."))]
@@ -54,14 +42,9 @@ def is_readable(style: Style) -> bool:
     return style.bgcolor is None and (style.color is None or style.color.name in PALETTE_COLOURS)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_a_style_of_markdown_or_of_a_table_names_only_colours_of_the_palette(name: str) -> None:
-    assert is_readable(STYLES(name))
-
-
-@pytest.mark.parametrize("kind", CODE.style_map, ids=str)
-def test_a_style_of_code_names_only_colours_of_the_palette(kind: tuple[str, ...]) -> None:
-    assert is_readable(CODE.get_style_for_token(kind))
+@pytest.mark.parametrize("style", [*map(STYLES, NAMED), *map(CODE.get_style_for_token, CODE.style_map)], ids=str)
+def test_a_style_of_markdown_or_code_or_a_table_names_only_colours_of_the_palette(style: Style) -> None:
+    assert is_readable(style)
 
 
 @pytest.mark.parametrize("name", SHOWN_BY_THE_PROMPT)

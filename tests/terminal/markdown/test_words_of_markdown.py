@@ -108,11 +108,6 @@ def test_a_line_break_in_a_cell_breaks_its_line() -> None:
     assert [row.split() for row in rows if "o" in row] == [["one", "three"], ["two"]]
 
 
-def test_an_image_is_drawn_as_a_link_and_has_the_same_empty_lines_around_it() -> None:
-    text = "a [b](c) d\n\n[e](f)\n\n---\n\n[g](h)\n\n- [i](j)\n\n  [k](l)\n"
-    assert streamed([text.replace("[", "![")], Size()).rows() == streamed([text], Size()).rows()
-
-
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
@@ -148,11 +143,6 @@ def test_an_image_is_drawn_as_a_link_and_has_the_same_empty_lines_around_it() ->
 )
 def test_an_address_is_said_once_where_it_is_the_text_of_its_link(text: str, seen: str) -> None:
     assert [row for row in streamed([text], Size()).text() if row] == [seen]
-
-
-def test_an_address_that_is_said_once_looks_like_the_text_of_a_link() -> None:
-    own, other = (streamed([text], Size()).rows()[0] for text in ("<http://x.y>", "[http://x.y](/)"))
-    assert own == other[: len(own)]
 
 
 @pytest.mark.parametrize("columns", COLUMNS)

@@ -168,10 +168,7 @@ def test_steps_through_the_history_are_no_changes_of_the_line_being_typed() -> N
     browsing.before_key(1)
     assert not browsing.is_typing(1, "the last line, edited")
     assert browsing.is_typing(2, "I am")
-
-
-def test_a_line_of_the_history_that_is_edited_is_the_line_being_typed_if_there_is_no_other() -> None:
-    browsing = Browsing()
+    # Edited, a line of the history is the line being typed if there is no other.
     browsing.begin()
     browsing.before_key(2)
     assert not browsing.is_typing(1, "the last line")

@@ -1,7 +1,8 @@
-"""What each key does at the prompt, and while a reply streams."""
+"""What each key does at the prompt, while a reply streams, and in a terminal that only takes signs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -17,21 +18,19 @@ def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:
         chat.press("alt-enter")
         chat.type("two")
         chat.press("ctrl-j")
-        chat.type("three\\")
-        chat.press("enter")
-        chat.type("four")
-        chat.press("enter")
+        chat.say("three\\")
+        chat.say("four")
         chat.await_text(ANSWER)
         chat.await_line(PROMPT)
     assert home.said() == ["one\ntwo\nthree\nfour"]
 
 
-def test_enter_on_a_blank_line_sends_nothing(home: Home) -> None:
+def test_enter_on_a_blank_line_and_ctrl_space_do_nothing(home: Home) -> None:
     with home.chat() as chat:
         chat.press("enter")
         chat.type("   ")
         chat.press("enter", "ctrl-c")
-        chat.ask("five", ANSWER)
+        chat.ask("fi\0ve", ANSWER)
     assert home.said() == ["five"]
 
 
@@ -46,15 +45,6 @@ def test_pasted_lines_are_one_message_and_never_a_command(home: Home) -> None:
         chat.ask("//new I am unhappy", "unhappy?")
     assert home.said() == [pasted, "/new I am unhappy"]
     assert home.sql("SELECT COUNT(*) FROM operations") == [0]
-
-
-def test_a_pasted_line_waits_for_enter_and_is_a_command_like_a_typed_one(home: Home) -> None:
-    with home.chat() as chat:
-        chat.paste("/context 24h")
-        chat.await_line(f"{PROMPT} /context 24h")
-        chat.press("enter")
-        chat.await_text("Context window set to 24h")
-    assert home.said() == []
 
 
 @pytest.mark.parametrize("terminal", ["xterm-256color", "dumb"])
@@ -100,7 +90,7 @@ def test_ctrl_c_stops_a_reply_keeps_its_part_and_gives_the_prompt_back(home: Hom
         chat.await_line(PROMPT)
         [(content, status)] = home.replies()
         assert status == "interrupted"
-        assert content.strip() in " ".join(chat.screen_text().split())
+        assert content.strip() in chat.words()
         assert "word49?" not in content
         assert FIRST_WORD in content
         chat.ask("I am tired", "tired?")
@@ -133,16 +123,8 @@ def begin_a_long_reply(chat: Terminal) -> None:
 def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
     with closing(Terminal(home.environment)) as terminal:
         terminal.say("early bird")
-        terminal.say("/new")
-        terminal.await_text("--- New conversation ---")
-        terminal.await_line(PROMPT)
+        terminal.ask("/new", "--- New conversation ---")
     assert home.said() == ["early bird"]
-
-
-def test_ctrl_space_leaves_the_prompt_open_for_letters(home: Home) -> None:
-    with home.chat() as chat:
-        chat.type("ear\0ly")
-        chat.await_line(f"{PROMPT} early")
 
 
 def test_ctrl_d_before_the_prompt_is_there_leaves(home: Home) -> None:
@@ -158,8 +140,7 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
         chat.await_line(f"{PROMPT} I am two")
         chat.say("/undo")
         chat.await_line(f"{PROMPT} I am one")
-        chat.type(" and a half")
-        chat.press("enter")
+        chat.say(" and a half")
         chat.until(lambda: len(home.replies()) == 3, "the reply to the longer text")
     assert home.said() == ["I am one", "I am two", "I am one and a half"]
     assert "I am one" not in home.seen()
@@ -168,8 +149,7 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
 def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("I am one", "one")
-        chat.type("two\nlines")
-        chat.press("enter")
+        chat.say("two\nlines")
         chat.await_text(ANSWER)
         chat.await_line(PROMPT)
         chat.ask("/persona frodo", "Talking to Frodo", "Frodo ❯")
@@ -186,3 +166,66 @@ def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home
         chat.press("ctrl-r")
         chat.type("am one")
         chat.await_text("I am one")
+
+
+@pytest.fixture
+def chat(home: Home) -> Iterator[Terminal]:
+    with home.chat(TERM="dumb") as chat:
+        yield chat
+
+
+def test_what_comes_back_can_be_seen(home: Home, chat: Terminal) -> None:
+    chat.ask("I am happy", "happy?")
+    chat.say("/undo")
+    chat.await_line(f"{PROMPT} I am happy")
+    chat.say(" today")
+    chat.await_text("you happy?", times=2)
+    chat.await_line(PROMPT)
+    assert home.said() == ["I am happy", "I am happy today"]
+
+
+def test_what_was_typed_when_the_chat_was_ended_can_be_seen(home: Home, chat: Terminal) -> None:
+    chat.say("I am\\")
+    chat.type("here")
+    chat.await_line("  here")
+    chat.hang_up()
+    with home.chat("  here", TERM="dumb") as again:
+        assert f"{PROMPT} I am\n  here" in again.screen_text()
+
+
+def test_keys_that_change_the_line_show_what_it_became(home: Home, chat: Terminal) -> None:
+    chat.type("I am sadd\x7f")
+    chat.await_line(f"{PROMPT} I am sad")
+    chat.press("ctrl-a")
+    chat.type("So ")
+    chat.await_line(f"{PROMPT} So I am sad")
+    chat.ask("", "sad?")
+    chat.press("up")
+    chat.await_line(f"{PROMPT} So I am sad")
+    chat.say("\\")
+    chat.type("and ol\x7fld")
+    chat.await_line("  and old")
+    chat.ask("", "first notice")
+    assert home.said() == ["So I am sad", "So I am sad\nand old"]
+
+
+def test_tab_completes_nothing_that_nobody_sees(chat: Terminal) -> None:
+    chat.type("/con")
+    chat.press("tab", "tab")
+    chat.type("x")
+    chat.await_line(f"{PROMPT} /conx")
+
+
+def test_a_program_that_ends_its_lines_with_a_line_feed_sends_them(home: Home, chat: Terminal) -> None:
+    chat.type("I am sad\n")
+    chat.await_text("sad?")
+    chat.await_line(PROMPT)
+    assert home.said() == ["I am sad"]
+
+
+def test_no_sequence_reaches_it(chat: Terminal) -> None:
+    chat.ask("I am happy", "happy?")
+    chat.ask("/status", "Context window")
+    chat.type("\x1b[200~a\a\x9b31mb\x1b[201~")
+    chat.await_line(f"{PROMPT} a␇<9B>31mb")
+    assert b"\x1b" not in chat.drawn

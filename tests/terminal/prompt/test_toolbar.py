@@ -66,9 +66,7 @@ def test_a_model_that_is_not_settled_is_not_named_and_a_name_is_harmless() -> No
         (Background(2, 1, 1), 20, " Frodo · 8h · 1 job"),
     ],
 )
-def test_work_in_the_background_is_counted_and_stays_longer_than_thread_and_model(
-    background: Background, columns: int, line: str
-) -> None:
+def test_work_in_the_background_stays_longer_than_the_model(background: Background, columns: int, line: str) -> None:
     bar = Toolbar(measured_in_a_step, unexpected, lambda: background)
     bar.names_model = True
     bar.show(target())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import Asking, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen
 
 DONE = TurnDone(1, Status.COMPLETE)
 ASKING = Asking("gpt-4o-mini")
@@ -22,18 +22,28 @@ HOSTILE = (
 )
 
 
-async def turn(*steps: TurnEvent | float) -> AsyncGenerator[TurnEvent, None]:
-    """Yield events; numbers are seconds of silence."""
+Step = TurnEvent | float | asyncio.Event | Callable[[], bool]
+
+
+async def turn(*steps: Step) -> AsyncGenerator[TurnEvent, None]:
+    """Yield events; numbers are seconds of silence, and other steps are waited for."""
     for step in steps:
         if isinstance(step, int | float):
             await asyncio.sleep(step)
+        elif isinstance(step, asyncio.Event):
+            await step.wait()
+        elif callable(step):
+            await seen(step)
         else:
             yield step
 
 
-async def shown(*steps: TurnEvent | float, environment: dict[str, str] | None = None) -> TerminalFile:
-    file = TerminalFile()
-    screen = Screen(file, environment or XTERM)
-    await show_events(turn(*steps), screen, screen)
+def begun(screen: Screen, *steps: Step, shows_thoughts: bool = False) -> asyncio.Task[TurnDone | None]:
+    return asyncio.create_task(show_events(turn(*steps), screen, screen, shows_thoughts=shows_thoughts))
+
+
+async def shown(*steps: Step, environment: Mapping[str, str] = XTERM, shows_thoughts: bool = False) -> TerminalFile:
+    file, screen = on_terminal(environment)
+    await show_events(turn(*steps), screen, screen, shows_thoughts=shows_thoughts)
     assert screen.guard.blocked == 0
     return file

@@ -6,8 +6,6 @@ import asyncio
 import io
 import re
 import time
-from collections.abc import AsyncGenerator
-from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -16,12 +14,12 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status, Thought
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone, TurnEvent
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
 from chorus_cli.terminal.reply.dim_lines import PrintedThoughts, silence_rows
 from chorus_cli.terminal.reply.stream import PaintedReply, show_events
 from chorus_cli.terminal.screen.output import Screen, widest
-from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, begun, shown, turn
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
 
 CALL = 'search_history("ring")'
 USED = ToolUsed(CALL, "3 messages")
@@ -72,19 +70,11 @@ async def test_a_pipe_gets_the_reply_alone(*, terminal: bool, told: str, shows_t
 
 
 async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_they_come() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     spoken = asyncio.Event()
-
-    async def events() -> AsyncGenerator[TurnEvent, None]:
-        yield ReasoningDelta("\nThe user asks for tea.\n\n\n" + "Black or green? " * 10)
-        yield ReasoningDelta("Gre")
-        await spoken.wait()
-        yield ReasoningDelta("en.\n")
-        yield TextDelta("Green *tea*.")
-        yield THOUGHT_ABOUT
-
-    showing = asyncio.create_task(show_events(events(), screen, screen, shows_thoughts=True))
+    first = (ReasoningDelta("\nThe user asks for tea.\n\n\n" + "Black or green? " * 10), ReasoningDelta("Gre"))
+    then = (ReasoningDelta("en.\n"), TextDelta("Green *tea*."), THOUGHT_ABOUT)
+    showing = begun(screen, *first, spoken, *then, shows_thoughts=True)
     row = ("Black or green? " * 5)[:-1]
     await seen(lambda: file.window.text() == ["The user asks for tea.", "", row, row, "Gre"])
     spoken.set()
@@ -96,46 +86,32 @@ async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_t
 
 
 async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between_them() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
     first = (TextDelta("One"), 0.2, ReasoningDelta("hm"), TextDelta(" two"), ToolStarted(CALL, THOUGHT), USED)
-    events = turn(*first, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT)
-    await show_events(events, screen, screen, shows_thoughts=True)
+    file = await shown(*first, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT, shows_thoughts=True)
     assert lines(file) == ["hm", "One two", f"{CALL}: 3 messages", "well", "Three."]
 
 
 async def test_thoughts_that_cannot_be_read_are_told_in_the_line_all_the_same() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
-    await show_events(turn(TextDelta("Tea."), THOUGHT_ABOUT), screen, screen, shows_thoughts=True)
+    file = await shown(TextDelta("Tea."), THOUGHT_ABOUT, shows_thoughts=True)
     assert file.window.text() == ["Tea.", LINE]
 
 
 async def test_a_turn_that_is_stopped_keeps_the_thoughts_that_were_printed() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
-    events = turn(ReasoningDelta("One thought\nand ano"), 60.0)
-    showing = asyncio.create_task(show_events(events, screen, screen, shows_thoughts=True))
+    file, screen = on_terminal()
+    showing = begun(screen, ReasoningDelta("One thought\nand ano"), 60.0, shows_thoughts=True)
     await seen(lambda: "and ano" in file.written)
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     assert lines(file) == ["One thought", "and ano"]
 
 
 async def test_a_notice_between_thoughts_stands_above_the_open_row() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
     steps = (ReasoningDelta("One\ntwo"), 0.3, Notice("Remembered."), 0.3, ReasoningDelta(" three"), DONE)
-    await show_events(turn(*steps), screen, screen, shows_thoughts=True)
+    file = await shown(*steps, shows_thoughts=True)
     assert lines(file) == ["One", "Remembered.", "two three"]
 
 
 async def test_thoughts_cannot_command_the_terminal() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
-    await show_events(turn(ReasoningDelta(HOSTILE), 0.2, DONE), screen, screen, shows_thoughts=True)
-    assert screen.guard.blocked == 0
+    file = await shown(ReasoningDelta(HOSTILE), 0.2, DONE, shows_thoughts=True)
     assert not any(sign in file.written for sign in ("\x1b]52", "\x1b[2J", "\x9b", "\u202e"))
     assert "last words" in file.written
 
@@ -186,20 +162,14 @@ async def test_arguments_and_outcomes_cannot_command_the_terminal() -> None:
         (f'f("{"gold " * 30}")', "3 messages", f'f("{"gold " * 12}gol…: 3 messages'),
         ('f("gold")', "The argument is missing " * 5, f'f("gold"): {("The argument is missing " * 3)[:67]}…'),
         ("f(" + "x" * 90, "y" * 90, f"f({'x' * 36}…: {'y' * 36}…"),
+        (f'f("{"金" * 60}")', "3 messages", f'f("{"金" * 31}…: 3 messages'),
     ],
-    ids=["call", "outcome", "both"],
+    ids=["call", "outcome", "both", "wide characters"],
 )
 @pytest.mark.parametrize("terminal", ["xterm", "dumb"])
 async def test_a_tool_is_one_row_at_most(call: str, outcome: str, line: str, terminal: str) -> None:
     file = await shown(ASKING, ToolUsed(call, outcome), TextDelta("Gold."), DONE, environment={"TERM": terminal})
     assert [row for row in file.window.text() if row] == [line, "Gold."]
-
-
-async def test_wide_characters_fit_too() -> None:
-    file = await shown(ASKING, ToolUsed(f'f("{"金" * 60}")', "3 messages"), TextDelta("Gold."), DONE)
-    first, second = [row for row in file.window.text() if row]
-    assert first.endswith("…: 3 messages")
-    assert second == "Gold."
 
 
 class Clock:

@@ -48,8 +48,8 @@ OPEN_BLOCKS = [
 SIZES = [[(50, 15)], [(30, 15), (80, 15), (30, 15)], [(80, 15)], [(45, 20)], [(80, 20), (30, 20)], [(70, 12)]]
 
 
-@pytest.mark.parametrize("first_size", [0, 1])
-def test_a_window_of_tmux_that_changes_its_size_shows_every_line_once(
+@pytest.mark.parametrize("first_size", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_window_that_changes_its_size_shows_every_line_once(
     first_size: int, tmux: Callable[..., str], tmp_path: Path
 ) -> None:
     path = tmp_path / "reply.md"

@@ -1,4 +1,4 @@
-"""A turn on its way to the screen: painted on a terminal, plain anywhere else, and whole however it ends."""
+"""A turn on its way to the screen: awaited, painted on a terminal, plain anywhere else, and whole however it ends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from chorus_cli.machine.shell import marked_processes
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
-from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, begun, shown, turn
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
 
 _PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
 
@@ -72,20 +72,15 @@ async def test_a_pipe_gets_the_words_as_they_come() -> None:
     assert (stream.getvalue(), done) == ("# Head\n*x*\n", DONE)
 
 
-async def test_without_colours_markdown_is_painted_all_the_same() -> None:
-    file = await shown(TextDelta("# Head\n\n```python\nx = 1\n```\n`c`"), DONE, environment={**XTERM, "NO_COLOR": "1"})
-    assert file.window.text() == [" " * 38 + "Head", "", "", " x = 1", "", "", "c"]
-    assert {(cell.fg, cell.bg) for row in file.window.rows() for cell in row} == {("default", "default")}
-
-
 async def test_a_notice_stands_above_what_is_still_open() -> None:
-    file = await shown(TextDelta("One\n\ntwo"), 0.1, Notice("Trying again."), TextDelta(" three"), DONE)
+    file, screen = on_terminal()
+    steps = (TextDelta("One\n\ntwo"), lambda: "two" in file.written, Notice("Trying again."), TextDelta(" three"), DONE)
+    await begun(screen, *steps)
     assert file.window.text() == ["One", "Trying again.", "", "two three"]
 
 
 async def test_nothing_is_painted_over_while_the_window_changes_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     changed = asyncio.Event()
 
     async def events() -> AsyncGenerator[TurnEvent, None]:
@@ -112,15 +107,11 @@ async def test_why_it_broke_off_stands_below_it() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(seconds: float) -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
-    steps: list[TurnEvent | float] = [TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never")]
-    showing = asyncio.create_task(show_events(turn(*steps), screen, screen))
+    file, screen = on_terminal()
+    showing = begun(screen, TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never"))
     await asyncio.sleep(seconds)
     await asyncio.sleep(0)
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     screen.line("❯")
     assert file.window.text() == [" " * 38 + "Head", "", "", " x = '1", "", "❯"]
     assert file.written.count("\x1b[?2026h") == file.written.count("\x1b[?2026l")
@@ -128,8 +119,7 @@ async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(
 
 
 async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
-    file = TerminalFile()
-    screen = Screen(file, XTERM)
+    file, screen = on_terminal()
     turns = 0
 
     async def count() -> None:
@@ -139,7 +129,7 @@ async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    await show_events(turn(TextDelta("word and " * 30_000), DONE), screen, screen)
+    await begun(screen, TextDelta("word and " * 30_000), DONE)
     counting.cancel()
     assert turns > 20
     assert "\n".join(file.window.text()).count("word") == 30_000
@@ -154,11 +144,9 @@ async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkey
 
     monkeypatch.setenv("CHORUS_LEXES", "apart")
     screen = Screen(TerminalFile(), XTERM)
-    showing = asyncio.create_task(show_events(turn(TextDelta("```python\nx = 1\n"), 60.0), screen, screen))
+    showing = begun(screen, TextDelta("```python\nx = 1\n"), 60.0)
     await seen(is_lexed_apart)
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
+    await stopped(showing)
     await seen(lambda: not is_lexed_apart())
 
 
@@ -178,13 +166,11 @@ async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(
     file = BegunFile()
     screen = Screen(file, XTERM)
     text = (hostile * 1_000_000)[:1_000_000]
-    showing = asyncio.create_task(show_events(turn(TextDelta(text), DONE), screen, screen))
+    showing = begun(screen, TextDelta(text), DONE)
     await file.begun.wait()
-    begun = time.monotonic()
-    showing.cancel()
-    with suppress(asyncio.CancelledError):
-        await showing
-    assert time.monotonic() - begun < _PATIENCE_SECONDS
+    began = time.monotonic()
+    await stopped(showing)
+    assert time.monotonic() - began < _PATIENCE_SECONDS
     assert re.search(r"The last [\d,]+ characters that had arrived are not shown\. They are kept", file.written)
 
 
@@ -193,7 +179,7 @@ async def test_an_output_that_takes_no_more_ends_the_turn() -> None:
     file.failure = OSError(errno.ENOSPC, "No space left")
     screen = Screen(file, XTERM)
     with pytest.raises(OutputError, match="No space left"):
-        await show_events(turn(TextDelta("One"), 1.0, TextDelta("two"), 60.0), screen, screen)
+        await begun(screen, TextDelta("One"), 1.0, TextDelta("two"), 60.0)
 
 
 async def test_a_hostile_reply_is_defused_and_told_of() -> None:
@@ -206,3 +192,91 @@ async def test_a_hostile_reply_is_defused_and_told_of() -> None:
     assert "[/foo] [red]" in text
     assert "]52;" not in file.written.replace("␛]52;", "")
     assert text.count("megabyte") == 12_000
+
+
+_LONGER_THAN_A_FRAME_SECONDS = 0.2  # a line that is not gone would be painted anew
+
+
+async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
+    file, screen = on_terminal()
+    thoughts = [ReasoningDelta("Let me see.\n\nThe use"), ReasoningDelta("r asks\x1b[2J for " + "more " * 100 + "tea.")]
+    spoken = asyncio.Event()
+    showing = begun(screen, *thoughts, spoken, TextDelta("Tea *it* is."), DONE)
+    await seen(lambda: file.window.text() != [])
+    (line,) = file.window.text()
+    assert line.startswith("thinking … more more ")
+    assert line.endswith(" more tea.")
+    assert "\x1b[2mthinking" in file.written
+    spoken.set()
+    await showing
+    assert file.window.text() == ["Tea it is."]
+    assert screen.guard.blocked == 0
+
+
+async def test_thoughts_are_repainted_four_times_a_second_and_nothing_moves_without_one() -> None:
+    file, screen = on_terminal()
+    thoughts = [step for number in range(100) for step in (ReasoningDelta(f" word{number}"), 0.01)]
+    showing = begun(screen, *thoughts, 60.0)
+    began = time.monotonic()
+    await seen(lambda: file.window.text() != [])
+    await seen(lambda: file.window.text()[0].endswith(" word98 word99"))
+    assert file.written.count("thinking") <= 1 + (time.monotonic() - began) / 0.25
+    assert file.window.text()[0].split()[2].startswith("word")
+    written = file.written
+    await asyncio.sleep(1.2)
+    assert file.written == written
+    await stopped(showing)
+
+
+async def test_thoughts_between_two_parts_of_the_reply_leave_nothing_either() -> None:
+    file = await shown(
+        TextDelta("One"), 0.1, ReasoningDelta("hm"), 0.2, TextDelta(" two"), 0.1, ReasoningDelta("well"), 0.2, DONE
+    )
+    assert "thinking" in file.written
+    assert file.window.text() == ["One two"]
+
+
+WAITING = " waiting for gpt-4o-mini … "
+
+
+@pytest.mark.parametrize(
+    ("something", "line"),
+    [
+        (TextDelta("Tea *it* is."), "Tea it is."),
+        (ReasoningDelta("hm"), "thinking … "),
+        (Notice("Trying again in 1 s."), "Trying again in 1 s."),
+    ],
+    ids=["words", "a thought", "what happened"],
+)
+async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEvent, line: str) -> None:
+    file, screen = on_terminal()
+    comes = asyncio.Event()
+    showing = begun(screen, ASKING, comes, something, 60.0)
+    await seen(lambda: WAITING in "".join(file.window.text()))
+    comes.set()
+    await seen(lambda: "".join(file.window.text()).startswith(line))
+    written = file.written.count(WAITING)
+    await asyncio.sleep(_LONGER_THAN_A_FRAME_SECONDS)
+    assert file.written.count(WAITING) == written
+    await stopped(showing)
+
+
+@pytest.mark.parametrize("end", ["a failure", "Ctrl-C"])
+async def test_who_is_waited_for_is_gone_when_nothing_comes(end: str) -> None:
+    file, screen = on_terminal()
+    over = asyncio.Event()
+    showing = begun(screen, ASKING, over, TurnDone(1, Status.FAILED, error=ModelError("The line is dead.")))
+    await seen(lambda: WAITING in "".join(file.window.text()))
+    if end == "Ctrl-C":
+        showing.cancel()
+    over.set()
+    with suppress(asyncio.CancelledError):
+        await showing
+    assert file.window.text() == (
+        [] if end == "Ctrl-C" else ["The line is dead. Your message is kept; /retry asks again."]
+    )
+
+
+async def test_a_quick_answer_is_not_waited_for() -> None:
+    file = await shown(ASKING, 0.1, TextDelta("Tea."), DONE)
+    assert "waiting" not in file.written

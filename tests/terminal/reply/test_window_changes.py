@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
-from tests.terminal.markdown.markdown_screens import LexersHere, Size, StreamHere, Window
+from tests.terminal.markdown.markdown_screens import LexersHere, Size, StreamHere, Window, randomly_cut
 
 _DOCUMENTS = [range(12), pytest.param(range(12, 60), marks=pytest.mark.slow)]
 _TABLES = [range(6), pytest.param(range(6, 25), marks=pytest.mark.slow)]
@@ -73,19 +73,10 @@ class Reply:
         return [text.count(f"n{number}e") for number in numbers]
 
 
-def cut_between_frames(text: str, random: Random) -> list[str]:
-    chunks = []
-    while text:
-        length = random.randint(1, 120)
-        chunks.append(text[:length])
-        text = text[length:]
-    return chunks
-
-
 def streamed_while_resized(text: str, random: Random, sizes: list[Size]) -> Reply:
     reply = Reply(sizes[0])
     reply.window.write("before\n" * random.randint(0, 12))
-    chunks = cut_between_frames(text, random)
+    chunks = randomly_cut(text, random, longest=120)
     moments = sorted(random.randrange(len(chunks)) for _ in sizes[1:])
     for number, chunk in enumerate(chunks):
         reply.add(chunk)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
 
+from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.markdown.markdown_screens import Size, Window
 
 XTERM = {"TERM": "xterm-256color"}
@@ -35,6 +38,17 @@ class TerminalFile(io.StringIO):
         self.written += text
         self.window.write(text)
         return len(text)
+
+
+def on_terminal(environment: Mapping[str, str] = XTERM) -> tuple[TerminalFile, Screen]:
+    file = TerminalFile()
+    return file, Screen(file, environment)
+
+
+async def stopped(work: asyncio.Task[Any]) -> None:
+    work.cancel()
+    with suppress(asyncio.CancelledError):
+        await work
 
 
 async def seen(condition: Callable[[], bool]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
 
-from chorus_cli.framework.replies import Output, Table
+from chorus_cli.framework.replies import Reply, Table
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.memory.commands.items import listed
@@ -22,6 +23,7 @@ from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
 OLD = timedelta(days=120)
+Drawn = Callable[[Reply, int], str]
 
 
 class Terminal(StringIO):
@@ -29,74 +31,63 @@ class Terminal(StringIO):
         return True
 
 
-def drawn(columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    stream = Terminal()
-    draw(TABLE, Screen(stream, {"NO_COLOR": "1"}))
-    return stream.getvalue()
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    def drawn(reply: Reply, columns: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        stream = Terminal()
+        screen = Screen(stream, {"NO_COLOR": "1"})
+        draw(reply, screen)
+        assert screen.guard.blocked == 0
+        return stream.getvalue()
+
+    return drawn
 
 
-def test_a_wide_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = drawn(80, monkeypatch).splitlines()
+def test_a_wide_terminal_gets_a_table(drawn: Drawn) -> None:
+    lines = drawn(TABLE, 80).splitlines()
     assert any("Why" in line and "Messages" in line for line in lines)
     assert any(line.split() == ["before", "the", "boundary", "2", "x"] for line in lines)
 
 
-def test_a_narrow_terminal_gets_a_paragraph_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert drawn(30, monkeypatch) == (
+def test_a_narrow_terminal_gets_a_paragraph_for_each_row(drawn: Drawn) -> None:
+    assert drawn(TABLE, 30) == (
         "Left out\nWhy: before the boundary\nMessages: 2\nx\n\nWhy: taken back\nMessages: 1\n\n"
     )
 
 
-def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    stream = Terminal()
+def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(drawn: Drawn) -> None:
     rows = (("2026-02-12_auth-refactor", "a long story of " * 9, "2"), ("2026-02-13", "short", "4"))
-    draw(Table("", ("Session", "Summary", "Messages"), rows, cut=frozenset({"Summary"})), Screen(stream, {}))
-    lines = [line.split() for line in stream.getvalue().splitlines() if "2026" in line or "story" in line]
+    table = drawn(Table("", ("Session", "Summary", "Messages"), rows, cut=frozenset({"Summary"})), 60)
+    lines = [line.split() for line in table.splitlines() if "2026" in line or "story" in line]
     assert [(line[0], line[-1]) for line in lines] == [("2026-02-12_auth-refactor", "2"), ("2026-02-13", "4")]
     assert lines[0][-2].endswith("…")
 
 
-def test_a_list_of_memory_items_is_a_table_on_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    stream = Terminal()
+def test_a_list_of_memory_items_is_a_table_on_80_columns(drawn: Drawn) -> None:
     old = item(123, "Traceback (most recent call)", ItemType.TEST_RESULT, accesses=12, source=1234, age=OLD)
-    draw(listed([item(1, "call the plumber"), old], START, {1: "import"}), Screen(stream, {"NO_COLOR": "1"}))
-    rows = [line for line in stream.getvalue().splitlines() if line.startswith(" #1")]
+    table = drawn(listed([item(1, "call the plumber"), old], START, {1: "import"}), 80)
+    rows = [line for line in table.splitlines() if line.startswith(" #1")]
     assert [row.split()[0] for row in rows] == ["#1", "#123"]
     assert "Traceback" in rows[1]
 
 
-async def test_the_history_of_a_thread_keeps_code_as_it_was_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "24")
+async def test_the_history_of_a_thread_keeps_code_as_it_was_said(world: World, drawn: Drawn) -> None:
     code = "def f():\n    return    call(argument_one,   argument_two)\n\tx = 1"
     await world.say(code)
-    stream, answer = Terminal(), await world.carry_out("/thread history")
-    assert isinstance(answer, Output)
-    draw(answer, Screen(stream, {"NO_COLOR": "1"}))
-    assert f"Human: {code}\n" in stream.getvalue()
+    assert f"Human: {code}\n" in drawn(await world.carry_out("/thread history"), 24)
 
 
-def test_brackets_are_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_are_text_and_no_markup(drawn: Drawn) -> None:
     """A name from outside may hold any; taken for markup, the first would be an error and the second a colour."""
-    monkeypatch.setenv("COLUMNS", "80")
-    stream = Terminal()
-    draw(Table("[/title]", ("[/why]", "[b]n"), (("[/foo]", "[red]x[/red]"),)), Screen(stream, {}))
-    shown = stream.getvalue()
+    shown = drawn(Table("[/title]", ("[/why]", "[b]n"), (("[/foo]", "[red]x[/red]"),)), 80)
     assert all(word in shown for word in ("[/title]", "[/why]", "[b]n", "[/foo]", "[red]x[/red]"))
 
 
 @pytest.mark.parametrize("columns", [80, 30])
-def test_the_guard_finds_nothing_to_block_in_a_table_of_hostile_words(
-    columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    stream = Terminal()
-    screen = Screen(stream, {})
-    draw(Table("\x9bt", ("\x9bh", "S"), (("\x9bc", "\x9bs"),), cut=frozenset({"S"})), screen)
-    assert screen.guard.blocked == 0
-    assert all(word in stream.getvalue() for word in ("<9B>t", "<9B>h", "<9B>c", "<9B>s"))
+def test_hostile_words_in_a_table_are_shown(columns: int, drawn: Drawn) -> None:
+    shown = drawn(Table("\x9bt", ("\x9bh", "S"), (("\x9bc", "\x9bs"),), cut=frozenset({"S"})), columns)
+    assert all(word in shown for word in ("<9B>t", "<9B>h", "<9B>c", "<9B>s"))
 
 
 AT = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

@@ -123,10 +123,3 @@ async def test_the_marks_are_there_also_for_what_is_younger_than_a_moment(world:
     await world.told("/undo")
     since = world.clock.now() - timedelta(hours=1)
     assert await logged(world, Selection("chorus", None, since)) == ["Human: Two [undone]", "Chorus: ok [undone]"]
-
-
-async def test_an_export_of_everything_has_the_marks(world: World) -> None:
-    await world.say("One")
-    await world.told("/undo")
-    await world.told(f"/export {world.folder}/all.md all")
-    assert (world.folder / "all.md").read_text(encoding="utf-8").count("*[undone]*") == 2
