@@ -72,7 +72,7 @@ def is_stale(changed_at: float, now: float) -> bool:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, unless they are there, for the user only, and make their names durable."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = [folder] * (not folder.is_dir()) + [place for place in folder.parents if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
         sync_folder(place.parent)
