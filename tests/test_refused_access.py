@@ -14,8 +14,9 @@ import pytest
 from chorus_cli.core.errors import HomeError
 from chorus_cli.storage.permissions import advised
 from chorus_cli.storage.permissions import refused as sentence
-from tests.terminal.command import Outcome, finished, ordinary_program, refused
+from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import ordinary_program, refused
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,9 +1,8 @@
-"""The program as a command, also of a user to whom permissions apply though root runs the tests, and how it ends."""
+"""The program as a command, and how it ends."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -13,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 from tests.terminal.forked import PROGRAM, fork_of
 
@@ -97,22 +94,3 @@ def is_alive(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/stat")
     return not status.exists() or status.read_text().rpartition(") ")[2][0] != "Z"
-
-
-@contextmanager
-def refused(path: Path, mode: int = 0) -> Iterator[None]:
-    before = path.stat().st_mode
-    path.chmod(mode)
-    try:
-        yield
-    finally:
-        path.chmod(before)
-
-
-def ordinary_program() -> list[str]:
-    """Return the program as a command of one to whom permissions apply."""
-    tool = shutil.which("setpriv")
-    if os.geteuid() == 0 and tool is None:
-        pytest.skip("to root every file is open, and without setpriv root cannot be less than that")
-    lowered = [tool, "--inh-caps=-all", "--bounding-set=-all"] if tool and os.geteuid() == 0 else []
-    return [*lowered, *PROGRAM]

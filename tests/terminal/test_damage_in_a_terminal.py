@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.command import ordinary_program, refused
 from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.ordinary_user import ordinary_program, refused
 
 MESSAGES = "UPDATE messages SET content = CAST(x'f0ff' AS TEXT)"
 INPUTS = "UPDATE input_history SET content = CAST(x'f0ff' AS TEXT)"

@@ -66,19 +66,6 @@ def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home) -> None:
                     chat.await_line(PROMPT)
 
 
-def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
-    with home.chat() as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(REPLY)
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
-    with home.chat() as chat:
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
-    assert home.said() == [LONG_MESSAGE]
-    assert [status for _, status in home.replies()] == ["interrupted"]
-
-
 def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
     with home.chat() as chat:
         chat.await_text("chorus/eliza answers")

@@ -78,15 +78,6 @@ def test_ctrl_c_while_ollama_is_asked_loses_nothing_and_the_chat_goes_on(tmp_pat
     assert home.said() == ["I am here"]
 
 
-def test_the_first_lines_ask_for_no_key_that_is_there(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    with home.chat() as terminal:
-        terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
-    with home.chat(ANTHROPIC_API_KEY="key") as terminal:
-        terminal.await_text("ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model.")
-        assert "set a provider's key" not in terminal.screen_text()
-
-
 def test_a_model_in_a_file_is_loaded_while_the_keyboard_works_and_ctrl_c_ends_the_loading(tmp_path: Path) -> None:
     home, folder = Home(tmp_path / "home"), tmp_path / "models"
     folder.mkdir()

@@ -91,7 +91,9 @@ def test_a_reply_in_the_background_is_followed_again_and_waited_for(home: Home, 
     assert in_threads(home) == [["one goes on", "About one: all.", "two waits", "About two: all."]]
 
 
-def test_after_a_kill_the_next_start_names_replies_and_offers_what_waited(home: Home, provider: SlowProvider) -> None:
+def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_what_waited(
+    home: Home, provider: SlowProvider
+) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", "Thread #2 answers")

@@ -40,13 +40,6 @@ def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Ho
         terminal.await_text("[truncated; /retry asks again]")
 
 
-def test_a_question_on_the_command_line_shows_no_last_exchange(home: Home) -> None:
-    home.run("ask", "I am first")
-    outcome = home.run("ask", "/thread 1")
-    assert outcome.output == "Thread #1: I am first\n"
-    assert "first" not in home.run("ask", "I am hungry").output
-
-
 def tell(chat: Terminal, feeling: str) -> None:
     chat.say(f"I am {feeling}")
     chat.await_text(feeling, times=2)

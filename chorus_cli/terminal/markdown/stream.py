@@ -241,10 +241,7 @@ def words_of(row: Row) -> str:
 
 
 def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
-    """Return the rows that are not printed yet, and how many of the ``printed`` words were found.
-
-    From the first difference on, all rows are returned: nothing may be missing.
-    """
+    """Return all rows from the first that is not printed yet, and how many of the ``printed`` words were found."""
     begin = found = 0
     for number, row in enumerate(rows):
         if found == len(printed):

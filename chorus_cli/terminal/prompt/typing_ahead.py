@@ -34,10 +34,7 @@ _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
 
 
 class TypedLine:
-    """The keys of a line, with the cursor at its end, and those of the lines that wait to be sent, oldest first.
-
-    Keys that move the cursor do nothing, but Up on an empty line takes back the newest line that waits.
-    """
+    """The keys of a line, with the cursor at its end, and those of the lines that wait to be sent, oldest first."""
 
     def __init__(self) -> None:
         self._keys: list[KeyPress] = []

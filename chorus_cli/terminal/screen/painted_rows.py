@@ -28,10 +28,7 @@ _FRAME_SECONDS = 1 / 8
 
 
 class Row(NamedTuple):
-    """One row: its text with escape sequences, its plain text, and its width in columns.
-
-    ``table_mark`` replaces its words in `markdown.stream.words_of`; ``None`` outside tables.
-    """
+    """One row, also without escape sequences, and its columns; in a table the ``table_mark`` replaces its words."""
 
     text: str
     plain: str

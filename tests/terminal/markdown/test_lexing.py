@@ -155,11 +155,6 @@ def test_what_people_write_is_looked_at_and_very_much_code_is_not(code: str, *, 
     assert is_too_costly(code) == is_too_much
 
 
-def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
-    text = f"```perl\n{'s{{' * 33_000}\n```\n\nend\n"
-    assert streamed(cut(text, 5_000), Size(), frames_every=20).text()[-1] == "end"
-
-
 def test_a_string_over_the_seam_of_two_parts_keeps_its_text_and_may_lose_its_colour() -> None:
     text = '```python\nx = """\n' + "".join(f"  line {number}\n" for number in range(60)) + '"""\n```\n\nend\n'
     assert streamed(cut(text, 40), Size()).text() == at_once(text, Size()).text()

@@ -63,15 +63,6 @@ def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home, ter
     assert home.said() == []
 
 
-def test_ctrl_c_once_before_a_message_and_once_after_it_is_not_twice(home: Home) -> None:
-    with home.chat() as chat:
-        chat.press("ctrl-c")
-        chat.ask("five", ANSWER)
-        chat.press("ctrl-c")
-        chat.type("still here")
-        chat.await_line(f"{PROMPT} still here")
-
-
 def test_ctrl_d_deletes_a_sign_and_leaves_on_an_empty_line(home: Home) -> None:
     with home.chat() as chat:
         chat.type("ab")

@@ -18,7 +18,6 @@ from chorus_cli.terminal.screen.drawing import beginning, draw, show_exchange
 from chorus_cli.terminal.screen.output import Screen
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
-from tests.terminal.screen.terminal_file import TerminalFile
 from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
@@ -132,9 +131,3 @@ def test_question_and_reply_are_shown_with_the_time_and_the_state(exchange: Exch
     show_exchange(exchange, Screen(file, {}))
     lines = file.getvalue().splitlines()
     assert [lines[0][len("Thu 2026-02-12 14:30 ") :], *lines[1:]] == shown
-
-
-def test_it_is_dim() -> None:
-    file = TerminalFile()
-    show_exchange(Exchange(AT, "Hello", "Hi", WHOLE), Screen(file, {"TERM": "xterm"}))
-    assert file.written.startswith("\x1b[2m")

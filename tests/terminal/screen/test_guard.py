@@ -6,10 +6,13 @@ import io
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from typing import IO, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.markdown import Markdown
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.output import Screen, TerminalGuard
@@ -158,6 +161,14 @@ def test_what_the_terminal_cannot_show_becomes_a_question_mark(encoding: str, te
     guard.flush()
     assert raw.getvalue() == written
     assert guard.encoding == encoding
+
+
+def test_the_guard_stops_what_a_renderer_makes_of_entities() -> None:
+    guard = TerminalGuard(stream := io.StringIO())
+    console = Console(file=cast("IO[str]", guard), force_terminal=True, width=60, legacy_windows=False)
+    console.print(Markdown(safe_text("\u202eback &#x202e;entity&#xE0041;")))
+    assert "\ufffdentity" in stream.getvalue()
+    assert guard.blocked == 2
 
 
 @pytest.mark.parametrize("show", [Screen.line, Screen.paragraph, Screen.question, Screen.notice, Screen.error])
