@@ -170,18 +170,16 @@ def test_the_command_that_asks_again_reaches_the_thread_asked_in(
     command = errors.partition("Your message is kept; ")[2].partition(" asks again.")[0]
     assert command == shlex.join(["chorus", "ask", *where, "/retry"])
     assert home.run("ask", "--persona", "chorus", "--thread", "2", "Aside").code == 0
-    assert home.shell(command).output == f"{ANSWER}\n"
+    assert home.run(*shlex.split(command)[1:]).output == f"{ANSWER}\n"
 
 
-@pytest.mark.usefixtures("_litellm")
-@pytest.mark.parametrize("model", ["chorus/nobody", "nosuch/x"])
-def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr(home: Home, model: str) -> None:
-    outcome = home.run("ask", "--json", "--model", model, UNHAPPY)
+def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr(home: Home) -> None:
+    outcome = home.run("ask", "--json", "--model", "chorus/nobody", UNHAPPY)
     told = json.loads(outcome.output)
     assert outcome.code == 1
     assert list(told) == [*FACTS, "status"]
-    assert (told["reply"], told["model"], told["status"]) == ("", model, "failed")
-    assert model in outcome.errors
+    assert (told["reply"], told["model"], told["status"]) == ("", "chorus/nobody", "failed")
+    assert "chorus/nobody" in outcome.errors
 
 
 def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part_that_came(home: Home) -> None:

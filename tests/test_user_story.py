@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import zipfile
 from base64 import b64encode
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.documents import README
 from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.recording_server import recording
-from tests.terminal.command import Outcome
+from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def test_a_user_moves_in_meets_a_character_shows_a_picture_and_sees_the_cost(
         server.tokens = (1_000_000, 100_000)
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        outcomes = [home.shell(f"cd '{folder}' && {line}") for line in commands_of_the_readme()]
+        lines = [shlex.split(line) for line in commands_of_the_readme()]
+        outcomes = [finished([*PROGRAM, *words], home.environment, folder=folder) for _, *words in lines]
+    assert {program for program, *_ in lines} == {"chorus"}
     assert [outcome.code for outcome in outcomes] == [0] * 5
     assert [outcome.errors for outcome in outcomes] == ["", "", "", "+ photo.png 68 bytes\n", ""]
     foreseen, imported, made, answered, cost = (outcome.output for outcome in outcomes)
