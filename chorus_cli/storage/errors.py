@@ -1,4 +1,4 @@
-"""Errors of SQLite as sentences for the user, and commits that the disk may not confirm."""
+"""Errors of SQLite as sentences for the user."""
 
 from __future__ import annotations
 
@@ -80,17 +80,16 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def unconfirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> DatabaseUnconfirmedError | None:
-    """Return the error of a commit that may be made all the same; ``None`` if ``error`` means that it is not.
+def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
+    """Raise an error if the commit that failed may be made all the same: after an I/O error nobody knows.
 
     After an I/O error nobody knows that: the journal may be gone already, and only the last sync have failed.
     """
-    if connection.in_transaction or getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR:
-        return None
-    return DatabaseUnconfirmedError(
-        f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
-        "then the log (/log, or chorus log) shows whether the change was made."
-    )
+    if not connection.in_transaction and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+        raise DatabaseUnconfirmedError(
+            f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
+            "then the log (/log, or chorus log) shows whether the change was made."
+        ) from error
 
 
 def file_of(connection: sqlite3.Connection) -> str:

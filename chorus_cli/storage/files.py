@@ -72,7 +72,7 @@ def is_stale(changed_at: float, now: float) -> bool:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, unless they are there, for the user only, and make their names durable."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = [folder] * (not folder.is_dir()) + [place for place in folder.parents if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
         sync_folder(place.parent)
@@ -185,18 +185,13 @@ def _put_back(target: Path) -> Iterator[None]:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(SUFFIX, PREFIX, target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    with temporary(target.parent) as draft:
+        with draft.open("wb") as file:
             os.fchmod(file.fileno(), _mode(target))
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+        draft.replace(target)
 
 
 def _mode(target: Path) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, unconfirmed
+from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
 from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
@@ -73,8 +73,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
             try:
                 connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
-                if doubt := unconfirmed(connection, error):
-                    raise doubt from error
+                require_confirmed(connection, error)
                 raise
         except BaseException:
             if connection.in_transaction:

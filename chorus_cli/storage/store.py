@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core import limits
 from chorus_cli.storage import migrations
-from chorus_cli.storage.errors import READ_ONLY, storage_error, unconfirmed
+from chorus_cli.storage.errors import READ_ONLY, require_confirmed, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -264,8 +264,7 @@ def committed(connection: Connection, work: Callable[[Connection], T], begin: st
         try:
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            if doubt := unconfirmed(connection, error):
-                raise doubt from error
+            require_confirmed(connection, error)
             raise
     except BaseException:
         if connection.in_transaction:

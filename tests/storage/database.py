@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.migrations import migrate
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import BUSY_TIMEOUT_SECONDS, Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 class QuickStore(Store):
@@ -27,6 +31,18 @@ class QuickStore(Store):
         super()._open()
         assert self._connection
         self._connection.execute("PRAGMA synchronous = OFF")
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, backups: Path | None = None, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+) -> AsyncIterator[Store]:
+    store = Store(path, backups, busy_timeout_seconds=busy_timeout_seconds)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def new_database() -> bytes:

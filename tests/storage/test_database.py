@@ -26,7 +26,7 @@ from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, applied, find_o
 from chorus_cli.storage.store import Connection, Store, Work, confine
 from tests.fakes import START
 from tests.log.rows.views import view_in
-from tests.storage.database import increment, note, notes
+from tests.storage.database import increment, note, notes, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -40,29 +40,23 @@ def question(text: str, at: datetime = START) -> MessageContent:
 
 
 async def test_context_survives_restart_via_sqlite(path: Path) -> None:
-    before = Store(path)
-    await before.open()
-    await before.write(message_rows.open_turn, "chorus", question("remember me"), "model", "run")
-    await before.close()
+    async with opened(path) as before:
+        await before.write(message_rows.open_turn, "chorus", question("remember me"), "model", "run")
     assert await seen_after_restart(path) == ["remember me", ""]
 
 
 async def test_clear_time_survives_restart(path: Path) -> None:
-    before = Store(path)
-    await before.open()
-    await before.write(message_rows.open_turn, "chorus", question("old"), "model", "run")
-    await before.write(operation_rows.introduce, NewOperation("chorus", Clear(), START))
-    await before.write(message_rows.open_turn, "chorus", question("new"), "model", "run")
-    await before.close()
+    async with opened(path) as before:
+        await before.write(message_rows.open_turn, "chorus", question("old"), "model", "run")
+        await before.write(operation_rows.introduce, NewOperation("chorus", Clear(), START))
+        await before.write(message_rows.open_turn, "chorus", question("new"), "model", "run")
     assert await seen_after_restart(path) == ["new", ""]
 
 
 async def seen_after_restart(path: Path) -> list[str]:
-    store = Store(path)
-    await store.open()
-    since = START - timedelta(hours=8)
-    seen = await store.read(view_in, "chorus", 1, since)
-    await store.close()
+    async with opened(path) as store:
+        since = START - timedelta(hours=8)
+        seen = await store.read(view_in, "chorus", 1, since)
     return [row.content for row in seen.messages]
 
 
@@ -83,10 +77,8 @@ async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) ->
     def in_force(connection: sqlite3.Connection) -> dict[str, object]:
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in expected}
 
-    store = Store(path)
-    await store.open()
-    assert await store.read(in_force) == expected
-    await store.close()
+    async with opened(path) as store:
+        assert await store.read(in_force) == expected
 
 
 async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) -> None:
@@ -174,11 +166,9 @@ async def test_calls_are_carried_out_in_the_order_they_were_made(store: Store) -
 
 
 async def test_two_programs_that_read_and_then_write_never_lose_an_update(store: Store, path: Path) -> None:
-    other = Store(path)
-    await other.open()
-    await asyncio.gather(*(each.write(increment) for _ in range(10) for each in (store, other)))
-    assert await other.read(meta_rows.value, "counter") == "20"
-    await other.close()
+    async with opened(path) as other:
+        await asyncio.gather(*(each.write(increment) for _ in range(10) for each in (store, other)))
+        assert await other.read(meta_rows.value, "counter") == "20"
 
 
 async def test_a_write_waits_for_another_program_before_it_reads(store: Store, path: Path) -> None:
@@ -272,10 +262,8 @@ class Failing(Connection):
 @pytest.fixture
 async def failing(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
     monkeypatch.setattr(stores, "Connection", Failing)
-    opened = Store(path)
-    await opened.open()
-    yield opened
-    await opened.close()
+    async with opened(path) as store:
+        yield store
 
 
 async def write_mine(failing: Store, code: int = sqlite3.SQLITE_IOERR_FSYNC, *, is_made: bool) -> None:

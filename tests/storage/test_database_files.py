@@ -24,7 +24,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.log.rows.search_index import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
-from tests.storage.database import note, notes
+from tests.storage.database import note, notes, opened
 from tests.storage.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ async def test_what_a_killed_start_left_behind_is_in_nobodys_way(path: Path) -> 
     """The next start may have the same process id, as it has in a container."""
     for process_id in (os.getpid(), 999_999):
         path.with_name(f".chorus.db.{process_id}.new").write_bytes(b"half a database")
-    store = Store(path)
-    await store.open()
-    assert await store.read(notes) == []
-    await store.close()
+    async with opened(path) as store:
+        assert await store.read(notes) == []
 
 
 async def test_the_name_of_a_new_database_is_synced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,15 +227,13 @@ async def test_reading_does_not_wait_for_another_process_that_writes(store: Stor
     ],
 )
 async def test_another_process_that_does_not_finish_is_a_sentence_and_no_damage(path: Path, begin: str) -> None:
-    store = Store(path, busy_timeout_seconds=0.2)
-    await store.open()
-    with other_process(path, begin):
-        with pytest.raises(DatabaseBusyError, match=rf"Another program uses {path}.*Try again"):
-            await store.write(note, "too early")
-        assert await store.read(notes) == []
-    await store.write(note, "in time")
-    assert await store.read(notes) == ["in time"]
-    await store.close()
+    async with opened(path, busy_timeout_seconds=0.2) as store:
+        with other_process(path, begin):
+            with pytest.raises(DatabaseBusyError, match=rf"Another program uses {path}.*Try again"):
+                await store.write(note, "too early")
+            assert await store.read(notes) == []
+        await store.write(note, "in time")
+        assert await store.read(notes) == ["in time"]
 
 
 def test_processes_that_start_at_once_share_one_database(path: Path) -> None:

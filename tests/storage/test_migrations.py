@@ -20,6 +20,7 @@ from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
 from chorus_cli.storage.store import Store
 from tests.log.rows.views import view_in
+from tests.storage.database import opened
 from tests.storage.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:
@@ -299,10 +300,8 @@ async def test_a_database_is_copied_before_its_tables_change(
     backups, confirmed = tmp_path / "backups", confirmed_syncs(monkeypatch)
     with closing(connected(old)) as connection:
         before = list(connection.iterdump())
-    store = Store(old, backups)
-    await store.open()
-    assert await store.read(lambda c: c.execute("SELECT persona FROM threads").fetchall()) == [("frodo",)]
-    await store.close()
+    async with opened(old, backups) as store:
+        assert await store.read(lambda c: c.execute("SELECT persona FROM threads").fetchall()) == [("frodo",)]
     (copy,) = backups.iterdir()
     assert confirmed.has_name(copy)
     assert copy.name.startswith("chorus-")
@@ -314,9 +313,8 @@ async def test_a_database_is_copied_before_its_tables_change(
 
 async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_path: Path) -> None:
     for _ in range(2):
-        store = Store(path, tmp_path / "backups")
-        await store.open()
-        await store.close()
+        async with opened(path, tmp_path / "backups"):
+            pass
     assert not (tmp_path / "backups").exists()
 
 
@@ -332,9 +330,8 @@ async def test_a_copy_cut_short_is_begun_anew(old: Path, tmp_path: Path) -> None
     backups = tmp_path / "backups"
     with pytest.raises(sqlite3.OperationalError), closing(connected(old)) as connection:
         migrate(connection, [STEPS[0], (STEPS[1][0], ("INSERT INTO nowhere VALUES (1)",))], backups)
-    store = Store(old, backups)
-    await store.open()
-    await store.close()
+    async with opened(old, backups):
+        pass
     for copy in backups.iterdir():
         with closing(connected(copy)) as connection:
             assert applied(connection) == [STEPS[0][0]]

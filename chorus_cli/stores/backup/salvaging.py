@@ -227,7 +227,7 @@ class _NewLog:
 
     def _lost(self, table: str, newest_named: int = 0) -> Lost:
         there = {id_ for (id_,) in self._connection.execute(f"SELECT id FROM {table}")}
-        newest = max(there, default=0)
+        newest = max((id_ for id_ in there if id_ <= self._most_rows), default=0)
         if newest_named == self._sequences.get(table):
             newest = max(newest, newest_named)
         lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]

@@ -167,7 +167,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
         drafts=tuple(each.path.name for each in wanted.files if not each.session_name),
-        unsearched_pdfs=files.unsearched_pdfs(connection, home, wanted.found),
+        unsearched_pdfs=files.unsearched_pdfs(connection, wanted.found),
     )
 
 

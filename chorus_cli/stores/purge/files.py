@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
-_PDF_MARK = b"%PDF-"
 _UNKNOWN = ""
 """The persona of a file that names none: a search limited to one persona does not reach it."""
 
@@ -281,20 +280,14 @@ def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concer
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
 
 
-def unsearched_pdfs(connection: sqlite3.Connection, home: Home, found: Concerned) -> int:
-    """Return the number of PDFs that stay, in which a search for words does not look; 0 without words."""
-    wanted = found.wanted
-    if not wanted.words:
-        return 0
+def unsearched_pdfs(connection: sqlite3.Connection, found: Concerned) -> int:
+    """Return the number of PDFs of messages that stay, in which a search for words does not look; 0 without words."""
     rows = connection.execute(
-        "SELECT id, attachments FROM messages WHERE attachments IS NOT NULL AND (? = '' OR persona = ?)",
-        (wanted.persona, wanted.persona),
+        "SELECT id, attachments FROM messages WHERE ? <> '' AND attachments IS NOT NULL AND ? IN ('', persona)",
+        (found.wanted.words, found.wanted.persona),
     )
     kept = {each for id_, text in rows if id_ not in found.ids.messages for each in attachments_in(text)}
-    pdfs = {each.sha256 for each in kept if each.kind is Kind.PDF}
-    if not wanted.persona:
-        pdfs |= {path.name for path in _unnamed(connection, home) if _is_pdf(path)}
-    return len(pdfs)
+    return len({each.sha256 for each in kept if each.kind is Kind.PDF})
 
 
 def documents(home: Home, found: Concerned) -> Iterator[Document]:
@@ -323,12 +316,6 @@ def _unnamed(connection: sqlite3.Connection, home: Home) -> list[Path]:
     named = named_attachments(connection)
     stored = [path for folder in home.attachments for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*"))]
     return [path for path in stored if path.name not in named]
-
-
-def _is_pdf(path: Path) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(len(_PDF_MARK)) == _PDF_MARK
-    return False
 
 
 def _is_purged(line: str, found: Concerned) -> bool:

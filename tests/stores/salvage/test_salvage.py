@@ -16,10 +16,10 @@ from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
-from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup.salvaging import Counts, Lost, salvage
 from tests.fakes import START
 from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts
+from tests.storage.database import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,10 +48,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("log") / "chorus.db"
 
     async def fill() -> None:
-        store = Store(path)
-        await store.open()
-        await store.write(talk)
-        await store.close()
+        async with opened(path) as store:
+            await store.write(talk)
 
     asyncio.run(fill())
     return path
@@ -177,6 +175,16 @@ def test_a_damaged_number_makes_no_message_lost(log: Path, tmp_path: Path, state
     assert texts(tmp_path / "new.db") == texts(log)
 
 
+def test_a_damaged_number_that_nothing_else_names_is_kept_and_counts_no_message_as_lost(
+    log: Path, tmp_path: Path
+) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("UPDATE messages SET id = 137438953255, origin = NULL, origin_seq = NULL WHERE id = 300")
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db")[3] == (0, (), True)
+    assert sorted(texts(tmp_path / "new.db").values()) == sorted(texts(log).values())
+
+
 FIELDS = {
     "all": (0, bytes(100)),
     "the size of a page": (16, (8192).to_bytes(2, "big")),
@@ -219,12 +227,10 @@ def test_a_row_with_the_number_of_another_gets_its_own(log: Path, tmp_path: Path
 
 def test_of_a_long_text_the_beginning_is_kept_if_its_end_is_lost(tmp_path: Path) -> None:
     async def said() -> None:
-        store = Store(tmp_path / "damaged.db")
-        await store.open()
-        thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
-        content = MessageContent(thread.id, Role.USER, LONG, START)
-        await store.write(message_rows.insert_row, "frodo", content)
-        await store.close()
+        async with opened(tmp_path / "damaged.db") as store:
+            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+            content = MessageContent(thread.id, Role.USER, LONG, START)
+            await store.write(message_rows.insert_row, "frodo", content)
 
     asyncio.run(said())
     salvaged(tmp_path / "damaged.db", tmp_path / "whole.db")
@@ -243,13 +249,10 @@ def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, t
     salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
 
     async def said() -> int:
-        store = Store(tmp_path / "new.db")
-        await store.open()
-        thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
-        content = MessageContent(thread.id, Role.USER, "On we go.", START)
-        id_ = await store.write(message_rows.insert_row, "frodo", content)
-        await store.close()
-        return id_
+        async with opened(tmp_path / "new.db") as store:
+            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+            content = MessageContent(thread.id, Role.USER, "On we go.", START)
+            return await store.write(message_rows.insert_row, "frodo", content)
 
     assert asyncio.run(said()) == MESSAGES + 1
 

@@ -14,12 +14,12 @@ import pytest
 from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock
-from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup.archive import LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.purging import WantedPurge
 from chorus_cli.stores.service.checks import check_log
 from tests.attachments.attached_talk import say
+from tests.storage.database import opened
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.world import World, built
 
@@ -106,10 +106,8 @@ async def test_a_home_that_is_moved_meanwhile_is_purged_where_it_is(
     await decided(world, 1, with_backups=True)
     before = holding(world.folder)
     copy = Path(shutil.copytree(world.folder, world.folder.parent / f"{world.folder.name}-moved"))
-    store = Store(copy / "chorus.db")
-    await store.open()
-    assert await purging(await built(copy, store, clock, model, 10_000)).finish() is True
-    await store.close()
+    async with opened(copy / "chorus.db") as store:
+        assert await purging(await built(copy, store, clock, model, 10_000)).finish() is True
     assert holding(copy) == []
     assert holding(world.folder) == before
 
@@ -154,19 +152,17 @@ async def test_another_program_that_purges_is_waited_for_and_then_told(world: Wo
 async def test_a_program_that_has_the_log_open_for_reading_only_delays_it(
     tmp_path: Path, clock: FakeClock, model: ScriptedModel
 ) -> None:
-    store = Store(tmp_path / "chorus.db", busy_timeout_seconds=0.05)
-    await store.open()
-    world = await built(tmp_path, store, clock, model, 10_000)
-    purge = await found(world)
-    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
-        other.execute("BEGIN")
-        other.execute("SELECT COUNT(*) FROM messages").fetchone()
-        with pytest.raises(StorageError, match="did not finish in time"):
-            await purging(world).carry_out(purge)
-    assert len(await world.log()) == 4
-    assert (await purging(world).carry_out(purge)).sentence == "1 message is purged, for good."
-    assert holding(tmp_path) == []
-    await store.close()
+    async with opened(tmp_path / "chorus.db", busy_timeout_seconds=0.05) as store:
+        world = await built(tmp_path, store, clock, model, 10_000)
+        purge = await found(world)
+        with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT COUNT(*) FROM messages").fetchone()
+            with pytest.raises(StorageError, match="did not finish in time"):
+                await purging(world).carry_out(purge)
+        assert len(await world.log()) == 4
+        assert (await purging(world).carry_out(purge)).sentence == "1 message is purged, for good."
+        assert holding(tmp_path) == []
 
 
 @pytest.mark.parametrize(("steps", "with_backups"), [(0, False), (3, True)])

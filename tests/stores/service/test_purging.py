@@ -481,7 +481,7 @@ async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(worl
     assert (await world.services.memory.capture(persona, code, 2)).operation is not None
 
 
-@pytest.mark.parametrize(("line", "number"), [("", 2), (" --persona chorus", 1), (" --persona frodo", 0)])
+@pytest.mark.parametrize(("line", "number"), [("", 1), (" --persona chorus", 1), (" --persona frodo", 0)])
 async def test_pdfs_are_not_searched_and_counted(world: World, line: str, number: int) -> None:
     names = ("sent.pdf", "purged.pdf", "unsent.pdf", "sent.txt", "unsent.txt")
     sent, purged_too, unsent, note, other_note = (world.folder.with_name(name) for name in names)
@@ -495,9 +495,7 @@ async def test_pdfs_are_not_searched_and_counted(world: World, line: str, number
         await world.told(f"/attach {path}")
     await world.carry_out("/persona new Frodo")
     await world.say(f"It is {CANARY}.")
-    sentence = (
-        f"{number} PDF{'s were' if number > 1 else ' was'} not searched; if one has the words, purge its message."
-    )
+    sentence = "1 PDF was not searched; if one has the words, purge its message."
     told = await world.told(f"/purge search {CANARY}{line} --dry-run")
     assert (sentence in told, "PDF" in told) == (number > 0, number > 0), told
     found = await world.told(f"/purge search zyx{line}")
