@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Manner(NamedTuple):
-    """``yes`` answers a first question, or the user if one ``may_ask``; ``again`` is how to get a reply that failed."""
+    """Whether ``yes`` or the user answers a question, and by which words one asks ``again`` for a reply that failed."""
 
     as_json: bool = False
     yes: bool = False

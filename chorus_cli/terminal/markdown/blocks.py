@@ -252,7 +252,7 @@ def _is_closed(fence: Token) -> bool:
 
 
 def _is_seam(code: Sequence[str], number: int) -> bool:
-    """Return whether a line is hardly within a string or a comment, where a lexer that began would colour it wrong."""
+    """Return whether a lexer may begin at a line: not indented and below an empty one, it is hardly in a string."""
     return not code[number - 1].strip() and not code[number][:1].isspace()
 
 

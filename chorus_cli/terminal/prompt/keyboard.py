@@ -103,7 +103,7 @@ def can_mark_pastes() -> bool:
 
 @contextmanager
 def _modes(change: Callable[[list[Any]], None], *, drops_keys: bool = False) -> Iterator[None]:
-    """Change the modes of the terminal, if there is one; if it ``drops_keys``, no shell runs those left by an error."""
+    """Change the terminal's modes, if there is one; with ``drops_keys`` no shell runs the keys that an error leaves."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
@@ -174,7 +174,7 @@ def stop(process_id: int, at_rest: AtRest) -> None:
 
 
 def typed_early() -> str:
-    """Return the keys typed before, when the terminal turned Enter into a line feed and Ctrl-D into a NUL."""
+    """Return the keys typed while the terminal still turned Enter into a line feed and Ctrl-D into a NUL."""
     return _waiting_keys().replace("\n", "\r").replace("\0", "\x04")
 
 

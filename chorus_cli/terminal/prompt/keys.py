@@ -317,7 +317,7 @@ def ctrl_c_taken(source: Input) -> bool:
 
 
 def line_ahead(source: Input) -> bool:
-    """Return whether any line was typed ahead; keys that make none are dropped: Enter would send the next prompt."""
+    """Return whether any line was typed ahead; other keys are dropped: Enter would send what the prompt begins with."""
     typed = _presses_ahead(source)
     is_there = bool(text_of(typed).strip())
     store_typeahead(source, typed if is_there else [])

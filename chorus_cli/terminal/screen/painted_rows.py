@@ -28,7 +28,7 @@ _FRAME_SECONDS = 1 / 8
 
 
 class Row(NamedTuple):
-    """One row, also without escape sequences, and its columns; in a table the ``table_mark`` replaces its words."""
+    """One row with and without escape sequences, and its width; in a table the ``table_mark`` replaces its words."""
 
     text: str
     plain: str
