@@ -255,14 +255,9 @@ def without(asked: Asked, names: frozenset[str]) -> dict[str, object]:
 async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = await chats_of("openai/o3", LiteLLMClient, monkeypatch)
     ours = await chats_of("openai/o3", WireClient, monkeypatch)
-    assert [roles(asked["settings"]) for asked in (theirs, ours)] == [["user", "user"], ["system", "user"]]
+    messages: list[Any] = [asked["settings"].body["messages"] for asked in (theirs, ours)]
+    assert [[said["role"] for said in each] for each in messages] == [["user", "user"], ["system", "user"]]
     assert {**ours["settings"].body, "messages": None} == {**theirs["settings"].body, "messages": None}
-
-
-def roles(asked: Asked) -> list[object]:
-    messages = asked.body["messages"]
-    assert isinstance(messages, list)
-    return [message["role"] for message in messages]
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])
