@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Body = dict[str, Any]
-_HOLD_SECONDS = 30
 _FIRST_PIECES, _SENT_TOGETHER = 2, 20
 HISTORY_REFUSED = "invalid params, tool call and result not match (2013)"
 _CALLED = '"(tool_calls|tool_use|function_call|functionCall|reasoning_content": "[^ ])'
@@ -264,7 +263,7 @@ class StrictServer:
             self._unsent += marks
             yield from streamed.rest[: _FIRST_PIECES if reply.held is Held.SPEAKING else 0]
             self.holding.set()
-            self.over.wait(_HOLD_SECONDS)
+            self.over.wait(30)
             return
         self.sent.append(Sent(reply.text, reply.calls, streamed.own, asked))
         yield from streamed.rest

@@ -81,9 +81,7 @@ OWN = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
         ("openai/responses/m", None, OWN, {"store": False}),
     ],
 )
-def test_the_arguments_of_a_model(
-    model: str, effort: str | None, environment: dict[str, str], arguments: dict[str, object]
-) -> None:
+def test_arguments(model: str, effort: str | None, environment: dict[str, str], arguments: dict[str, object]) -> None:
     assert effort_arguments(ModelRequest(model, (), effort=effort), environment) == arguments
 
 

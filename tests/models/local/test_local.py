@@ -155,9 +155,8 @@ def test_a_server_ends_with_a_killed_chorus(tmp_path: Path) -> None:
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])}
     library_in(tmp_path)
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(story)], env=environment, stdout=subprocess.PIPE, text=True
-    ) as chorus:
+    program = [sys.executable, "-c", textwrap.dedent(story)]
+    with subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, text=True) as chorus:
         assert chorus.stdout is not None
         port = int(urlsplit(chorus.stdout.readline()).port or 0)
         assert is_listening(port)

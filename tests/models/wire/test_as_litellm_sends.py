@@ -61,8 +61,6 @@ AS_DOCUMENTED = {
 NO_TEXTS = ("[System: Empty message content sanitised to satisfy protocol]", "")
 # litellm gives a call without a signature this one.
 INVENTED_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-# litellm tells newer models of Gemini the temperature that they have by default.
-DEFAULT_TEMPERATURE = {"temperature": 1.0}
 
 REQUESTS = {
     "plain": ModelRequest("", (HELLO,)),
@@ -142,7 +140,8 @@ def expected(body: Mapping[str, object], request: ModelRequest) -> dict[str, Any
     told: dict[str, Any] = without_wrapping(body)
     if request.model == UNLISTED and told.items() >= LONGEST_REPLY.items():
         told |= SHORT_REPLY
-    if request.temperature is None and told.get("generationConfig") == DEFAULT_TEMPERATURE:
+    # litellm tells newer models of Gemini the temperature that they have by default.
+    if request.temperature is None and told.get("generationConfig") == {"temperature": 1.0}:
         del told["generationConfig"]
     return told
 
@@ -167,7 +166,6 @@ async def test_empty_messages_are_left_out_for_which_litellm_writes_a_text(monke
     assert [message["role"] for message in json.loads(posted(request, address).body)["messages"]] == ["user"]
 
 
-CHAT_KEY = "sk-test-0123456789"
 # Headers that name a library or belong to the connection.
 OF_THE_LIBRARY = {
     *("user-agent", "accept", "accept-encoding", "connection", "content-length", "host"),
@@ -216,7 +214,7 @@ async def chats_of(
     """Return the requests as they came from ``client``."""
     provider = PROVIDERS[named(model).provider]
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: CHAT_KEY}
+        environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: "sk-test-0123456789"}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         asking = client(environment, MODEL_MAP)

@@ -245,9 +245,7 @@ ONLY_LITELLM = (
 )
 
 
-async def recorded(
-    model: str, environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Recorded:
+async def sent(model: str, environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Return the request for ``model`` as it would have left the machine."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -274,7 +272,7 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
     offered: Provider, switch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {offered.key_variable: KEY, "CHORUS_WIRE": switch}
-    asked = await recorded(offered.default_model, environment, tmp_path, monkeypatch)
+    asked = await sent(offered.default_model, environment, tmp_path, monkeypatch)
     by_the_newer_protocol = offered.name == "OpenAI" and switch != "off"
     prefix = offered.prefix.removesuffix("/")
     usual = URLS.get(offered.name) or f"{PROVIDERS[prefix].address}/chat/completions"
@@ -289,7 +287,7 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
 
 @pytest.mark.parametrize("route", ONLY_LITELLM, ids=lambda route: route.model)
 async def test_other_models_are_asked_by_litellm(route: Route, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = await recorded(route.model, route.environment, tmp_path, monkeypatch)
+    asked = await sent(route.model, route.environment, tmp_path, monkeypatch)
     assert is_by_litellm(asked)
     assert asked.url == route.url
     assert route.headers.items() <= keys(asked).items()
