@@ -115,10 +115,8 @@ class ByServices:
         assert (await self.world.log())[-1].status is Status.INTERRUPTED
 
     async def stop_at_work(self, text: str) -> None:
-        turn, at_work = self._heard(
-            text, lambda event: isinstance(event, ToolStarted) and event.call.startswith("endless")
-        )
-        await at_work.wait()
+        turn, seen = self._heard(text, lambda each: isinstance(each, ToolStarted) and each.call.startswith("endless"))
+        await seen.wait()
         await asyncio.sleep(_LOOK_SECONDS)
         await stopped(turn)
 

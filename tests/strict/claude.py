@@ -203,14 +203,11 @@ def _check_binding(body: Body, sent: Sequence[Sent]) -> None:
         made_after = [each.asked.body for each in sent if own and each.thoughts == own]
         if own and _prefix(body, place) not in [_prefix(each, len(each["messages"])) for each in made_after]:
             raise RefusedError(_BOUND.format(place=place))
-        had_thoughts = any(each.thoughts for each in sent if _is_reply(message, each))
+        texts = [block.get("text") for block in message["content"]] if message["role"] == "assistant" else []
+        had_thoughts = any(each.thoughts for each in sent if each.text in texts)
         if begun and had_thoughts and not own:
             raise RefusedError(_BOUND.format(place=place))
         begun = begun or bool(own)
-
-
-def _is_reply(message: Body, sent: Sent) -> bool:
-    return message["role"] == "assistant" and any(block.get("text") == sent.text for block in message["content"])
 
 
 def _prefix(body: Body, place: int) -> str:

@@ -81,7 +81,7 @@ class StrictGemini(StrictProtocol):
             parts[-len(reply.calls)] |= signature
         elif signature and self.signs_words:
             # The signature of words comes by itself, or in the last piece of them.
-            alone = _comes_alone(thinking)
+            alone = thinking is not None and thinking.number % 2 == 0
             parts = [*parts, {"text": ""} | signature] if alone else [*parts[:-1], parts[-1] | signature]
         end = {"candidates": [{"index": 0, "content": {"parts": []}, "finishReason": "STOP"}]}
         counts = {"promptTokenCount": 100, "candidatesTokenCount": 20, "thoughtsTokenCount": 12, "totalTokenCount": 132}
@@ -96,10 +96,6 @@ class StrictGemini(StrictProtocol):
         if not with_thoughts:
             parts = [(role, {n: v for n, v in part.items() if n != "thoughtSignature"}) for role, part in parts]
         return json.dumps([body.get("systemInstruction"), body.get("tools")]), parts
-
-
-def _comes_alone(thinking: Thinking | None) -> bool:
-    return thinking is not None and thinking.number % 2 == 0
 
 
 def _parts(part: Body) -> bytes:

@@ -145,13 +145,9 @@ def _item_events(item: Body, index: int) -> Iterator[bytes]:
 def _own(items: Sequence[Body]) -> Body | None:
     """Return the thoughts, each with the item that follows, and the phases of messages."""
     followed = zip(items, [*items[1:], {"type": "end"}], strict=True)
-    own = [(item, _kind(following)) for item, following in followed if item["type"] == "reasoning"]
+    own = [(item, (each["type"], each.get("name", ""))) for item, each in followed if item["type"] == "reasoning"]
     phases = [item["phase"] for item in items if "phase" in item]
     return {"items": own, "phases": phases} if own or phases else None
-
-
-def _kind(item: Body) -> tuple[str, str]:
-    return item["type"], item.get("name", "")
 
 
 def _said_in(items: Sequence[Body]) -> Iterator[Said]:
@@ -159,17 +155,14 @@ def _said_in(items: Sequence[Body]) -> Iterator[Said]:
     reply: list[Body] = []
     for place, item in enumerate([*items, {"type": "end"}]):
         is_said = item["type"] in {"reasoning", "function_call"} or item.get("role") == "assistant"
-        if is_said and not (reply and _ends(reply, item)):
+        # Words begin another reply, unless thoughts alone stand before them.
+        ends = item.get("role") == "assistant" and any(each["type"] != "reasoning" for each in reply)
+        if is_said and not ends:
             reply.append(item)
             continue
         if reply:
             yield _reply_of(reply, is_current=place > newest)
         reply = [item] if is_said else []
-
-
-def _ends(reply: Sequence[Body], item: Body) -> bool:
-    """Return whether an item begins another reply: words do, unless thoughts alone stand before them."""
-    return item.get("role") == "assistant" and any(each["type"] != "reasoning" for each in reply)
 
 
 def _reply_of(reply: Sequence[Body], *, is_current: bool) -> Said:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Body = dict[str, Any]
-_HOLD_SECONDS = 30
 _FIRST_PIECES, _SENT_TOGETHER = 2, 20
 HISTORY_REFUSED = "invalid params, tool call and result not match (2013)"
 _CALLED = '"(tool_calls|tool_use|function_call|functionCall|reasoning_content": "[^ ])'
@@ -119,7 +118,9 @@ def check_thoughts(every: Iterable[Said], sent: Sequence[Sent], rule: EchoRule) 
     """Refuse a request if thoughts are missing, are not as they were sent, or come with another reply."""
     has_begun = False
     for said in every:
-        own = [each.thoughts for each in sent if is_from(said, each)] if rule.concerns(said) else []
+        # Maybe with fewer calls than it was sent with.
+        theirs = [each for each in sent if said.text == each.text and is_among(said.calls, each.calls)]
+        own = [each.thoughts for each in theirs] if rule.concerns(said) else []
         allowed = [each or rule.without(said) for each in own] or [rule.without(said)]
         has_begun = has_begun or said.own != rule.without(said)
         if said.own in allowed or (rule.may_begin_late and not has_begun):
@@ -127,11 +128,6 @@ def check_thoughts(every: Iterable[Said], sent: Sequence[Sent], rule: EchoRule) 
         if said.own is None:
             raise RefusedError(rule.sentence, rule.status)
         raise RefusedError(f"These thoughts were not sent with {said.text!r} and {said.calls!r}: {said.own!r}")
-
-
-def is_from(said: Said, sent: Sent) -> bool:
-    """Return whether a reply of a request is one that was sent, maybe with fewer calls."""
-    return said.text == sent.text and is_among(said.calls, sent.calls)
 
 
 def is_among(some: Sequence[tuple[str, Any]], calls: Sequence[Call]) -> bool:
@@ -267,7 +263,7 @@ class StrictServer:
             self._unsent += marks
             yield from streamed.rest[: _FIRST_PIECES if reply.held is Held.SPEAKING else 0]
             self.holding.set()
-            self.over.wait(_HOLD_SECONDS)
+            self.over.wait(30)
             return
         self.sent.append(Sent(reply.text, reply.calls, streamed.own, asked))
         yield from streamed.rest

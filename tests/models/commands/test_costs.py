@@ -14,16 +14,7 @@ from chorus_cli.core.text.phrases import dollars
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.log.rows import thread_rows
-from chorus_cli.models.rules.costs import (
-    THOUGHT,
-    CostLine,
-    DaySpending,
-    ModelUse,
-    Prices,
-    TokenUse,
-    cost_lines,
-    total,
-)
+from chorus_cli.models.rules.costs import THOUGHT, CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from tests.world import MODEL, another_thread

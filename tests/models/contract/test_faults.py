@@ -66,12 +66,8 @@ FAULTS = {
     "openai/m is rate limited (Slow down). Try again later.": failure(
         429, {"error": {"message": "Slow down"}}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"
     ),
-    f"{TOO_LONG} (maximum context length is 8192 tokens). {SHORTEN}": failure(
-        400, {"error": {"message": "maximum context length is 8192 tokens"}}
-    ),
-    "The provider of openai/m is failing or overloaded, status 502. Try again later.": failure(
-        502, b"<html><h1>Bad Gateway</h1></html>"
-    ),
+    f"{TOO_LONG} (maximum context length is 9). {SHORTEN}": failure(400, {"error": "maximum context length is 9"}),
+    "The provider of openai/m is failing or overloaded, status 502. Try again later.": failure(502, b"<html>No</html>"),
     f"{BROKE_OFF} (not valid UTF-8). {KEPT}": STREAM_HEAD + chunk("Once") + b"data: \xff\xfe\n\n",
     f"{BROKE_OFF} (connection lost). {KEPT}": chunked(chunk("Once")),
 }

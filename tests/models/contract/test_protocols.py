@@ -1,7 +1,8 @@
-"""Errors and odd streams in the protocols of Anthropic and Gemini; where litellm loses something, its row says so."""
+"""Errors, odd streams and ways of their bytes in each protocol; where litellm loses something, its row says so."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,10 +13,12 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
-from tests.models.providers.asked_models import BY_LITELLM, HELLO, error_of
-from tests.models.providers.fault_server import STREAM_HEAD, event, failure, serving
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, error_of, text_of
+from tests.models.providers.fault_server import STREAM_HEAD, byte_by_byte, compressed, event, failure, serving
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chorus_cli.models.rules.events import ModelEvent
     from tests.models.providers.fault_server import FaultServer
     from tests.models.providers.ways import MakeClient
@@ -36,7 +39,8 @@ def _keys(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def point_to(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make both protocols' addresses those of ``server``."""
+    """Make the addresses of all protocols those of ``server``."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.address)
     monkeypatch.setenv("ANTHROPIC_API_BASE", server.address.removesuffix("/v1"))
     monkeypatch.setenv("GEMINI_API_BASE", f"{server.address}beta")
 
@@ -97,9 +101,7 @@ async def test_an_error_of_each_protocol_is_told_in_the_same_words(
 
 
 @pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY"])
-async def test_the_rejected_key_is_named_by_its_variable(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+async def test_the_rejected_key_is_named(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv(key, KEY)
@@ -176,9 +178,7 @@ STREAMS = {
     ),
     "Claude: neither a reason nor an end": Odd(CLAUDE, BEGIN + SAID, (HI, ReplyEnd(None))),
     "Claude: a reason without the last event": Odd(CLAUDE, BEGIN + SAID + ended("end_turn"), (HI, END)),
-    "Claude: broken off": Odd(
-        CLAUDE, BEGIN + SAID + OVERLOADED, (HI, f"The reply of {CLAUDE} broke off (Overloaded).")
-    ),
+    "Claude: cut off": Odd(CLAUDE, BEGIN + SAID + OVERLOADED, (HI, f"The reply of {CLAUDE} broke off (Overloaded).")),
     "Claude: an error in place of the reply": Odd(
         CLAUDE,
         OVERLOADED,
@@ -235,3 +235,82 @@ async def test_a_stream_is_read_rightly(make_client: MakeClient, monkeypatch: py
         point_to(server, monkeypatch)
         found = await came(make_client, odd.model)
     assert found == (odd.by_litellm if make_client.way == "litellm" and odd.by_litellm else odd.meaning)
+
+
+LETTERS = "Grüße, \N{GRINNING FACE}"
+SEPARATED = "one\u2028two\x85three"
+OPENAI = "openai/m"
+
+
+def sent(*payloads: dict[str, object]) -> bytes:
+    """Return events whose letters are not escaped; those of Claude have names."""
+    names = (f"event: {payload['type']}\n" if "type" in payload else "" for payload in payloads)
+    data = (f"data: {json.dumps(payload, ensure_ascii=False)}\n\n" for payload in payloads)
+    return "".join(name + event for name, event in zip(names, data, strict=True)).encode()
+
+
+REPLIES = {
+    OPENAI: sent({"id": "1", "model": "m", "choices": [{"index": 0, "delta": {"content": LETTERS}}]}) + STOP,
+    CLAUDE: sent(
+        {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": LETTERS}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+        {"type": "message_stop"},
+    ),
+    GEMINI: sent(
+        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": LETTERS}]}}]},
+        {"candidates": [{"index": 0, "finishReason": "STOP"}]},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """A way for bytes to travel, and the models whose replies litellm loses by it."""
+
+    answer: Callable[[bytes], bytes]
+    lost_by_litellm: tuple[str, ...] = ()
+
+
+TRANSPORTS = {
+    "byte by byte": Transport(byte_by_byte),
+    "compressed": Transport(compressed),
+    "lines that end with CR and LF": Transport(lambda body: STREAM_HEAD + body.replace(b"\n", b"\r\n")),
+    "data without a blank": Transport(lambda body: STREAM_HEAD + body.replace(b"data: ", b"data:")),
+    "comments between events": Transport(lambda body: STREAM_HEAD + body.replace(b"\n\n", b"\n\n: ping\n\n")),
+    "an event with empty data": Transport(lambda body: STREAM_HEAD + b"data:\n\n" + body, (OPENAI,)),
+    "another type of content": Transport(lambda body: STREAM_HEAD.replace(b"event-stream", b"plain") + body),
+}
+
+
+async def text_and_reason(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, answer: bytes
+) -> tuple[str, str | None] | str:
+    """Return the text and the finish reason of a reply, or the problem of its error."""
+    async with serving(answer) as server:
+        point_to(server, monkeypatch)
+        try:
+            events = [each async for each in make_client(os.environ).stream(ModelRequest(model, HELLO))]
+        except ModelError as error:
+            return error.problem
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    return text_of(events), end.finish_reason
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS.values(), ids=TRANSPORTS)
+@pytest.mark.parametrize("model", REPLIES)
+async def test_a_reply_is_the_same_however_it_travels(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, transport: Transport
+) -> None:
+    is_lost = make_client.way == "litellm" and model in transport.lost_by_litellm
+    reply = await text_and_reason(make_client, monkeypatch, model, transport.answer(REPLIES[model]))
+    assert (reply == (LETTERS, "stop")) is not is_lost
+
+
+@pytest.mark.parametrize("model", REPLIES)
+async def test_separators_are_text(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    body = REPLIES[model].replace(LETTERS.encode(), SEPARATED.encode())
+    assert await text_and_reason(make_client, monkeypatch, model, STREAM_HEAD + body) == (SEPARATED, "stop")

@@ -82,9 +82,7 @@ async def test_a_reply_that_breaks_off_keeps_what_has_arrived(
     assert test_key not in str(error)
 
 
-async def test_a_stream_that_ends_early_without_a_word_has_no_finish_reason(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str
-) -> None:
+async def test_an_early_end_has_no_reason(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
     mock_provider.behave(type="stream_fault", kind="truncate", after_chunks=3)
     events = await events_of(make_client, f"{mock_provider.address}/v1", test_key)
     assert text_of(events)
@@ -109,9 +107,7 @@ async def test_a_short_gap_is_no_fault(make_client: MakeClient, mock_provider: M
     assert events[-1].finish_reason == "stop"
 
 
-async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str
-) -> None:
+async def test_time_stopped_is_no_silence(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
     mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.2)
     began = time.monotonic()
     asyncio.get_running_loop().call_later(0.1, time.sleep, 2 * PATIENCE_SECONDS)

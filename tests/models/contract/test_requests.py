@@ -194,9 +194,7 @@ async def test_nobody_else_is_told_what_to_keep_of_a_prompt(make_client: MakeCli
     assert [asked.body["messages"] for asked in server.asked] == [plain] * 3
 
 
-async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
-    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_kept_is_counted(make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
     assert events == [TextDelta("hi"), ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20})]
 
@@ -247,9 +245,7 @@ def sent(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> Callable[.
         ("paper.pdf", "application/pdf"),
     ],
 )
-async def test_a_picture_or_a_pdf_is_a_part_in_the_shape_of_each_protocol(
-    sent: Callable[..., Awaitable[Any]], name: str, media_type: str
-) -> None:
+async def test_a_picture_or_a_pdf_is_a_part(sent: Callable[..., Awaitable[Any]], name: str, media_type: str) -> None:
     is_pdf, data, asked = media_type == "application/pdf", in_base64(name), asking(name)
     address = f"data:{media_type};base64,{data}"
     as_file = {"type": "file", "file": {"filename": name, "file_data": address}}

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
-from tests.models.providers.asked_models import (
-    BROKE_OFF,
-    BY_LITELLM,
-    HELLO,
-    KEPT,
-    STOP,
-    error_of,
-    events_of,
-    meaning,
-    text_of,
-)
+from tests.models.providers.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of, meaning
 from tests.models.providers.fault_server import (
     DONE,
     HTML_ANSWER,
@@ -41,8 +29,6 @@ from tests.models.providers.fault_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from chorus_cli.models.rules.events import ModelEvent
     from tests.models.providers.ways import MakeClient
 
@@ -154,9 +140,7 @@ STREAMS = {
         (ReplyEnd("function_call", calls=(ToolCall("", "f", "{}"),)),),
     ),
     "a filtered reply": Odd(HI + chunk(finish_reason="content_filter") + DONE, (SAID, ReplyEnd("content_filter"))),
-    "a full window at Mistral": Odd(
-        HI + chunk(finish_reason="model_length") + DONE, (SAID, ReplyEnd("length")), (SAID, END)
-    ),
+    "full at Mistral": Odd(HI + chunk(finish_reason="model_length") + DONE, (SAID, ReplyEnd("length")), (SAID, END)),
     "a filtered reply at Z.ai": Odd(HI + chunk(finish_reason="sensitive") + DONE, (SAID, ReplyEnd("content_filter"))),
     "an unknown finish reason": Odd(HI + chunk(finish_reason="eos") + DONE, (SAID, ReplyEnd("eos")), (SAID, END)),
     "a page instead of a stream": Odd(HTML_ANSWER + b"\n<p>data: log in</p>", (ReplyEnd(None),)),
@@ -191,14 +175,10 @@ FAULTS = {
     ),
     "an error event in words": Fault(event({"error": "out of memory"}), f"{INVALID} (out of memory). {LATER}"),
     "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
-    "an error for a reason": Fault(
-        HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"
-    ),
+    "an error reason": Fault(HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"),
     "not JSON": Fault(b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). {LATER}"),
     "badly compressed": Fault(encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). {LATER}"),
-    "compressed more than once": Fault(
-        encoded("gzip, gzip") + TWICE, f"{INVALID} (compressed more than once). {LATER}"
-    ),
+    "compressed twice": Fault(encoded("gzip, gzip") + TWICE, f"{INVALID} (compressed more than once). {LATER}"),
     "compressed more than once, in two headers": Fault(
         encoded("gzip\r\nContent-Encoding: deflate") + TWICE, f"{INVALID} (compressed more than once). {LATER}"
     ),
@@ -241,93 +221,3 @@ async def test_a_faulty_stream_is_told_in_plain_words(make_client: MakeClient, t
         error = await error_of(make_client, server.address, test_key)
     sentence = fault.by_litellm if make_client.way == "litellm" and fault.by_litellm else fault.sentence
     assert str(error) == str(sentence).replace("ADDRESS", server.address)
-
-
-KEY = "0123456789abcdef"
-SEPARATED = "one\u2028two\x85three"
-OPENAI = "openai/m"
-CLAUDE = "anthropic/claude-sonnet-4-5"
-GEMINI = "gemini/gemini-2.5-flash"
-
-
-def sent(*payloads: dict[str, object]) -> bytes:
-    """Return events whose letters are not escaped; those of Claude have names."""
-    names = (f"event: {payload['type']}\n" if "type" in payload else "" for payload in payloads)
-    data = (f"data: {json.dumps(payload, ensure_ascii=False)}\n\n" for payload in payloads)
-    return "".join(name + event for name, event in zip(names, data, strict=True)).encode()
-
-
-REPLIES = {
-    OPENAI: sent({"id": "1", "model": "m", "choices": [{"index": 0, "delta": {"content": LETTERS}}]}) + STOP,
-    CLAUDE: sent(
-        {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": LETTERS}},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
-        {"type": "message_stop"},
-    ),
-    GEMINI: sent(
-        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": LETTERS}]}}]},
-        {"candidates": [{"index": 0, "finishReason": "STOP"}]},
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Transport:
-    """A way for bytes to travel, and the models whose replies litellm loses by it."""
-
-    answer: Callable[[bytes], bytes]
-    lost_by_litellm: tuple[str, ...] = ()
-
-
-TRANSPORTS = {
-    "byte by byte": Transport(byte_by_byte),
-    "compressed": Transport(compressed),
-    "lines that end with CR and LF": Transport(lambda body: STREAM_HEAD + body.replace(b"\n", b"\r\n")),
-    "data without a blank": Transport(lambda body: STREAM_HEAD + body.replace(b"data: ", b"data:")),
-    "comments between events": Transport(lambda body: STREAM_HEAD + body.replace(b"\n\n", b"\n\n: ping\n\n")),
-    "an event with empty data": Transport(lambda body: STREAM_HEAD + b"data:\n\n" + body, (OPENAI,)),
-    "another type of content": Transport(lambda body: STREAM_HEAD.replace(b"event-stream", b"plain") + body),
-}
-
-
-@pytest.fixture(autouse=True)
-def _keys(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert test_key
-    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-
-
-async def came(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, answer: bytes
-) -> tuple[str, str | None] | str:
-    """Return the text and the finish reason of a reply, or the problem of its error."""
-    async with serving(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.address)
-        monkeypatch.setenv("ANTHROPIC_API_BASE", server.address.removesuffix("/v1"))
-        monkeypatch.setenv("GEMINI_API_BASE", f"{server.address}beta")
-        try:
-            events = [each async for each in make_client(os.environ).stream(ModelRequest(model, HELLO))]
-        except ModelError as error:
-            return error.problem
-    end = events[-1]
-    assert isinstance(end, ReplyEnd)
-    return text_of(events), end.finish_reason
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS.values(), ids=TRANSPORTS)
-@pytest.mark.parametrize("model", REPLIES)
-async def test_a_reply_is_the_same_however_it_travels(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, transport: Transport
-) -> None:
-    is_lost = make_client.way == "litellm" and model in transport.lost_by_litellm
-    reply = await came(make_client, monkeypatch, model, transport.answer(REPLIES[model]))
-    assert (reply == (LETTERS, "stop")) is not is_lost
-
-
-@pytest.mark.parametrize("model", REPLIES)
-async def test_separators_are_text(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
-    body = REPLIES[model].replace(LETTERS.encode(), SEPARATED.encode())
-    assert await came(make_client, monkeypatch, model, STREAM_HEAD + body) == (SEPARATED, "stop")

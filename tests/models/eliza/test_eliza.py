@@ -200,28 +200,27 @@ def test_a_huge_message_is_answered_from_its_beginning() -> None:
     assert reply(["I am sad. " + "perhaps " * 200_000] * 200).endswith("you were no longer sad?")
 
 
-@pytest.mark.parametrize(
-    ("decomposition", "words", "parts"),
-    [
-        ((ANY,), "", [""]),
-        ((ANY,), "a b", ["a b"]),
-        ((frozenset({"a"}), ANY), "A b", ["A", "b"]),
-        ((ANY, frozenset({"b", "c"}), ANY), "a c b", ["a", "c", "b"]),
-        ((2, ANY), "a b c", ["a b", "c"]),
-        ((2, ANY), "a", None),
-        ((ANY, frozenset({"a"})), "a b a", ["a b", "a"]),
-        ((ANY, frozenset({"a"}), 1), "a b a c", ["a b", "a", "c"]),
-        ((ANY, frozenset({"a"}), ANY, frozenset({"b"}), ANY), "b a a b b", ["b", "a", "a", "b", "b"]),
-        ((frozenset({"a"}),), "a b", None),
-        ((), "a", None),
-        ((), "", []),
-    ],
-)
-def test_decomposition_gives_each_any_as_little_as_it_can(
-    decomposition: tuple[int | frozenset[str], ...], words: str, parts: list[str] | None
-) -> None:
-    found = decomposed(decomposition, words.split())
-    assert (None if found is None else [" ".join(part) for part in found]) == parts
+A, B = frozenset({"a"}), frozenset({"b"})
+DECOMPOSED: dict[tuple[tuple[int | frozenset[str], ...], str], list[str] | None] = {
+    ((ANY,), ""): [""],
+    ((ANY,), "a b"): ["a b"],
+    ((A, ANY), "A b"): ["A", "b"],
+    ((2, ANY), "a b c"): ["a b", "c"],
+    ((ANY, A | B, ANY), "c b a"): ["c", "b", "a"],
+    ((2, ANY), "a"): None,
+    ((ANY, A), "a b a"): ["a b", "a"],
+    ((ANY, A, 1), "a b a c"): ["a b", "a", "c"],
+    ((A,), "a b"): None,
+    ((), "a"): None,
+    ((), ""): [],
+    ((ANY, A, ANY, B, ANY), "b a a b b"): ["b", "a", "a", "b", "b"],
+}
+
+
+def test_decomposition_gives_each_any_as_little_as_it_can() -> None:
+    for (decomposition, words), parts in DECOMPOSED.items():
+        found = decomposed(decomposition, words.split())
+        assert (None if found is None else [" ".join(part) for part in found]) == parts
 
 
 @examples(200)
@@ -298,18 +297,15 @@ async def test_only_the_users_messages_count_in_their_order_and_without_any_it_g
     assert (await streamed(system))[0] == GREETING
 
 
-@pytest.mark.parametrize(
-    ("content", "heard"),
-    [
-        ("[7 h 12 m later: Monday 2 March 2026, 09:00]\n\nI am unhappy", "I am unhappy"),
-        ("Active threads:\n  #1: my kettle, step 1, 3 s\n\nI am unhappy", "I am unhappy"),
-        ("[2 h later]\nRunning jobs:\n  #1 make (3 s)\nFrom memory:\n#2 TASK: rest\n\nI am unhappy", "I am unhappy"),
-        ("Ended jobs:\n  #1 make: done after 3 s. Its output, 2 lines:\n    \n    ok\n\nI am unhappy", "I am unhappy"),
-        ("[I am unhappy]", "I am unhappy"),
-        ("[I am unhappy]\nand cold", "I am unhappy"),
-        ("I am unhappy [sic]\n\nmy kettle", "I am unhappy"),
-    ],
-)
-async def test_a_preamble_is_not_answered(content: str, heard: str) -> None:
-    said, *_ = await streamed(PromptMessage("user", content))
-    assert said.startswith(reply([heard])[:20])
+async def test_a_preamble_is_not_answered() -> None:
+    for preamble in (
+        "[7 h 12 m later: Monday 2 March 2026, 09:00]",
+        "Active threads:\n  #1: my kettle, step 1, 3 s",
+        "[2 h later]\nRunning jobs:\n  #1 make (3 s)\nFrom memory:\n#2 TASK: rest",
+        "Ended jobs:\n  #1 make: done after 3 s. Its output, 2 lines:\n    \n    ok",
+    ):
+        said, *_ = await streamed(PromptMessage("user", f"{preamble}\n\nI am unhappy"))
+        assert said == reply(["I am unhappy"])
+    for message in ("[I am unhappy]", "[I am unhappy]\nand cold", "I am unhappy [sic]\n\nmy kettle"):
+        said, *_ = await streamed(PromptMessage("user", message))
+        assert said.startswith(reply(["I am unhappy"])[:20])

@@ -81,9 +81,7 @@ OWN = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
         ("openai/responses/m", None, OWN, {"store": False}),
     ],
 )
-def test_the_arguments_of_a_model(
-    model: str, effort: str | None, environment: dict[str, str], arguments: dict[str, object]
-) -> None:
+def test_arguments(model: str, effort: str | None, environment: dict[str, str], arguments: dict[str, object]) -> None:
     assert effort_arguments(ModelRequest(model, (), effort=effort), environment) == arguments
 
 
@@ -131,19 +129,15 @@ def test_a_reply_that_has_begun_breaks_off_whatever_else_was_answered() -> None:
     assert error.problem == "The reply of openai/m broke off (Lost)."
 
 
-@pytest.mark.parametrize(
-    ("cause", "problem"),
-    [
-        (ConnectionRefusedError(), "Cannot reach openai/m (connection refused)."),
-        (OSError("Cannot connect to host api.example:443 ssl"), "Cannot reach openai/m at api.example:443 (Any)."),
-        (TimeoutError(), "openai/m did not answer in time."),
-        (None, "The provider of openai/m sent an invalid response (Any)."),
-    ],
-)
-def test_a_status_that_litellm_invents_is_no_answer(cause: Exception | None, problem: str) -> None:
-    error = raised(RaisedError("Any.", 500), cause)
-    assert error.problem == problem
-    assert error.status_code is None
+def test_a_status_that_litellm_invents_is_no_answer() -> None:
+    problems: dict[Exception | None, str] = {
+        ConnectionRefusedError(): "Cannot reach openai/m (connection refused).",
+        OSError("Cannot connect to host api.example:443 ssl"): "Cannot reach openai/m at api.example:443 (Any).",
+        TimeoutError(): "openai/m did not answer in time.",
+        None: "The provider of openai/m sent an invalid response (Any).",
+    }
+    errors = [raised(RaisedError("Any.", 500), cause) for cause in problems]
+    assert [(error.problem, error.status_code) for error in errors] == [(each, None) for each in problems.values()]
 
 
 def test_an_answer_that_litellm_does_not_understand_is_told_without_its_words() -> None:

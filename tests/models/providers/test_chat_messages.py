@@ -60,23 +60,23 @@ def test_a_claude_that_keeps_prompts_wants_markers() -> None:
     assert [name for name in (*wanting, *others) if wants_markers(name, ModelMap())] == list(wanting)
 
 
-@pytest.mark.parametrize(
-    ("messages", "markers"),
-    [
-        ("su", "^^"),
-        ("suau", "^^ ^"),
-        ("suauau", "^  ^ ^"),
-        ("suauauau", "^    ^ ^"),
-        ("suuu", "^ ^^"),
-        ("uau", "^ ^"),
-        ("_uau", " ^ ^"),
-        ("suauct", "^^ ^"),
-        ("suctau", "^^   ^"),
-        ("s", "^"),
-        ("a", ""),
-        ("", ""),
-    ],
-)
+MARKED = {
+    "su": "^^",
+    "suau": "^^ ^",
+    "suauau": "^  ^ ^",
+    "suauauau": "^    ^ ^",
+    "suuu": "^ ^^",
+    "uau": "^ ^",
+    "_uau": " ^ ^",
+    "suauct": "^^ ^",
+    "suctau": "^^   ^",
+    "s": "^",
+    "a": "",
+    "": "",
+}
+
+
+@pytest.mark.parametrize(("messages", "markers"), MARKED.items())
 def test_the_system_message_and_the_two_newest_questions_are_marked(messages: str, markers: str) -> None:
     prompt = [MESSAGES[letter] for letter in messages]
     marked = translated(messages)

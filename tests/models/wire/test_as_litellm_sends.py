@@ -61,8 +61,6 @@ AS_DOCUMENTED = {
 NO_TEXTS = ("[System: Empty message content sanitised to satisfy protocol]", "")
 # litellm gives a call without a signature this one.
 INVENTED_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-# litellm tells newer models of Gemini the temperature that they have by default.
-DEFAULT_TEMPERATURE = {"temperature": 1.0}
 
 REQUESTS = {
     "plain": ModelRequest("", (HELLO,)),
@@ -142,7 +140,8 @@ def expected(body: Mapping[str, object], request: ModelRequest) -> dict[str, Any
     told: dict[str, Any] = without_wrapping(body)
     if request.model == UNLISTED and told.items() >= LONGEST_REPLY.items():
         told |= SHORT_REPLY
-    if request.temperature is None and told.get("generationConfig") == DEFAULT_TEMPERATURE:
+    # litellm tells newer models of Gemini the temperature that they have by default.
+    if request.temperature is None and told.get("generationConfig") == {"temperature": 1.0}:
         del told["generationConfig"]
     return told
 
@@ -167,7 +166,6 @@ async def test_empty_messages_are_left_out_for_which_litellm_writes_a_text(monke
     assert [message["role"] for message in json.loads(posted(request, address).body)["messages"]] == ["user"]
 
 
-CHAT_KEY = "sk-test-0123456789"
 # Headers that name a library or belong to the connection.
 OF_THE_LIBRARY = {
     *("user-agent", "accept", "accept-encoding", "connection", "content-length", "host"),
@@ -216,7 +214,7 @@ async def chats_of(
     """Return the requests as they came from ``client``."""
     provider = PROVIDERS[named(model).provider]
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: CHAT_KEY}
+        environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: "sk-test-0123456789"}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         asking = client(environment, MODEL_MAP)
@@ -255,14 +253,9 @@ def without(asked: Asked, names: frozenset[str]) -> dict[str, object]:
 async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = await chats_of("openai/o3", LiteLLMClient, monkeypatch)
     ours = await chats_of("openai/o3", WireClient, monkeypatch)
-    assert [roles(asked["settings"]) for asked in (theirs, ours)] == [["user", "user"], ["system", "user"]]
+    messages: list[Any] = [asked["settings"].body["messages"] for asked in (theirs, ours)]
+    assert [[said["role"] for said in each] for each in messages] == [["user", "user"], ["system", "user"]]
     assert {**ours["settings"].body, "messages": None} == {**theirs["settings"].body, "messages": None}
-
-
-def roles(asked: Asked) -> list[object]:
-    messages = asked.body["messages"]
-    assert isinstance(messages, list)
-    return [message["role"] for message in messages]
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])

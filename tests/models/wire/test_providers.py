@@ -19,7 +19,7 @@ from tests.models.providers.ways import MODEL_MAP, over_wire
 from tests.models.wire.servers import recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tests.models.wire.servers import Recorded
@@ -180,45 +180,22 @@ def test_the_variables_of_the_key_are_litellms_in_its_order(prefix: str, monkeyp
         monkeypatch.delenv(variable)
 
 
-def names_of_chat_models() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the names of litellm's map that a chat may have, and their entries."""
+def test_the_names_of_the_map_are_asked_as_litellm_asks_them() -> None:
+    missed, missed_bare = set(), set()
     for name, entry in library.load().model_cost.items():
-        if entry.get("mode") in CHATS:
-            yield name, entry
-
-
-def test_bare_names_are_asked_as_litellm_asks_them() -> None:
-    providers = {"openai", "anthropic"}
-    missed = set()
-    for name, entry in names_of_chat_models():
-        if "/" in name:
-            continue
-        asked = endpoint(MODEL_MAP.meant(name), {})
-        provider = entry.get("litellm_provider")
-        if asked is not None:
-            assert found(name)[:2] == (asked.model, asked.provider), name
-            assert entry["mode"] in {"chat", "responses"}, name
-        elif provider in providers and entry["mode"] == "chat":
-            missed.add(name.partition("-2025")[0])
-    assert missed == UNMARKED
-
-
-def test_names_with_a_prefix_are_asked_as_litellm_asks_them() -> None:
-    missed = set()
-    for name, entry in names_of_chat_models():
         prefix, slash, _ = name.partition("/")
-        if not slash or prefix not in PROVIDERS:
+        if entry.get("mode") not in CHATS or (slash and prefix not in PROVIDERS):
             continue
         asked = endpoint(MODEL_MAP.meant(name), {})
-        if asked is None:
+        if asked is not None:
+            (model, provider, *_), folder = found(name), PROVIDERS[asked.provider].folder
+            ours = (asked.model.removeprefix(folder), asked.provider)
+            assert ours == (model.removeprefix(folder), provider), name
+        elif slash:
             missed.add((prefix, entry["mode"]))
-        else:
-            model, provider, *_ = found(name)
-            assert (asked.model.removeprefix(PROVIDERS[prefix].folder), asked.provider) == (
-                model.removeprefix(PROVIDERS[prefix].folder),
-                provider,
-            )
-            assert entry["mode"] in {"chat", "responses"}, name
+        elif entry.get("litellm_provider") in {"openai", "anthropic"} and entry["mode"] == "chat":
+            missed_bare.add(name.partition("-2025")[0])
+    assert missed_bare == UNMARKED
     assert missed == {("perplexity", "responses"), ("xai", "responses")}
 
 
@@ -268,9 +245,7 @@ ONLY_LITELLM = (
 )
 
 
-async def recorded(
-    model: str, environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Recorded:
+async def sent(model: str, environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Return the request for ``model`` as it would have left the machine."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -297,7 +272,7 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
     offered: Provider, switch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {offered.key_variable: KEY, "CHORUS_WIRE": switch}
-    asked = await recorded(offered.default_model, environment, tmp_path, monkeypatch)
+    asked = await sent(offered.default_model, environment, tmp_path, monkeypatch)
     by_the_newer_protocol = offered.name == "OpenAI" and switch != "off"
     prefix = offered.prefix.removesuffix("/")
     usual = URLS.get(offered.name) or f"{PROVIDERS[prefix].address}/chat/completions"
@@ -312,7 +287,7 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
 
 @pytest.mark.parametrize("route", ONLY_LITELLM, ids=lambda route: route.model)
 async def test_other_models_are_asked_by_litellm(route: Route, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = await recorded(route.model, route.environment, tmp_path, monkeypatch)
+    asked = await sent(route.model, route.environment, tmp_path, monkeypatch)
     assert is_by_litellm(asked)
     assert asked.url == route.url
     assert route.headers.items() <= keys(asked).items()

@@ -27,7 +27,7 @@ from chorus_cli.models.wire.responses import ResponsesReply as Responses
 from tests.models.providers.asked_models import STOP as ENDED
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event
 from tests.models.providers.ways import MODEL_MAP
-from tests.models.wire.conversations import ECHO, HELLO, read_pieces, replied, result
+from tests.models.wire.conversations import HELLO, read_pieces, replied
 
 if TYPE_CHECKING:
     from chorus_cli.models.rules.events import ModelEvent
@@ -373,9 +373,6 @@ def test_any_json_is_read_or_refused(reader: Reader, payloads: list[object]) -> 
     assert isinstance(list(reply.end())[-1], ReplyEnd)
 
 
-LOOKED = ToolCall("call_1", "echo", "{}")
-
-
 def chat_delta(**fields: object) -> dict[str, object]:
     return {"choices": [{"index": 0, "delta": fields, "finish_reason": None}]}
 
@@ -385,19 +382,6 @@ def chat_parts(*deltas: dict[str, object]) -> tuple[str, Any]:
     events = read(ChatReader(), *deltas, "[DONE]")
     written = end_of(events).thought_parts
     return reasoning_in(events), json.loads(written)["parts"] if written else []
-
-
-def sent_back(model: str, thoughts: Thoughts | None, id_: str = "call_1", **environment: str) -> dict[str, Any]:
-    """Return a reply with a call as it goes back to the provider of ``model``."""
-    call = LOOKED._replace(id=id_)
-    said = PromptMessage("assistant", "I look.", tool_calls=call.as_json, thoughts=thoughts)
-    asked = endpoint(model, environment)
-    assert asked is not None
-    request = ModelRequest(model, (HELLO, said, result(id_)), tools=(ECHO,))
-    messages = json.loads(ChatCompletions(MODEL_MAP).post(request, asked).body)["messages"]
-    assert messages[2]["tool_call_id"] == messages[1]["tool_calls"][0]["id"]
-    reply: dict[str, Any] = messages[1]
-    return reply
 
 
 def chat(*parts: dict[str, object]) -> str:
@@ -422,17 +406,11 @@ def detail(text: str) -> Body:
     return chat_delta(reasoning_details=[DETAIL | {"text": text}])
 
 
-@pytest.mark.parametrize(
-    ("pieces", "whole"),
-    [
-        (["", "The", " user", " asks."], "The user asks."),
-        (["The", "The user", " asks", " for tea."], "The user asks for tea."),
-        (["ha", "ha", "ha!"], "hahaha!"),
-    ],
-)
-def test_details_that_come_in_pieces_lose_none(pieces: list[str], whole: str) -> None:
-    texts, parts = chat_parts(*map(detail, pieces))
-    assert (texts, [part["text"] for part in parts]) == (whole, [whole])
+def test_details_that_come_in_pieces_lose_none() -> None:
+    pieces = {"The user asks.": ["", "The", " user", " asks."], "hahaha!": ["ha", "ha", "ha!"]}
+    for whole, came in (pieces | {"The user asks for tea.": ["The", "The user", " asks", " for tea."]}).items():
+        texts, parts = chat_parts(*map(detail, came))
+        assert (texts, [part["text"] for part in parts]) == (whole, [whole])
 
 
 def test_chunks_of_mistral_are_one_with_the_newest_signature() -> None:
@@ -464,10 +442,11 @@ OWN = {"OPENAI_BASE_URL": "http://localhost:8000/v1"}
     ],
 )
 def test_thoughts_go_back_in_their_own_field(model: str, thoughts: Thoughts | None, fields: dict[str, object]) -> None:
-    plain: dict[str, object] = {"role": "assistant", "content": "I look."}
-    reply = sent_back(model, thoughts)
-    del reply["tool_calls"]
-    assert reply == {**plain, **fields}
+    said = PromptMessage("assistant", "I look.", thoughts=thoughts)
+    asked = endpoint(model, {})
+    assert asked is not None
+    post = ChatCompletions(MODEL_MAP).post(ModelRequest(model, (HELLO, said, HELLO)), asked)
+    assert json.loads(post.body)["messages"][1] == {"role": "assistant", "content": "I look.", **fields}
 
 
 @given(st.text(), st.text())
