@@ -16,7 +16,7 @@ from tests.strict.providers import PROVIDERS
 from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor, Story
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.edited_talk import ask_anew, flowing, say_anew
+from tests.terminal.editors import ask_anew, say_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tests.strict.providers import Strict
 
 EVERY = [*PROVIDERS]
+
+
+def _flowing(chat: Terminal) -> str:
+    return " ".join(chat.screen_text().split())
 
 
 def other_than(name: str) -> str:
@@ -100,10 +104,10 @@ class InTerminal:
         say_anew(self.chat, line, told)
         if line == "/undo":
             # The question is in the line again.
-            self.chat.await_line(f"{PROMPT} {_UNDONE.findall(flowing(self.chat))[-1]}")
+            self.chat.await_line(f"{PROMPT} {_UNDONE.findall(_flowing(self.chat))[-1]}")
             self.chat.press("ctrl-c")
         self.chat.await_line(PROMPT)
-        screen = flowing(self.chat)
+        screen = _flowing(self.chat)
         return screen[screen.rindex(told) :]
 
     async def edit(self, script: str) -> None:
