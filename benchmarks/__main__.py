@@ -31,12 +31,10 @@ from benchmarks import (
     streams_at_once,
     syncs,
 )
-from benchmarks.figures import table
+from benchmarks.figures import Figure, Skipped, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from benchmarks.figures import Figure, Skipped
 
 
 class _Row(Protocol):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, Pair, figure
 from benchmarks.prose import prose
-from benchmarks.stored_log import PERSONA, TARGET, stored_log
+from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
 from chorus_cli.context.rules.plan import RequestPlan, plan_fitting, plan_whole
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.figures import Figure, Pair
-    from benchmarks.stored_log import StoredRow
     from chorus_cli.machine.ports import TokenCounter
 
 GOAL = 0.2

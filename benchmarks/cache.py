@@ -15,16 +15,14 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure
-from benchmarks.played_talk import Talk, play
+from benchmarks.played_talk import Sent, Talk, play
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
-from chorus_cli.models.rules.request import Span
+from chorus_cli.models.rules.request import PromptMessage, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from benchmarks.played_talk import Sent
-    from chorus_cli.models.rules.request import PromptMessage
 
 NEW_GOAL = 0.1
 CALLS_GOAL = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, Pair, figure
 from benchmarks.surroundings import libraries_frozen
 from chorus_cli.editing.rules.format import parse
 from chorus_cli.editing.rules.matching import laid_out, matched
@@ -16,7 +16,6 @@ from chorus_cli.log.rules.messages import Message, Role
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.figures import Figure, Pair
 
 GOAL = 12
 _BEGINNING = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
-from benchmarks.stored_log import PERSONA, TARGET, stored_log
+from benchmarks.figures import Figure, Pair, figure
+from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.commands import drawn_parts, drawn_window, usage
 from chorus_cli.context.service.context import Context
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
-    from benchmarks.stored_log import StoredRow
 
 GOAL = 3
 _HOURS = 8

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.prose import prose
-from chorus_cli.app import Frontend, Options, opened
+from chorus_cli.app import App, Frontend, Options, opened
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.models.rules.events import TurnDone
 
 if TYPE_CHECKING:
-    from chorus_cli.app import App
     from chorus_cli.services import Services
 
 _MEMORY_BYTES = 1 << 30

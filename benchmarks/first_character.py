@@ -14,22 +14,18 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, Pair, figure
 from benchmarks.model_server import serving
 from benchmarks.prose import prose
-from benchmarks.stored_log import fill
+from benchmarks.stored_log import StoredRow, fill
 from benchmarks.surroundings import isolated, temporary_folder
-from chorus_cli.app import Options, opened
+from chorus_cli.app import App, Options, opened
 from chorus_cli.core.time import timestamps
-from chorus_cli.models.rules.events import TextDelta, TurnDone
+from chorus_cli.models.rules.events import ModelClient, ModelEvent, TextDelta, TurnDone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
-    from benchmarks.figures import Figure, Pair
-    from benchmarks.stored_log import StoredRow
-    from chorus_cli.app import App
-    from chorus_cli.models.rules.events import ModelClient, ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.conversation import Conversation

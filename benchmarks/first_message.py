@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal
 from benchmarks.stalling_server import FIRST_WORDS, stalling
@@ -15,7 +15,6 @@ from benchmarks.surroundings import isolated, temporary_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.figures import Figure
 
 GOAL = 1.2
 _ROUNDS, _QUICK_ROUNDS = 15, 5

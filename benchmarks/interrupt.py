@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, CLEAR_LINE, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal
 from benchmarks.stalling_server import FIRST_WORDS, stalling
@@ -15,7 +15,6 @@ from benchmarks.surroundings import isolated, temporary_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.figures import Figure
 
 GOAL = 1
 _A_SECOND = 1.0
@@ -27,11 +26,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     """Stop one reply after the other in a chat with a provider's model whose server falls silent."""
     rounds = _QUICK_ROUNDS if quick else _ROUNDS
     with temporary_folder() as home, stalling() as address:
-        environment = {
-            **isolated(os.environ, home),
-            "CHORUS_MODEL": A_PROVIDERS_MODEL,
-            "OPENAI_BASE_URL": address,
-        }
+        environment = {**isolated(os.environ, home), "CHORUS_MODEL": A_PROVIDERS_MODEL, "OPENAI_BASE_URL": address}
         with PseudoTerminal(CHORUS, environment) as terminal:
             terminal.wait_for_prompt(SIGN)
             # The first reply waits for the imports behind the prompt.

@@ -19,7 +19,7 @@ from statistics import median
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, Pair, figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, CLEAR_LINE, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal
 from benchmarks.surroundings import isolated, temporary_folder
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
 
 GOAL = 5
 _PROCESSES, _QUICK_PROCESSES = 9, 3

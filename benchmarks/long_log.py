@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
-from benchmarks.stored_log import PERSONA, TARGET, stored_log
+from benchmarks.figures import Figure, Pair, figure
+from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
 from chorus_cli.context.rules.plan import RequestPlan, plan_fitting, plan_whole
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
-    from benchmarks.stored_log import StoredRow
 
 GOAL = 1.5
 _HOURS = 8

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from http.server import BaseHTTPRequestHandler
 
 _LOOK_SECONDS = 0.02
 

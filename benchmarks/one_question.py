@@ -14,7 +14,7 @@ import time
 import venv
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import Skipped, figure
+from benchmarks.figures import Figure, Pair, Skipped, figure
 from benchmarks.model_server import serving
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS
 from benchmarks.surroundings import isolated, temporary_folder
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
 
 SCRIPT_GOAL, LLM_GOAL = 3, 0.7
 _ROUNDS, _QUICK_ROUNDS = 21, 7

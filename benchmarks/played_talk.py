@@ -11,25 +11,21 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.prose import prose
-from benchmarks.stored_log import fill
+from benchmarks.stored_log import StoredRow, fill
 from benchmarks.surroundings import isolated, temporary_folder
-from chorus_cli.app import Options, opened
+from chorus_cli.app import App, Options, opened
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.models.rules.request import Echo, Span
+from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage, Span
 from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from benchmarks.stored_log import StoredRow
-    from chorus_cli.app import App
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
     from chorus_cli.turns.service.conversation import Conversation
 
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
@@ -141,11 +137,7 @@ async def _with_memory(app: App, conversation: Conversation, chance: random.Rand
 
 async def _prepare(app: App, talk: Talk) -> None:
     """Write the persona's settings, and put the old turns into the log."""
-    chosen = {
-        "system_prompt": _SYSTEM_PROMPT,
-        "context_hours": talk.hours,
-        "context_token_limit": talk.limit_tokens,
-    }
+    chosen = {"system_prompt": _SYSTEM_PROMPT, "context_hours": talk.hours, "context_token_limit": talk.limit_tokens}
     app.personas.settings_path(app.current.slug).write_text(json.dumps(chosen), encoding="utf-8")
     await app.store.write(fill, list(_old_rows(app, talk)))
 

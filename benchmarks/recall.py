@@ -8,30 +8,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
-from benchmarks.stored_log import PERSONA, TARGET, stored_log
+from benchmarks.figures import Figure, Pair, figure
+from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.service.context import Context
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
-from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.rules.items import Item, ItemType
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.recall import service as recall
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Connection, Store
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
-    from benchmarks.stored_log import StoredRow
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
-    from chorus_cli.memory.rules.items import Item
-    from chorus_cli.storage.store import Connection
 
 GOAL = 2
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

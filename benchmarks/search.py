@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, Pair, figure
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import search_index
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
 
 GOAL = 0.1
 _BEGINNING = datetime(2020, 1, 1, tzinfo=UTC)

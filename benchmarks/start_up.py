@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
+from benchmarks.figures import Figure, Pair, figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal, seconds_to_prompt
 from benchmarks.surroundings import isolated, temporary_folder
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from benchmarks.figures import Figure, Pair
 
 GOAL, IMPORT_GOAL = 1.4, 0.65
 _ROUNDS, _QUICK_ROUNDS = 21, 7

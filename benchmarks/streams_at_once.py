@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import figure
-from benchmarks.key_echo import echoes
+from benchmarks.figures import Figure, figure
+from benchmarks.key_echo import Echo, echoes
 from benchmarks.loopback import Quiet, listening
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, CLEAR_LINE, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal
@@ -30,8 +30,6 @@ from benchmarks.surroundings import isolated, temporary_folder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from benchmarks.figures import Figure
-    from benchmarks.key_echo import Echo
 
 ECHO_GOAL, LATENESS_GOAL, CPU_GOAL = 5, 1, 1
 _REPLIES = 8

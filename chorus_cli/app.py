@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.current import Current
@@ -29,7 +29,6 @@ from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import ModuleType
 

@@ -19,13 +19,12 @@ from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.repl import Backend, Privacy, Repl
-from chorus_cli.terminal.screen.output import standard_output
+from chorus_cli.terminal.screen.output import Screen, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Progress
 
 _NOTHING_KEPT = (

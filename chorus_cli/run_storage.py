@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.files import OpenThreads
 from chorus_cli.core.errors import BackupError
-from chorus_cli.machine.paths import shipped_personas
+from chorus_cli.machine.paths import Paths, shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.tmpfs import MemoryFolder
 
 _RESTORING = ".restoring"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.rules.recognition import recognised
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.log.rules.attachments import Attachment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def png(width: int = 2, height: int = 3, filling: bytes = b"") -> bytes:

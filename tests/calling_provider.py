@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk, event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(slots=True)

@@ -1,22 +1,22 @@
 """The documents about Chorus, with tables computed from the declarations, the program and its benchmarks.
 
-``python -m tests.documents`` writes every table into its document.
-"""
+``python -m tests.documents`` writes every table into its document."""
 
 from __future__ import annotations
 
 import io
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks import endurance
 from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
 from chorus_cli.core.text import code_points
 from chorus_cli.core.text.redaction import KEY_SHAPES
+from chorus_cli.framework.registry import C, Command
 from chorus_cli.imports.files.reading import FORMATS
 from chorus_cli.models.providers.echoes import ECHO_RULES
 from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY
@@ -24,11 +24,6 @@ from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.settings.rules.table import SETTINGS
 from chorus_cli.terminal.screen.output import TerminalGuard
 from chorus_cli.tools.service import BUILT_IN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from chorus_cli.framework.registry import C, Command
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

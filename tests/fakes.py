@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from signal import Signals
 
 from chorus_cli.core.errors import EditorError, ModelError
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.machine.editor import UserEditor
+from chorus_cli.machine.ports import Leftover
 from chorus_cli.machine.shell import ShellProcess, UserShell
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.models.rules.request import NO_ECHO, Echo
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-    from pathlib import Path
-    from signal import Signals
-
-    from chorus_cli.machine.ports import Leftover
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest
 
 START = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from tests.amount import is_thorough
 from tests.attached_files import FILES, png
 from tests.recording_server import Recorder, recording
 from tests.terminal.command import PROGRAM, finished
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.recording_server import recording
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
 NO_KEY = "There is no key for openai/gpt-4o. Set OPENAI_API_KEY, or choose another model with /model."

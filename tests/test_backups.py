@@ -9,19 +9,16 @@ import sqlite3
 import stat
 import sys
 import zipfile
+from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.killed_program import killed_at_each_step
 from tests.terminal.driver import Home
 from tests.terminal.ordinary_user import small_disk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 BYTES = b"a picture"
 DIGEST = sha256(BYTES).hexdigest()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.settings.files import read_layer
 from tests.killed_program import killed_at_each_step
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = "personas/chorus/system.jsonc"
 CARD = {

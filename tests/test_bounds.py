@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -13,11 +15,6 @@ from chorus_cli.core import limits
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import chunk
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 GIGABYTE = 1_000_000_000
 PATIENCE_SECONDS = 30.0

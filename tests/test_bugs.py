@@ -8,7 +8,8 @@ import gc
 import os
 import threading
 from collections import UserDict
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -22,12 +23,7 @@ from chorus_cli.machine import event_loop
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.prompt.line import Prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 CANARY = "canary-deploy-0005"
 KEYS = {"DEPLOY_TOKEN": CANARY}

@@ -28,10 +28,7 @@ VARIABLES = {
 }
 """Variables named like secrets, and one with the shape of a key."""
 
-ELSEWHERE = {
-    "in the settings": "sk-canary-settings-0007",
-    "of somebody else": "xai-canary0008000800080008000800080008",
-}
+ELSEWHERE = {"in the settings": "sk-canary-settings-0007", "of somebody else": "xai-canary0008000800080008000800080008"}
 ADDRESS = "canary-address-0009"
 CANARIES = (*VARIABLES.values(), *ELSEWHERE.values())
 # As they are, in an address, in base64 or cut: each has its number.

@@ -6,17 +6,14 @@ import json
 import re
 import subprocess
 import unicodedata
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli import __version__
 from tests.terminal.driver import PATIENCE_SECONDS, Home
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\done"

@@ -59,11 +59,7 @@ def test_a_reader_that_leaves_a_reply_leaves_none_in_progress(home: Home) -> Non
 
 @pytest.mark.parametrize(
     ("redirection", "outcome"),
-    [
-        ("<&-", Outcome(0, WHY_UNHAPPY, "")),
-        (">&-", Outcome(1, "", CLOSED)),
-        ("2>&-", Outcome(0, WHY_UNHAPPY, "")),
-    ],
+    [("<&-", Outcome(0, WHY_UNHAPPY, "")), (">&-", Outcome(1, "", CLOSED)), ("2>&-", Outcome(0, WHY_UNHAPPY, ""))],
 )
 def test_a_closed_stream_does_not_keep_a_message_from_being_answered(
     home: Home, redirection: str, outcome: Outcome

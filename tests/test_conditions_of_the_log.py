@@ -5,17 +5,14 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import small_disk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SAID, HELLO, LATER = "I was said before", "I am unhappy", "I am tired"
 MOVED = "was moved, deleted or replaced while Chorus had it open. Leave Chorus and start it again."

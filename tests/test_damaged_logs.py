@@ -6,15 +6,12 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.storage.damaged_files import readable, spoil
 from tests.terminal.driver import PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SAID = ["hello", "hello again", "and again"]
 

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from tests.storage.damaged_files import PAGE_BYTES
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home, Terminal
 from tests.terminal.ordinary_user import small_disk
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SAID = ["hello", "hello again", "and again"]
 TERMINAL_COLUMNS = 100

@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +19,6 @@ from chorus_cli.subcommands.repairs import MENDS
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import Home, Terminal
 from tests.test_doctor import await_question
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 BYTES = b"a picture"
 DIGEST = sha256(BYTES).hexdigest()

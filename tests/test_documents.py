@@ -7,7 +7,7 @@ import shlex
 import tomllib
 from datetime import UTC, datetime
 from itertools import dropwhile, groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,18 +15,14 @@ import pytest
 from chorus_cli.catalogue import registry
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.command_line import look_up, resolve
+from chorus_cli.framework.registry import Command
 from chorus_cli.personas import files as persona_files
+from chorus_cli.services import Services
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS
 from chorus_cli.subcommands.command_line import parsed
 from tests.documents import DOCUMENTS, PACKAGE_PAGE, README, ROOT, marks, renewed, tables
 from tests.terminal.screen import picture as drawing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.framework.registry import Command
-    from chorus_cli.services import Services
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 TEXTS = {document: document.read_text(encoding="utf-8") for document in DOCUMENTS}

@@ -6,16 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 from tests.terminal.ordinary_user import ordinary_program
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
 NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."

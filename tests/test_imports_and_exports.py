@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.imports.service.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, written
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SIZES = (
     "SELECT COUNT(message_id) FROM imported_conversations JOIN imported_messages ON id = conversation_id GROUP BY id"

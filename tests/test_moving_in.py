@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHATGPT = chatgpt(
     chatgpt_node("a", None, "user", "Which harbour is the oldest?"),

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.patterns_of_package import Used, used_patterns
-from tests.worst_texts import worst_texts
-
-if TYPE_CHECKING:
-    from tests.worst_texts import WorstText
+from tests.worst_texts import WorstText, worst_texts
 
 PACKAGE = Path(__file__).parents[1] / "chorus_cli"
 POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{\{?[0-9]+(?:,[0-9]*)?\}\}?)\+")

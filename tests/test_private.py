@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -26,11 +26,7 @@ from tests.recording_server import recording
 from tests.storage.database import note, notes
 from tests.terminal.driver import Home
 from tests.test_bugs import main_with_a_bug
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 WORD = "xyzzy-canary-0451"
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = f"The word for the gate is {CANARY}."
 OTHERS = ["Good morning to you", "Shall we talk about the weather?"]

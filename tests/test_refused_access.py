@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from chorus_cli.storage.permissions import refused as sentence
 from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import Home
 from tests.terminal.ordinary_user import ordinary_program, refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _WORDS = "a word of mine"
 
@@ -88,14 +86,7 @@ def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(
     assert "so a purge cannot look for the words in them. " in purge.errors
 
 
-COMMANDS = (
-    ("ask", "hi"),
-    ("personas",),
-    ("log",),
-    ("search", _WORDS),
-    ("context",),
-    ("memory",),
-)
+COMMANDS = (("ask", "hi"), ("personas",), ("log",), ("search", _WORDS), ("context",), ("memory",))
 
 
 def test_one_refused_persona_does_not_stop_another(home: Home) -> None:

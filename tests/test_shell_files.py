@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from chorus_cli import __version__
 from chorus_cli.subcommands import shell_files
 from chorus_cli.subcommands.command_line import SHELLS, parser
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 (COMMANDS,) = (
     tuple(action.choices)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chorus_cli.catalogue import registry
+from chorus_cli.framework.registry import Command
+from chorus_cli.services import Services
 from chorus_cli.subcommands.command_line import parsed
 from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.framework.registry import Command
-    from chorus_cli.services import Services
 
 PRINTED = {
     "context": "Context window: 8h (default: 8h)",

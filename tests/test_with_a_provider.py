@@ -1,14 +1,14 @@
 """The real program against a real server on loopback: what is sent, what comes back, and what goes wrong.
 
-A run that imports litellm takes seconds more: a story holds as much as it can.
-"""
+A run that imports litellm takes seconds more: a story holds as much as it can."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.models.providers.fake_ollama import Received, listening, ollama, send
 from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("_litellm")
 KEY = "sk-test-0123456789abcdef"

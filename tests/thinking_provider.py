@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.calling_provider import call_chunk, split_call
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk, event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 ANSWER, THOUGHT_TOKENS = "Green *tea*.", 640
 _PATIENCE_SECONDS = 60

@@ -3,48 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.command_composition import UserTools, compose
 from chorus_cli.composition import Opened, Providers, compose_turns
+from chorus_cli.context.rules.view import View
+from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.current import Current
+from chorus_cli.context.service.journal import Journal
+from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Question, Reply, plain
 from chorus_cli.log.rows import message_rows, thread_rows
+from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.ports import TokenCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import Naming
-from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone
+from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone, TurnEvent
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.personas.service.models import KnownModels, Models
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import on_disk
+from chorus_cli.services import Services
+from chorus_cli.sessions.service.sessions import Sessions
+from chorus_cli.storage.store import Store
+from chorus_cli.threads.service.threads import Threads
+from chorus_cli.tools.service import BuiltIn
+from chorus_cli.turns.service.conversation import Conversation
 from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.context.service.journal import Journal
-    from chorus_cli.context.service.report import ContextWindow
-    from chorus_cli.log.rules.messages import Message, Status
-    from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.personas.service.persona_admin import PersonaAdmin
-    from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.recall.service import Search
-    from chorus_cli.services import Services
-    from chorus_cli.sessions.service.sessions import Sessions
-    from chorus_cli.storage.store import Store
-    from chorus_cli.threads.service.threads import Threads
-    from chorus_cli.tools.service import BuiltIn
-    from chorus_cli.turns.service.conversation import Conversation
 
 MODEL = "openai/test"
 KNOWN_MODELS = KnownModels(

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.cards.rules import png
 from chorus_cli.cards.rules.card import Card, card_of, icon_entry, parsed
@@ -16,11 +19,6 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.personas.files import CARD_FILE
 from chorus_cli.storage.files import read_within
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from io import BufferedReader
-    from pathlib import Path
 
 _PACKED = frozenset({".png", ".charx"})
 ENDINGS = _PACKED | {".json"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
+from chorus_cli.context.rules.view import View
 from chorus_cli.context.service.report import ContextReport, Preview, context_report, request_report
 from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, shortened
@@ -22,11 +24,6 @@ from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
 from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
 from chorus_cli.services import Services
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chorus_cli.context.rules.view import View
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
 _DAYS_OF_A_WEEK = 7

@@ -64,11 +64,7 @@ STORED_ATTACHMENT = Limit("an attachment that an import stored", 256 * _MB, "Rep
 SESSION = Limit("a saved session", 256 * _MB, "Neither written nor read.")
 DRAFT = Limit("a text saved in the editor", 64 * _MB, "Not read back; the draft is kept.")
 BACKUP = Limit("a backup, unpacked (or a hundred times its size, if more)", _GB, "Refused; nothing is changed.")
-LOG_FILE = Limit(
-    "the log of bugs and warnings",
-    5 * _MB,
-    "It becomes `chorus.log.old`.",
-)
+LOG_FILE = Limit("the log of bugs and warnings", 5 * _MB, "It becomes `chorus.log.old`.")
 
 IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "Refused.")
 IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "Refused.", "pieces")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from signal import Signals
-from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.core.time.timeline import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50

@@ -8,16 +8,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Timer
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
 from chorus_cli.machine.environment import without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 LARGEST_SEQUENCE_BYTES = 100_000
 _PATIENCE_SECONDS = 3.0

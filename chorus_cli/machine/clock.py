@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
+from typing import TypeVar
 
 _Answer = TypeVar("_Answer")
 _TICKS = 60

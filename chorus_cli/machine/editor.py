@@ -12,16 +12,12 @@ import shutil
 import signal
 import termios
 import threading
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.machine.environment import umask_of, without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
 
 _INPUT, _OUTPUT = 0, 1
 _FALLBACKS = ("editor", "nano", "vi")

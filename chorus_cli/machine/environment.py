@@ -5,10 +5,7 @@ Chorus makes files for its user only; the files of other programs have the permi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 _UMASK = "CHORUS_UMASK"
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.files import make_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
 

@@ -12,17 +12,15 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from signal import Signals
+from typing import TypeVar
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
 from chorus_cli.machine.ports import Leftover
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from signal import Signals
 
 _Value = TypeVar("_Value")
 _PROCESSES = Path("/proc")

@@ -10,14 +10,11 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.machine.environment import without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHARED_MEMORY = Path("/dev") / "shm"
 _IN_MEMORY = (SHARED_MEMORY, Path("/run"))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 AS_IT_IS = "identity"
 """What a request asks for under ``Accept-Encoding``."""

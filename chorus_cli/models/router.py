@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.choice import ELIZA, EMBEDDED, LOCAL
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.models.rules.request import NO_ECHO
+from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.models.litellm.client import LiteLLMClient
     from chorus_cli.models.local.client import LocalClient
-    from chorus_cli.models.rules.events import ModelClient, ModelEvent
-    from chorus_cli.models.rules.request import Echo, ModelRequest
     from chorus_cli.models.wire.client import WireClient
 
 _WORD = re.compile(r"\S+\s*")

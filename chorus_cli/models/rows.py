@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.time.timestamps import from_text
 from chorus_cli.core.time.timestamps import to_text as text_of
-from chorus_cli.models.rules.costs import ModelUse, TokenUse
+from chorus_cli.models.rules.costs import ModelUse, OtherRequest, TokenUse
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
     from datetime import datetime
 
-    from chorus_cli.models.rules.costs import OtherRequest
 
 _COUNTS = ", ".join(
     f"CAST(COALESCE(SUM(json_extract(usage, '$.{name}')), 0) AS INTEGER)"

@@ -21,9 +21,9 @@ from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.log.rows import message_rows, operation_rows, search_index, thread_lists
-from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError
+from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError, Scope
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.search_query import beginnings, search_query
+from chorus_cli.log.rules.search_query import SearchQuery, beginnings, search_query
 from chorus_cli.log.rules.wording import message_as_json
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from chorus_cli.context.rules.view import ContextSnapshot
-    from chorus_cli.log.rows.search_index import Scope
     from chorus_cli.log.rows.thread_lists import TitledThread
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.log.rules.operations import Numbers
-    from chorus_cli.log.rules.search_query import SearchQuery
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.storage.store import Connection, Store

@@ -7,20 +7,15 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SessionError
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules.format import candidates, is_session_id
+from chorus_cli.sessions.rules.format import Session, candidates, is_session_id
 from chorus_cli.storage.files import read_within, sync_folder, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
-    from chorus_cli.sessions.rules.format import Session
 
 SESSIONS_FOLDER = "sessions"
 ENDING = ".json"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.thread_views import newest_in_context
@@ -14,27 +17,18 @@ from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.log.rules.acts import Fold, Restore
 from chorus_cli.log.rules.journal import thread_journal
 from chorus_cli.log.rules.log_acts import Purge
-from chorus_cli.log.rules.messages import runs
-from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.log.rules.messages import Message, runs
+from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import matching as session_matching
-from chorus_cli.sessions.rules.format import is_session_id
+from chorus_cli.sessions.rules.format import Session, is_session_id
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.log.rows.thread_rows import ThreadKey
-    from chorus_cli.log.rules.messages import Message
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.sessions.rules.format import Session
-    from chorus_cli.storage.store import Connection
+from chorus_cli.storage.store import Connection
 
 MANUAL = "manual"
 IDLE = "idle"
@@ -206,11 +200,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
 
 
 def _restore_summaries(
-    connection: sqlite3.Connection,
-    persona: str,
-    session: Session,
-    restored: Operation,
-    thread_of: Mapping[int, int],
+    connection: sqlite3.Connection, persona: str, session: Session, restored: Operation, thread_of: Mapping[int, int]
 ) -> None:
     """Restore the summaries of a session's threads, each for its messages, which are the first members."""
     for thread in session.threads:

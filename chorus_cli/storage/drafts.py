@@ -9,19 +9,16 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
 from chorus_cli.storage.files import UNSENT_DRAFTS, copy_aside, make_folder, opened_file, sweep_stale, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"

@@ -15,7 +15,7 @@ import stat
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
 
     from chorus_cli.core.limits import Limit
 

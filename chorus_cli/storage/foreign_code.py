@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.storage import migrations, store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _NAME_CHARACTERS = 60
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
@@ -35,9 +35,6 @@ from chorus_cli.storage.schema import (
     PURGES,
     THOUGHTS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
 _ORIGIN_DIGITS = 16

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from chorus_cli.core.text.phrases import enumerated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MOST_NAMED = 3
 """The most paths that a sentence and its command name."""

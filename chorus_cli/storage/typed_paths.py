@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from chorus_cli.core.errors import CommandError, OutputError
 from chorus_cli.storage.files import give_name, temporary, write_atomically
 from chorus_cli.storage.permissions import is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WORD = re.compile(r""""[^"]*"(?!\S)|'[^']*'(?!\S)|(?:\\.|[^\s\\]|\\$)+""")
 _ESCAPED = re.compile(r"\\(.)")

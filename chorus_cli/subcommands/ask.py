@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.app import opened
+from chorus_cli.app import App, opened
 from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageError
 from chorus_cli.core.text.command_signs import is_command, unescaped
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from chorus_cli.app import App
     from chorus_cli.attachments.service.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli import __version__
-from chorus_cli.context.service.current import interrupted_elsewhere, question_in
+from chorus_cli.context.service.current import Current, interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError
 from chorus_cli.core.text.command_signs import begins_private, is_message
-from chorus_cli.editing.service.unsent import joined
-from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.editing.service.unsent import UnsentInput, joined
+from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, presses, text_of
@@ -27,11 +27,8 @@ from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.editing.service.unsent import UnsentInput
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.log.rules.threads import Exchange
-    from chorus_cli.machine.notifier import Notifier
     from chorus_cli.models.rules.budget import Meter
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.services import Services

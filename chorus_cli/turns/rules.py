@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.fitting import KEPT_TURNS
 from chorus_cli.context.rules.plan import RequestPlan, system_tokens
@@ -16,13 +16,9 @@ from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, turns, words_of
 from chorus_cli.log.rules.wording import told_by
+from chorus_cli.memory.rules.items import FlashReport
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of, total_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from chorus_cli.memory.rules.items import FlashReport
-    from chorus_cli.personas.rules.persona import Persona, Target
+from chorus_cli.personas.rules.persona import Persona, Target
 
 _GAP = "\n\n"
 _GAP_TOKENS = 2

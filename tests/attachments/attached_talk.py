@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 async def say(world: World, text: str) -> None:

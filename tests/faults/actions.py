@@ -178,9 +178,7 @@ ACTIONS = (
     Action("a turn", ("ask", "I am sad"), _replied("complete"), is_begun=_asked("I am sad")),
     Action("a setting", ("ask", "/settings set user_name Sam"), _setting("user_name", "Sam")),
     Action(
-        "a window",
-        ("ask", "/settings set context_hours 24"),
-        _all(_setting("context_hours", 24), _operation("window")),
+        "a window", ("ask", "/settings set context_hours 24"), _all(_setting("context_hours", 24), _operation("window"))
     ),
     Action(
         "a save",

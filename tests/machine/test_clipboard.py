@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
 from chorus_cli.machine.clipboard import LARGEST_SEQUENCE_BYTES, Clipboard
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OSC_52 = "by your terminal, if it allows that (OSC 52)"
 

@@ -8,17 +8,15 @@ import pty
 import select
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from chorus_cli.machine.editor import UserEditor, _file_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PROGRAM = """
 import asyncio, fcntl, json, os, pathlib, signal, sys, termios

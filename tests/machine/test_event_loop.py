@@ -6,14 +6,11 @@ import asyncio
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.machine import event_loop
 from tests.terminal.command import finished
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WAITING_SECONDS = 40
 ASKED = f"""

@@ -7,16 +7,13 @@ import os
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.machine.bug_report import noted, own_standard_error, unnoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 CANARY = "canary-deploy-0005"
 ENVIRONMENT = {"DEPLOY_TOKEN": CANARY}

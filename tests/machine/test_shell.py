@@ -8,17 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.shell import ShellProcess, UserShell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PATIENCE_SECONDS = 20.0
 ENVIRONMENT = {"PATH": os.environ["PATH"], "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8"}

@@ -72,8 +72,7 @@ def test_a_machine_without_a_file_system_in_memory_gets_a_sentence(parent: str) 
 
 
 @pytest.mark.parametrize(
-    ("name", "is_private", "told"),
-    [("gvim", True, True), ("gvim", False, False), ("gedit", True, False)],
+    ("name", "is_private", "told"), [("gvim", True, True), ("gvim", False, False), ("gedit", True, False)]
 )
 async def test_vim_keeps_nothing_of_a_private_text(tmp_path: Path, name: str, *, is_private: bool, told: bool) -> None:
     program = tmp_path / name

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.machine.unpacking import UnpackingError, unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
 
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,

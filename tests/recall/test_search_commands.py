@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +10,7 @@ from chorus_cli.catalogue import registry
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.log.rules.wording import local
 from chorus_cli.recall.commands import WORDS, AskedSearch
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.log.rows.message_rows import checksum
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE_BYTES = 4096
 

@@ -1,24 +1,20 @@
 """Databases as the program makes them: copies of one that it made once, because its steps cost more than most tests.
 
-``note`` and ``increment`` are short work for a store, in its table of single values.
-"""
+``note`` and ``increment`` are short work for a store, in its table of single values."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import tempfile
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.store import BUSY_TIMEOUT_SECONDS, Store
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class QuickStore(Store):

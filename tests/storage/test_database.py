@@ -8,10 +8,10 @@ import sqlite3
 import stat
 import threading
 import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,9 +27,6 @@ from chorus_cli.storage.store import Connection, Store, Work, confine
 from tests.fakes import START
 from tests.log.rows.views import view_in
 from tests.storage.database import increment, note, notes, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 
 def question(text: str, at: datetime = START) -> MessageContent:

@@ -8,9 +8,9 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,9 +26,6 @@ from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
 from tests.storage.database import note, notes, opened
 from tests.storage.unsynced import confirmed_syncs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 async def test_what_a_killed_start_left_behind_is_in_nobodys_way(path: Path) -> None:
@@ -221,10 +218,7 @@ async def test_reading_does_not_wait_for_another_process_that_writes(store: Stor
 
 @pytest.mark.parametrize(
     "begin",
-    [
-        pytest.param("BEGIN IMMEDIATE", id="it writes"),
-        pytest.param("BEGIN", id="it reads, which holds up a commit"),
-    ],
+    [pytest.param("BEGIN IMMEDIATE", id="it writes"), pytest.param("BEGIN", id="it reads, which holds up a commit")],
 )
 async def test_another_process_that_does_not_finish_is_a_sentence_and_no_damage(path: Path, begin: str) -> None:
     async with opened(path, busy_timeout_seconds=0.2) as store:

@@ -6,8 +6,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,10 +18,6 @@ from chorus_cli.core.errors import EditorError
 from chorus_cli.storage import drafts
 from tests.amount import examples
 from tests.storage.unsynced import confirmed_syncs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 
@@ -124,10 +121,7 @@ def grown_beyond_bounds(path: Path) -> None:
         (replaced_by_a_folder, "The draft cannot be read back: it is no longer a file. It is kept in {path}."),
         (replaced_by_a_pipe, "The draft cannot be read back: it is no longer a file. It is kept in {path}."),
         (grown_beyond_bounds, "The draft cannot be read back: it is larger than 64 MB. It is kept in {path}."),
-        (
-            lambda path: path.unlink(),
-            "{path} is gone: the editor deleted it or saved it under another name.",
-        ),
+        (lambda path: path.unlink(), "{path} is gone: the editor deleted it or saved it under another name."),
         (
             lambda path: path.write_bytes(b"one\ntwo\nd\xe9j\xe0\n"),
             "The draft cannot be read back: line 3 is not UTF-8 (it has the byte 0xe9). It is kept in {path}.",

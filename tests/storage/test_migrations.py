@@ -6,10 +6,11 @@ import sqlite3
 import stat
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -22,11 +23,6 @@ from chorus_cli.storage.store import Store
 from tests.log.rows.views import view_in
 from tests.storage.database import opened
 from tests.storage.unsynced import confirmed_syncs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 ONE: Step = ("0001_one", ("CREATE TABLE one(id INTEGER)", "INSERT INTO one VALUES (1)"))
 TWO: Step = ("0002_two", ("CREATE TABLE two(id INTEGER)", "INSERT INTO two SELECT id FROM one"))

@@ -5,19 +5,15 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.machine.paths import paths
+from chorus_cli.storage.store import Connection, Store
 from chorus_cli.stores import listing
 from chorus_cli.tools.service import BUILT_IN
+from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.database import database
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.world import Tools, built
-
-if TYPE_CHECKING:
-    from chorus_cli.storage.store import Connection, Store
-    from tests.fakes import FakeClock, ScriptedModel
-
 
 FOLLOWING = {
     "message_words": "messages, whose index a purge begins anew",

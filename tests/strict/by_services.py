@@ -6,15 +6,15 @@ import asyncio
 import json
 import os
 import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chorus_cli.composition import Providers
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.budget import Limit
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, TurnDone
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, TurnDone, TurnEvent
 from chorus_cli.personas.service.models import Models
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, WordCounter
@@ -24,11 +24,6 @@ from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor
 from tests.turns.service.tool_talk import TOOLS
 from tests.world import KNOWN_MODELS, World, built_on, unexpected
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-
-    from chorus_cli.models.rules.events import TurnEvent
 
 _LOOK_SECONDS = 0.005
 

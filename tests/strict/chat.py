@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from tests.loopback_server import Asked
 from tests.models.providers.fault_server import DONE, event
 from tests.strict.server import (
     NO_ECHO,
+    Body,
     EchoRule,
     RefusedError,
+    Reply,
     Said,
+    Sent,
     Streamed,
     StrictProtocol,
+    Thinking,
     check_thoughts,
     newest_question,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _BASE_FIELDS = {"role", "content", "tool_calls", "tool_call_id"}
 _PARAMETERS = {

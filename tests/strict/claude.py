@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.loopback_server import Asked
 from tests.strict.chat import halves
 from tests.strict.server import (
+    Body,
     EchoRule,
     RefusedError,
+    Reply,
     Said,
+    Sent,
     Streamed,
     StrictProtocol,
+    Thinking,
     check_thoughts,
     newest_question,
     typed_event,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _PARAMETERS = {
     *("model", "messages", "max_tokens", "system", "stream", "tools", "tool_choice", "thinking", "output_config"),

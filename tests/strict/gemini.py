@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from tests.loopback_server import Asked
 from tests.models.providers.fault_server import event
 from tests.strict.chat import halves
-from tests.strict.server import EchoRule, RefusedError, Said, Streamed, StrictProtocol, check_thoughts, newest_question
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, Thinking
+from tests.strict.server import (
+    Body,
+    EchoRule,
+    RefusedError,
+    Reply,
+    Said,
+    Sent,
+    Streamed,
+    StrictProtocol,
+    Thinking,
+    check_thoughts,
+    newest_question,
+)
 
 _PARAMETERS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"}
 _PART_FIELDS = {"text", "functionCall", "functionResponse", "thoughtSignature"}

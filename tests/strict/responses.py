@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from tests.loopback_server import Asked
 from tests.strict.chat import halves, parts
 from tests.strict.server import (
+    Body,
     EchoRule,
     RefusedError,
+    Reply,
     Said,
+    Sent,
     Streamed,
     StrictProtocol,
+    Thinking,
     check_thoughts,
     newest_question,
     typed_event,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.loopback_server import Asked
-    from tests.strict.server import Body, Reply, Sent, Thinking
 
 _PARAMETERS = {
     *("model", "input", "instructions", "stream", "store", "include", "reasoning", "tools", "tool_choice"),

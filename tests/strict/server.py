@@ -6,15 +6,13 @@ import json
 import re
 import threading
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from tests.loopback_server import Asked, runner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Body = dict[str, Any]
 _FIRST_PIECES, _SENT_TOGETHER = 2, 20

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from chorus_cli.tools.service import MOST_CALLS
 from chorus_cli.turns.service.reply import MOST_ROUNDS
-from tests.strict.server import Call, Held, Reply
+from tests.strict.providers import Strict
+from tests.strict.server import Call, Held, Reply, StrictServer
 from tests.terminal.editors import changing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.strict.providers import Strict
-    from tests.strict.server import StrictServer
 
 
 class Player(Protocol):

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.strict.by_services import Stage
-from tests.strict.providers import PROVIDERS
+from tests.strict.providers import PROVIDERS, Strict
 from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor, Story
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import ask_anew, say_anew
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.strict.providers import Strict
 
 EVERY = [*PROVIDERS]
 

@@ -100,11 +100,7 @@ def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> No
 
 @pytest.mark.parametrize(
     ("arguments", "wider"),
-    [
-        (("unhap", "rin"), "'unhap*' 'rin*'"),
-        (("about the rin",), """'"about the rin"*'"""),
-        (("nhappy",), ""),
-    ],
+    [(("unhap", "rin"), "'unhap*' 'rin*'"), (("about the rin",), """'"about the rin"*'"""), (("nhappy",), "")],
 )
 def test_beginnings_that_would_be_found_are_quoted(home: Home, arguments: tuple[str, ...], wider: str) -> None:
     home.run("ask", "I am unhappy about the ring")

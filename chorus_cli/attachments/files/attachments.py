@@ -5,17 +5,15 @@ They are in a folder of the user's, or in memory for a chat that keeps nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, PurgeError
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.storage.files import make_folder, read_within, sync_folder, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _PREFIX_LENGTH = 2
 

@@ -6,11 +6,9 @@ A mention begins a word. It stays in the text, as the model reads it there; only
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
 
 _BEFORE = r"(?<![^\s(\[{'\"])"
 _QUOTED = r'"(?P<double>[^"\n]+)"|\'(?P<single>[^\'\n]+)\''

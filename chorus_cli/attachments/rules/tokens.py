@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules.attachments import Attachment, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _BYTES_PER_PAGE = 50_000
 _BYTES_PER_TOKEN = 3

@@ -11,8 +11,10 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError, PersonaError
@@ -24,11 +26,6 @@ from chorus_cli.memory.rules.recall import with_keys
 from chorus_cli.personas.rules.macros import Names, replaced
 from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, Persona, checked_name
 from chorus_cli.settings.rules.schema import template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
-
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of version 1, which a card of version 2 may have at the top too, for old programs."""
@@ -314,10 +311,7 @@ def _items(card: Card, name: str) -> Iterator[Lore]:
             yield Lore(content, entry.constant)
 
 
-_TEXTS = (
-    *OLD_FIELDS,
-    *("creator_notes", "system_prompt", "post_history_instructions", "creator", "character_version"),
-)
+_TEXTS = (*OLD_FIELDS, *("creator_notes", "system_prompt", "post_history_instructions", "creator", "character_version"))
 _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 

@@ -6,13 +6,11 @@ import base64
 import binascii
 import re
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from zlib import compress, crc32
 
 from chorus_cli.core.errors import ImportFormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 NEW_KEYWORD, OLD_KEYWORD = "ccv3", "chara"

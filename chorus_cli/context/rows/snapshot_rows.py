@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
-from chorus_cli.context.rules.view import ContextSnapshot, Echoed, RequestSettings, RequestStart, Summary, put_in, view
+from chorus_cli.context.rules.view import (
+    ContextSnapshot,
+    Echoed,
+    RequestSettings,
+    RequestStart,
+    Summary,
+    View,
+    put_in,
+    view,
+)
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
+from chorus_cli.log.rules.journal import ThreadJournal
 from chorus_cli.log.rules.messages import Message, Role, Runs, Thoughts, expanded
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import sent_items
 from chorus_cli.models.rules.budget import Budget, Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.context.rules.view import View
-    from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.memory.rules.items import Item
 
 _MOST = 8
 """How many folds are looked at: the newest one holds unless an undo has followed."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.preamble import ActiveThread
@@ -29,12 +31,7 @@ from chorus_cli.log.rules.journal import LogMarks, ThreadJournal, concerns_memor
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Status, Thought, is_written, runs, turns
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.log.rules.threads import Exchange, last_exchange
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from chorus_cli.personas.rules.persona import Target
+from chorus_cli.personas.rules.persona import Target
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
 _LONGEST_TITLE = 60

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rules.attachments import with_lines
 from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, turns
-from chorus_cli.models.rules.budget import FULLEST_SHARE, LEAD_TOKENS, needs_lead, own_tokens, tokens_of, total_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from chorus_cli.models.rules.budget import Room
+from chorus_cli.models.rules.budget import (
+    FULLEST_SHARE,
+    LEAD_TOKENS,
+    Room,
+    needs_lead,
+    own_tokens,
+    tokens_of,
+    total_tokens,
+)
 
 KEPT_TURNS = 2
 """How many turns before the newest question are never folded or left out while there is another way."""

@@ -12,8 +12,8 @@ The calls of one reply are one message with its words, then their results: every
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
@@ -24,10 +24,6 @@ from chorus_cli.memory.rules.recall import hot_block
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history, without_calls
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
 
 HEADING = "Summary of the earlier conversation:"
 LEAD = "(The conversation goes on.)"

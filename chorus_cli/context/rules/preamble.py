@@ -7,18 +7,15 @@ byte and a provider's prompt cache stays warm.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time.timeline import duration, gap
 from chorus_cli.jobs.rules import ENDED_HEADING, RunningJob
 from chorus_cli.memory.rules.recall import RECALLED_HEADING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from chorus_cli.core import limits
@@ -22,14 +22,10 @@ from chorus_cli.core.json import values
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.assembly import Kind, Node, Said, assembled, nodes_of, path_to
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.log.rules.messages import Role
 from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import GIVEN_UP
 from chorus_cli.storage.store import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from chorus_cli.log.rules.messages import Role
 
 SOURCE = "llm"
 

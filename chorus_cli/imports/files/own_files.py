@@ -9,12 +9,15 @@ import json
 import re
 import sqlite3
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from datetime import datetime
 from enum import Enum
 from functools import partial
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core import limits
@@ -37,11 +40,6 @@ from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
 from chorus_cli.storage import foreign_code, migrations, store
 from chorus_cli.storage.files import read_within, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
-    from pathlib import Path
 
 MARK = "chorus_conversation"
 VERSION = 1

@@ -6,13 +6,15 @@ import os
 import re
 from codecs import BOM_UTF8
 from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rules.recognition import attachment_of
@@ -21,6 +23,7 @@ from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files import llm_logs, own_files
 from chorus_cli.imports.files.source import (
     NOT_JSON,
+    Container,
     Format,
     Opening,
     Source,
@@ -48,13 +51,7 @@ from chorus_cli.imports.rules import (
 )
 from chorus_cli.imports.rules.assembly import FileFacts, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from datetime import tzinfo
-
-    from chorus_cli.imports.files.source import Container
-    from chorus_cli.log.rules.attachments import Attachment
+from chorus_cli.log.rules.attachments import Attachment
 
 _CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
 _LOOKED_AT = 5
@@ -326,10 +323,7 @@ class Batch:
 
 
 def batches(
-    paths: Sequence[Path],
-    folder: Path | None,
-    zone: tzinfo | None = None,
-    formats: Sequence[Format] = FORMATS,
+    paths: Sequence[Path], folder: Path | None, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS
 ) -> Generator[Batch, None, None]:
     """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given."""
     batch = Batch()

@@ -12,22 +12,19 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, ParamSpec
+from typing import IO, BinaryIO, NamedTuple, ParamSpec
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import tzinfo
-
 
 _Given = ParamSpec("_Given")
 

@@ -9,26 +9,23 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
+from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
-    from chorus_cli.log.rules.attachments import Attachment
 
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
@@ -289,8 +286,7 @@ def _insert(
     for each in fresh:
         before = places.get(each.parent or "", first if each.parent is None else previous)
         content = _content_of(each, known.thread_id, before)._replace(
-            attachments=attachments.get(each.key, ()),
-            superseded=each.key not in live,
+            attachments=attachments.get(each.key, ()), superseded=each.key not in live
         )
         id_ = message_rows.insert_row(
             connection, persona, content, introduced_by=operation_id, origin=_origin(each.key)

@@ -6,7 +6,9 @@ place in that one's log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
@@ -16,13 +18,8 @@ from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import Message, Status
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
-
-    from chorus_cli.log.rules.operations import Operation
 
 OWN_SOURCE = "chorus"
 

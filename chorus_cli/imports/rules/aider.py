@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 SOURCE = "aider"
 

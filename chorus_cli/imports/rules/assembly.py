@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Role, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-    from datetime import datetime, tzinfo
-
 
 _LONGEST_TITLE = 80
 _UNNAMED = "tool"

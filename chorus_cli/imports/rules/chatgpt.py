@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
 _QUOTES = {"tether_quote", "tether_browsing_display", "tether_browsing_code"}
 _FILE_ID = re.compile(r"file[-_][\w-]{2,100}", re.ASCII)
-_POINTERS = {
-    "image_asset_pointer": "image",
-    "audio_asset_pointer": "audio",
-    "video_container_asset_pointer": "video",
-}
+_POINTERS = {"image_asset_pointer": "image", "audio_asset_pointer": "audio", "video_container_asset_pointer": "video"}
 
 
 class _Node(NamedTuple):

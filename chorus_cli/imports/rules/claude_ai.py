@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 SOURCE = "claude.ai"
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, path_to
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 from chorus_cli.log.rules.messages import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 SOURCE = "claude-code"
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
 
 SOURCE = "codex"
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.log.rules.messages import Role, Status, Thought
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 _LONGEST_THOUGHT_SECONDS = 1e9
 

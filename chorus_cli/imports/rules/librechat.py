@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 SOURCE = "librechat"
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 SOURCE = "open-webui"
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 SOURCE = "messages"
 

@@ -6,17 +6,13 @@ Each line is read as the one that Claude Code would have written.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules import claude_code
+from chorus_cli.imports.rules.assembly import FileFacts
+from chorus_cli.imports.rules.conversation import ForeignConversation
 from chorus_cli.imports.rules.gemini_cli import words_of_result
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "qwen-code"
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.personas.rules.macros import Names, replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 SOURCE = "sillytavern"
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import sqlite3
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows
@@ -11,11 +14,6 @@ from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Collection
-    from datetime import datetime
 
 
 class Mended(NamedTuple):

@@ -100,8 +100,7 @@ def open_turn(
 def reopen_thread(connection: sqlite3.Connection, thread_id: int) -> bool:
     """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
     cursor = connection.execute(
-        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}",
-        {"id": thread_id},
+        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}", {"id": thread_id}
     )
     return cursor.rowcount > 0
 

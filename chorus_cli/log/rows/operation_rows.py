@@ -7,26 +7,21 @@ a context names them as members.
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
-from chorus_cli.log.rules.log_acts import Import, Inclusion, MemoryAct, Unreadable
+from chorus_cli.log.rules.journal import LogMarks
+from chorus_cli.log.rules.log_acts import Act, Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.log.rules.journal import LogMarks
-    from chorus_cli.log.rules.log_acts import Act
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"

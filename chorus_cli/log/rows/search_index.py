@@ -12,24 +12,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.attachments import from_text, with_lines
-from chorus_cli.log.rules.messages import words_of
-from chorus_cli.log.rules.search_query import MARKS, excerpt, marked_literals, set_apart
+from chorus_cli.log.rules.messages import Message, words_of
+from chorus_cli.log.rules.search_query import MARKS, SearchQuery, excerpt, marked_literals, set_apart
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.errors import UNREADABLE, damaged
 from chorus_cli.storage.schema import ITEM_WORDS, MESSAGE_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.log.rules.messages import Message
-    from chorus_cli.log.rules.search_query import SearchQuery
 
 _SIGNS_OF_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR}
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.message_rows import counted_moment
+from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN
+from chorus_cli.log.rules.messages import Message
+from chorus_cli.log.rules.search_query import SearchQuery
 from chorus_cli.log.rules.threads import Thread
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable
-
-    from chorus_cli.log.rows.search_index import Scope
-    from chorus_cli.log.rules.messages import Message
-    from chorus_cli.log.rules.search_query import SearchQuery
 
 _UNREADABLE = datetime.min.replace(tzinfo=UTC)
 

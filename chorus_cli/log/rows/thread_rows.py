@@ -47,8 +47,7 @@ def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime
 def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> ThreadKey:
     """Open another thread of a persona."""
     cursor = connection.execute(
-        "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)",
-        (persona, title, timestamps.to_text(now)),
+        "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)", (persona, title, timestamps.to_text(now))
     )
     # A trigger gives the number, which RETURNING would not know yet.
     return _key(connection, int(cursor.lastrowid or 0))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import NamedTuple
 
 _REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})
 _KILO = 1000

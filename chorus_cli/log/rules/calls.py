@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 # Far more than are carried out; all are kept, because those that are not are answered too.
 _MOST_CALLS = 1_000

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.log.rules.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin, Unreadable
-from chorus_cli.log.rules.messages import expanded
+from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unreadable
+from chorus_cli.log.rules.messages import Message, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.log_acts import Act
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
 
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
-from chorus_cli.log.rules.messages import expanded, runs
+from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Self
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.messages import Runs
 
 
 class Stored(NamedTuple):

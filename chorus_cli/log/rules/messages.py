@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timeline import duration
-from chorus_cli.log.rules.attachments import with_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from chorus_cli.log.rules.attachments import Attachment
+from chorus_cli.log.rules.attachments import Attachment, with_lines
 
 _NO_USAGE: Mapping[str, int] = MappingProxyType({})
 

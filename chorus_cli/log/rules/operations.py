@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.log.rules.acts import Reversal, Subject
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from chorus_cli.log.rules.log_acts import Act
-    from chorus_cli.log.rules.messages import MessageContent
-
+from chorus_cli.log.rules.log_acts import Act
+from chorus_cli.log.rules.messages import MessageContent
 
 _NOTHING_SAID: Mapping[int, str] = MappingProxyType({})
 _NO_NUMBERS: Mapping[int, int] = MappingProxyType({})

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 

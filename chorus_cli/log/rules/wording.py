@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted, fenced, has_controls, quotation, shortened, with_references
 from chorus_cli.core.time import timestamps
@@ -14,10 +15,6 @@ from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.journal import NO_MARKS, LogMarks, marker
 from chorus_cli.log.rules.messages import Message, Role, Thoughts, is_written, words_of
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
 
 def local(moment: datetime) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.errors import JournalError, MemoryItemError
 from chorus_cli.core.text.phrases import shortened
@@ -15,11 +18,6 @@ from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules.items import Item, ItemType, Tier
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
 
 class NewItem(NamedTuple):

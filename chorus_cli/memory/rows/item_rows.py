@@ -7,9 +7,11 @@ come first: pinned ones, then by score, then the last accessed.
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
@@ -18,10 +20,6 @@ from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, TierTotal, accessed, content_hash, renewed
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 _FOUND = (
     "FROM context_item_words CROSS JOIN context_items ON context_items.id = context_item_words.rowid "

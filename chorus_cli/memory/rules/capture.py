@@ -6,17 +6,14 @@ Three things are worth keeping and safe to tell: fenced code, errors, and result
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT, Item, ItemType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 FENCE_MARKS = ("```", "~~~")
 """A line of a fence begins with one of these."""

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.log.rules.search_query import APART, set_apart
 from chorus_cli.memory.rules.capture import fences, outside_fences
 from chorus_cli.memory.rules.items import Item, ItemType
 from chorus_cli.personas.rules.macros import sent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.personas.rules.persona import Persona
 
 HOT_HEADING = "Memory:"
 RECALLED_HEADING = "From memory:"

@@ -23,13 +23,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.models.eliza.script import SCRIPT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 ANY = 0
 Element = int | frozenset[str]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import httpx
 
 from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
 from chorus_cli.models.providers.failures import cut, decoded, error_body
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 # With each piece litellm copies all that has come of a line, so that a longer one takes minutes.
 _LONGEST_LINE_BYTES = limits.EVENT.most // 4

@@ -7,12 +7,15 @@ and a refused connection as a 500. The causes of an error tell the truth: among 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.failures import (
+    Asked,
     Failure,
     Trouble,
     causes,
@@ -22,12 +25,6 @@ from chorus_cli.models.providers.failures import (
     message_in,
     model_error,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from chorus_cli.core.errors import ModelError
-    from chorus_cli.models.providers.failures import Asked
 
 # Causes of a failed connection, by the names of their classes, which come from several libraries.
 _PLAIN_WORDS = {

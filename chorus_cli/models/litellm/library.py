@@ -8,16 +8,13 @@ import importlib
 import logging
 import os
 import threading
+from collections.abc import Iterator, MutableMapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from chorus_cli.models.providers.model_map import installation_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping
-    from types import ModuleType
 
 _OFFLINE = {
     # Without these litellm fetches its price map and its header list when it is imported.

@@ -18,13 +18,12 @@ from chorus_cli.core.text.phrases import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
 from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
-from chorus_cli.models.rules.request import without_calls
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage, without_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.models.providers.model_map import ModelMap
-    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
     Load = Callable[[str], bytes]
     """Returns the bytes whose SHA-256 is given, or raises an ``AttachmentError``."""

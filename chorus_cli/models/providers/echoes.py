@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.log.rules.calls import ToolCall, stored_calls
-from chorus_cli.models.providers.providers import PROVIDERS, ProtocolName
-from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from chorus_cli.models.providers.providers import Endpoint
-    from chorus_cli.models.rules.request import PromptMessage
+from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName
+from chorus_cli.models.rules.request import NO_ECHO, Echo, PromptMessage, Span
 
 OWN_SERVER = "your own server"
 GATEWAYS = ("fireworks_ai", "novita", "together_ai", "deepinfra", "nebius", "nvidia_nim", "sambanova", OWN_SERVER)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.core import limits
@@ -21,9 +21,6 @@ from chorus_cli.machine.unpacking import UnpackingError
 from chorus_cli.models.providers.chat_messages import refuses_tools
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.models.rules.events import ARRIVED
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 # The signs of some kinds of failures, wherever they are in a body.
 _OVERFLOW = re.compile(

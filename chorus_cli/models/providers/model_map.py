@@ -9,18 +9,15 @@ import importlib.util
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import filterfalse
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.json import values
 from chorus_cli.models.rules.costs import Prices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 
 def package_folder(name: str) -> Path | None:

@@ -7,11 +7,9 @@ that need another protocol than their provider's usual one, are asked through li
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 # With this variable litellm sends every request to a proxy of its own.
 _LITELLM_PROXY = "USE_LITELLM_PROXY"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.log.rules.messages import Message, Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.8, 2.0
 _FEWEST_TOKENS, _LEAST_PLAUSIBLE, _WEIGHT, _ROUNDING = 100, 0.5, 0.3, 0.005

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ModelNameError
 from chorus_cli.core.text.phrases import enumerated, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
 EMBEDDED, ELIZA = "chorus/", "chorus/eliza"
 LOCAL = "local/"

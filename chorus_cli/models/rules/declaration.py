@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ToolError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rules.calls import ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 class Kind(StrEnum):

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import ModelError
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.core.errors import ChorusError, ModelError
+from chorus_cli.log.rules.messages import Status, Thought
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from chorus_cli.core.errors import ChorusError
     from chorus_cli.log.rules.calls import ToolCall
-    from chorus_cli.log.rules.messages import Thought
     from chorus_cli.models.rules.request import ModelRequest
 
 _ASKS_AGAIN = "/retry asks again."

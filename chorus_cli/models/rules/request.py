@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from chorus_cli.log.rules.attachments import with_lines
+from chorus_cli.log.rules.attachments import Attachment, with_lines
 from chorus_cli.log.rules.calls import calls_in_words
 
 if TYPE_CHECKING:
-    from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Thoughts
     from chorus_cli.models.rules.declaration import Tool
 

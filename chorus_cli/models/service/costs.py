@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models import rows as usage_rows
-from chorus_cli.models.rules.costs import CostLine, DaySpending, Prices, cost_lines, total
+from chorus_cli.models.rules.costs import CostLine, DaySpending, ModelUse, Prices, cost_lines, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.models.rules.costs import ModelUse
     from chorus_cli.storage.store import Store
 
 

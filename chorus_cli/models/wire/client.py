@@ -22,12 +22,12 @@ from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
 from chorus_cli.models.providers.servers import is_on_this_machine, request_problem
-from chorus_cli.models.rules.events import Notice, ReplyEnd
-from chorus_cli.models.rules.request import NO_ECHO
+from chorus_cli.models.rules.events import ModelEvent, Notice, ReplyEnd
+from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
-from chorus_cli.models.wire.protocol import NOT_JSON
+from chorus_cli.models.wire.protocol import NOT_JSON, Post, ReplyReader, WireProtocol
 from chorus_cli.models.wire.responses import OpenAIResponses, has_no_responses
 
 if TYPE_CHECKING:
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import Echo, ModelRequest
     from chorus_cli.models.wire.http_client import EventStream, HttpClient
-    from chorus_cli.models.wire.protocol import Post, ReplyReader, WireProtocol
 
 _Answer = TypeVar("_Answer")
 

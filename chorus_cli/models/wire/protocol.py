@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeV
 
 from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import PairJoiner, join_surrogates
-from chorus_cli.log.rules.calls import SIGNED, CallAssembly, stored_calls
+from chorus_cli.log.rules.calls import SIGNED, CallAssembly, CallPiece, stored_calls
 from chorus_cli.models.providers.echoes import PartsRecord
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
 from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
-    from chorus_cli.log.rules.calls import CallPiece
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool
-    from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 JsonObject = dict[str, object]

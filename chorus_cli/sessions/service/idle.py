@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, UnknownPersonaError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time.timeline import gap
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
 
     from chorus_cli.context.service.current import Current
     from chorus_cli.context.service.journal import Journal
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.sessions.service.sessions import Saved, Sessions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
@@ -14,32 +14,28 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted, shortened
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
-from chorus_cli.log.rules.messages import TOOL_ROLES, Status, content_of, is_filled, words_of
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, MessageContent, Status, content_of, is_filled, words_of
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
-from chorus_cli.sessions.rows import IDLE, MANUAL, Saving
+from chorus_cli.sessions.rows import IDLE, MANUAL, Restored, Saving, SessionRow
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, meant, slug
 from chorus_cli.turns.rules import entries_of
-from chorus_cli.turns.service.folding import can_summarize
+from chorus_cli.turns.service.folding import Summarizer, can_summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
-    from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.sessions.rows import Restored, SessionRow
     from chorus_cli.storage.store import Connection
-    from chorus_cli.turns.service.folding import Summarizer
 
 _MOST_NAMED = 6
 

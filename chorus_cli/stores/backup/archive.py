@@ -15,16 +15,18 @@ import shutil
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import date
+from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.text.phrases import size_in_words
 from chorus_cli.core.time import timestamps
+from chorus_cli.machine.paths import Paths
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.file_lock import try_lock
@@ -32,12 +34,6 @@ from chorus_cli.storage.permissions import access_advice, closed_paths, refused_
 from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, KEPT_ATTACHMENTS, PERSONAS, home_in
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import BackupStoppedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from datetime import datetime
-
-    from chorus_cli.machine.paths import Paths
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.storage.migrations import is_newer
@@ -22,13 +25,7 @@ from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import MANIFEST, Manifest
 from chorus_cli.stores.listing import FILES, STAGED, home_in
 from chorus_cli.stores.salvage import examination
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.examination import OpenDatabase
+from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class Staged(NamedTuple):

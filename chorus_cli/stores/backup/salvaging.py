@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import STATE
 from chorus_cli.log.rules.log_acts import Purge, Unreadable
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import meta_rows, migrations
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
@@ -21,14 +23,8 @@ from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.restoring import draft_folder
 from chorus_cli.stores.salvage import examination
-from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.examination import Purged
-    from chorus_cli.stores.salvage.file_rows import Row, Values
+from chorus_cli.stores.salvage.examination import Purged
+from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, Row, Values, file_rows, tables
 
 
 @contextmanager

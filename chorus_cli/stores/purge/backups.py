@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager, suppress
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
@@ -15,22 +18,13 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, home_in, rows_of
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
+from chorus_cli.stores.purge.carrying_out import Changes
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import examination
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from datetime import datetime
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.listing import PurgedRows
-    from chorus_cli.stores.purge.carrying_out import Changes
 
 
 class Sought(NamedTuple):

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
@@ -29,15 +32,8 @@ from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
 from chorus_cli.stores.purge.concerned import Concerned, concerned, earlier_texts, repeating
-from chorus_cli.stores.purge.files import FileChange
+from chorus_cli.stores.purge.files import FileChange, Home
 from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, ShownMessage, WantedPurge
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from chorus_cli.stores.purge.files import Home
 
 _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rows import attachments_in
@@ -22,14 +24,8 @@ from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.log.rules.search_query import search_query, set_apart
 from chorus_cli.stores import listing
-from chorus_cli.stores.listing import AMONG
+from chorus_cli.stores.listing import AMONG, RowStore
 from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, plain, words_in_line
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.stores.listing import RowStore
 
 _BATCH_ROWS = 2_000
 _MOST_BYTES = 100_000_000

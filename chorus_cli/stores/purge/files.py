@@ -8,37 +8,31 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.attachments.rows import attachments_in, named_attachments
 from chorus_cli.core.errors import PurgeError, SessionError
 from chorus_cli.core.time import timestamps
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rules.attachments import Kind
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.machine.paths import Paths
 from chorus_cli.memory.rules.recall import without_items
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules.format import candidates
+from chorus_cli.sessions.rules.format import SavedThread, Session, candidates
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
 from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIES
-from chorus_cli.stores.purge.concerned import in_calls, text_of
+from chorus_cli.stores.purge.concerned import Concerned, in_calls, text_of
 from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from chorus_cli.log.rules.messages import MessageContent
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.sessions.rules.format import SavedThread, Session
-    from chorus_cli.stores.purge.concerned import Concerned
 
 _DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"

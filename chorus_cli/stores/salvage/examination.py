@@ -9,8 +9,10 @@ import json
 import math
 import sqlite3
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
@@ -19,18 +21,13 @@ from chorus_cli.log.rows.message_rows import COLUMNS, checksum, messages
 from chorus_cli.log.rows.search_index import ITEMS, MESSAGES, IndexDamagedError, is_damage
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
+from chorus_cli.log.rules.messages import Runs
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import foreign_code, meta_rows, store
 from chorus_cli.storage.errors import UNREADABLE, folder_in_the_way, storage_error
 from chorus_cli.storage.migrations import APPLICATION_ID
 from chorus_cli.stores import listing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.log.rules.messages import Runs
-    from chorus_cli.stores.listing import RowStore
+from chorus_cli.stores.listing import RowStore
 
 OpenDatabase: TypeAlias = sqlite3.Connection
 

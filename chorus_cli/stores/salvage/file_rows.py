@@ -11,16 +11,14 @@ import os
 import re
 import sqlite3
 import struct
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import migrations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 Value: TypeAlias = int | float | str | bytes | None
 

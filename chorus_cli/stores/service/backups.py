@@ -15,7 +15,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.typed_paths import typed_path
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.backup.archive import Manifest, Request
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import BackupStoppedError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.stores.backup.archive import Manifest
 
 T = TypeVar("T")
 

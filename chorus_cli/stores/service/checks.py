@@ -12,7 +12,7 @@ from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.machine.paths import exposed
+from chorus_cli.machine.paths import Paths, exposed
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.files import is_stale, remove
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.log.rules.messages import Runs
-    from chorus_cli.machine.paths import Paths
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.stores.salvage.examination import OpenDatabase
 

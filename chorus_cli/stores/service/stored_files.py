@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, SessionError, StorageError
 from chorus_cli.log.rules.attachments import digests_in, is_sha256
+from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
@@ -23,13 +26,7 @@ from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
 from chorus_cli.stores.salvage import examination
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.examination import OpenDatabase
+from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class LostFile(NamedTuple):

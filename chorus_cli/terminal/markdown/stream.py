@@ -13,25 +13,20 @@ line break, and a complete row of a table, whose cells are side by side, as a ma
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
+from chorus_cli.terminal.markdown.blocks import MarkdownBlocks, Piece
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
+from chorus_cli.terminal.markdown.lexing import LexingProcess
 from chorus_cli.terminal.screen.output import widest
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-
-    from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192

@@ -10,17 +10,17 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.controls import SearchBufferControl
-from prompt_toolkit.layout.processors import Processor, Transformation
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
@@ -39,12 +39,9 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
-    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
-    from prompt_toolkit.layout.processors import TransformationInput
 
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.services import Services

@@ -15,16 +15,14 @@ from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.terminal.prompt.keys import is_hung_up
-from chorus_cli.terminal.screen.output import widest
-from chorus_cli.terminal.screen.painted_rows import beginning_of, dim_row, dots, end_of
+from chorus_cli.terminal.screen.output import Screen, widest
+from chorus_cli.terminal.screen.painted_rows import Row, beginning_of, dim_row, dots, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from prompt_toolkit.input import Input
 
-    from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.painted_rows import Row
 
 _FRAME_SECONDS = 1 / 15
 _ESCAPE_SECONDS = 0.5  # Escape and a key within this time are Alt and that key, as at the prompt

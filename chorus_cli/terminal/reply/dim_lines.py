@@ -6,15 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
-from chorus_cli.terminal.screen.output import widest
-from chorus_cli.terminal.screen.painted_rows import Wait, beginning_of, dim_row, dots, end_of
+from chorus_cli.terminal.screen.output import Screen, widest
+from chorus_cli.terminal.screen.painted_rows import Row, Wait, beginning_of, dim_row, dots, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from chorus_cli.models.rules.events import ToolUsed
-    from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.painted_rows import Row
 
 _LATEST_CHARACTERS = 500
 _THOUGHT_SECONDS = 0.25

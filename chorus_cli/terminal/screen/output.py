@@ -16,19 +16,17 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import RLock
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from chorus_cli.core.errors import OutputError
 from chorus_cli.core.text import code_points
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.machine.bug_report import own_standard_error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import time
 import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from chorus_cli.terminal.screen.output import widest
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Sequence
-
-    from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.output import Screen, widest
 
 # Synchronized output: the frame appears at once; terminals that do not know it ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"

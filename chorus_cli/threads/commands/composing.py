@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from chorus_cli.attachments.rules.mentions import escaped
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import TEXT, Documentation, declared_arguments
-from chorus_cli.framework.command_line import ARGUMENTS
+from chorus_cli.framework.command_line import ARGUMENTS, Template
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
-
-if TYPE_CHECKING:
-    from chorus_cli.framework.command_line import Template
 
 GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 

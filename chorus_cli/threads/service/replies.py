@@ -6,7 +6,7 @@ A message for a thread that is being answered waits, in a row of the outbox.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError, CommandError, JournalError, MessageNotStoredError, StorageError
@@ -14,16 +14,14 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
-from chorus_cli.models.rules.events import WaitBegun
+from chorus_cli.models.rules.events import TurnEvent, WaitBegun
 from chorus_cli.threads.service.running_turn import RunningTurn, closing_lines, ended_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
-    from contextlib import AbstractContextManager
 
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import TurnDone, WaitBegun
+from chorus_cli.models.rules.events import TurnDone, TurnEvent, WaitBegun
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
 
 

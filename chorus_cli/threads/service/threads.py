@@ -14,8 +14,8 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
-from chorus_cli.log.rules.journal import log_marks, thread_journal
-from chorus_cli.log.rules.threads import ThreadState, state_of
+from chorus_cli.log.rules.journal import LogMarks, log_marks, thread_journal
+from chorus_cli.log.rules.threads import Thread, ThreadState, state_of
 from chorus_cli.memory.rows import item_rows
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.log.rows.thread_rows import ThreadKey
-    from chorus_cli.log.rules.journal import LogMarks
     from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.log.rules.threads import Thread
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection

@@ -6,13 +6,17 @@ The calls that it may end with are each stored before their tool is at work, and
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.context.rules.view import Echoed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
+    ChorusError,
     DatabaseReadOnlyError,
     MessageNotStoredError,
     ModelError,
@@ -25,10 +29,13 @@ from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.calls import ToolCall, calls_as_json, unique_id
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.models.rules.declaration import ReadCall
 from chorus_cli.models.rules.events import (
     PAUSES_SECONDS,
     Asking,
     Lengths,
+    ModelClient,
+    ModelEvent,
     Notice,
     ReasoningDelta,
     ReplyEnd,
@@ -36,25 +43,16 @@ from chorus_cli.models.rules.events import (
     ToolStarted,
     ToolUsed,
     TurnDone,
+    TurnEvent,
     calls_to_answer,
     outcome,
     pause_before_retry,
 )
 from chorus_cli.models.rules.request import ModelRequest, with_plain_history
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.store import Connection
 from chorus_cli.tools.service import MOST_CALLS, Answer, Caller, Toolbox
 from chorus_cli.turns.service.reply_rows import ReplyRows, ReplyWriter, WrittenReply
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.core.errors import ChorusError
-    from chorus_cli.models.rules.declaration import ReadCall
-    from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection
-
 
 _POLL_SECONDS = 0.2
 _NO_CALLS: Sequence[ReadCall] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import time
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,9 +17,6 @@ from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.log.rules.attachments import Attachment, Kind, as_json, from_text, to_text
 from tests.attached_files import gif, jpeg, pdf, png, webp
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,11 +18,7 @@ from chorus_cli.models.rules.events import Notice
 from chorus_cli.sessions.rules import format as session_format
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.attachments.attached_talk import say
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.fixture(autouse=True)
@@ -286,10 +282,7 @@ async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_e
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (
-            ["photo.png"],
-            "The copy that Chorus kept of photo.png is gone; the model is sent only its name.",
-        ),
+        (["photo.png"], "The copy that Chorus kept of photo.png is gone; the model is sent only its name."),
         (
             ["photo.png", "paper.pdf"],
             "The copies that Chorus kept of photo.png and paper.pdf are gone; the model is sent only their names.",

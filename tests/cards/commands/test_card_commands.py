@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +12,9 @@ from chorus_cli.cards.rules.png import card_json
 from chorus_cli.core.errors import StorageError
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.personas import rows as persona_rows
+from chorus_cli.storage.store import Connection
 from tests.cards.rules.made_cards import archive, card, picture, text_chunk
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Connection
-    from tests.world import World
+from tests.world import World
 
 GREETING = "*Mira looks up.* You are wet, You."
 

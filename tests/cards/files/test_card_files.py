@@ -6,7 +6,7 @@ import base64
 import json
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,10 +16,6 @@ from chorus_cli.cards import files as card_files
 from chorus_cli.cards.rules.png import card_json, plain_picture, with_cards
 from chorus_cli.core.errors import ImportFormatError
 from tests.cards.rules.made_cards import SIGNATURE, archive, card, chunk, picture, text_chunk
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TEXT = json.dumps(card(3)).encode()
 ICON = picture()

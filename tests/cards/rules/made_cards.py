@@ -7,12 +7,10 @@ import json
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from copy import deepcopy
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

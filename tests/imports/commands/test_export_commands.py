@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +13,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import Question, Text
 from chorus_cli.models.rules.events import TextDelta
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
-
+from tests.world import World
 
 # Copying
 

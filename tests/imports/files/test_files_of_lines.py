@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -20,18 +21,11 @@ from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import found_in, live, said
 from tests.imports.rules.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, qwen_line, text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-
 SAMPLES = Path(__file__).parent / "samples"
 CLAUDE = [claude_line("u1", None, "user", "Start"), claude_line("a1", "u1", "assistant", [text("Ready")])]
 CODEX = [codex_meta(), codex_event("user_message", "Start"), codex_event("agent_message", "Ready")]
 GEMINI = [gemini_meta(), gemini_line("u1", "user", "Start"), gemini_line("a1", "gemini", "Ready")]
-QWEN = [
-    qwen_line("u1", None, "user", {"text": "Start"}),
-    qwen_line("a1", "u1", "assistant", {"text": "Ready"}),
-]
+QWEN = [qwen_line("u1", None, "user", {"text": "Start"}), qwen_line("a1", "u1", "assistant", {"text": "Ready"})]
 LONG = "iVBO" * 100_000
 TALK = [("user", "Start"), ("assistant", "Ready")]
 

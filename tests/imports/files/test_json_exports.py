@@ -149,10 +149,7 @@ def test_paths_in_archives_lead_nowhere(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [
-        (b"[" + b" " * 30_000_000 + b"{}]", "packed more than 250 times"),
-        (b"[]", "it has no conversations"),
-    ],
+    [(b"[" + b" " * 30_000_000 + b"{}]", "packed more than 250 times"), (b"[]", "it has no conversations")],
 )
 def test_an_archive_from_which_nothing_can_be_read_is_refused_with_the_reason(
     tmp_path: Path, content: bytes, reason: str

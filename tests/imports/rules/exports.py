@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
+from datetime import tzinfo
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
 from chorus_cli.imports.files.reading import sources
+from chorus_cli.imports.files.source import Source
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Skipped
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-    from pathlib import Path
-
-    from chorus_cli.imports.files.source import Source
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),

@@ -34,12 +34,7 @@ FULL = chatgpt(
 def test_a_conversation_is_read_along_its_current_branch() -> None:
     found = conversation_of(FULL)
     check(found)
-    assert said(found) == [
-        ("user", "look"),
-        ("tool_use", ""),
-        ("tool_result", "2"),
-        ("assistant", "It is two."),
-    ]
+    assert said(found) == [("user", "look"), ("tool_use", ""), ("tool_result", "2"), ("assistant", "It is two.")]
     assert (found.source, found.key, found.title) == ("chatgpt", "talk-1", "Tea")
     assert found.created_at == datetime(2023, 11, 14, 22, 13, 20, 250000, tzinfo=UTC)
     assert others(found) == ["Three."]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chorus_cli.imports.rules.librechat import conversation_of
 from chorus_cli.log.rules.messages import Status
 from tests.imports.rules.exports import found_in, live, said
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROOT = "00000000-0000-0000-0000-000000000000"
 

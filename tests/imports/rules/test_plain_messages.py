@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.plain_messages import conversation_of
 from tests.imports.rules.exports import found_in, live, said
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{b64encode(b'PNG').decode()}"}}
 MESSAGES: list[dict[str, Any]] = [

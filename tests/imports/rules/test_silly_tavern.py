@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from chorus_cli.imports.rules import silly_tavern
 from chorus_cli.imports.rules.assembly import FileFacts
+from chorus_cli.imports.rules.conversation import ForeignConversation
 from chorus_cli.imports.rules.silly_tavern import moment
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said
-
-if TYPE_CHECKING:
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HEADER = {"user_name": "Ann", "character_name": "Seraphina", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}}

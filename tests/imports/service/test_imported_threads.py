@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,11 +14,7 @@ from chorus_cli.imports.rows import whole_threads
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.threads.commands.thread import THREAD
 from tests.imports.service.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, reported, taken_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.world import World
+from tests.world import World
 
 
 def at(world: World, line: Mapping[str, object], hours_ago: float) -> dict[str, object]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -36,12 +37,7 @@ from tests.imports.service.foreign_talk import (
     took_in,
     written,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.world import World
-
+from tests.world import World
 
 DATED = {**LATIUM, "timestamp": "2025-01-01T10:00:30Z"}
 _INSTANT = timedelta(microseconds=1)
@@ -107,9 +103,7 @@ async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(wo
     assert await contents(world) == ["Is Oslo cold?"]
 
 
-async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(
-    world: World,
-) -> None:
+async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(world: World) -> None:
     report = await reported(world, {**ROME, "persona": "sam"}, WHERE, OSLO, OFTEN)
     assert report.personas == {"sam": 1, "chorus": 1}
     assert "sam" in world.personas.slugs()

@@ -9,7 +9,7 @@ import shutil
 import zipfile
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,10 +19,7 @@ from chorus_cli.imports.service import ImportReport, Wanted
 from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.imports.rules.sessions import claude_line, text, tool_result, tool_use
 from tests.imports.service.foreign_talk import previewed, took_in
-
-if TYPE_CHECKING:
-    from tests.world import World
-
+from tests.world import World
 
 LOOK = {
     "content_type": "multimodal_text",

@@ -6,11 +6,11 @@ import hashlib
 import json
 import sqlite3
 import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -43,13 +43,6 @@ from tests.imports.service.foreign_talk import (
 )
 from tests.storage.database import QuickStore
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
-
-    from tests.world import World
-
 
 PHOTO = b"the bytes of a photo"
 PARTS = '{"form": "demo",  "parts": [{"type": "thinking", "thinking": "h\\u006d", "signature": "c2ln", "at": 1.0e2}]}'

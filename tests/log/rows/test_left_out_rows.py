@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,17 +15,10 @@ from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Subject, Undo
 from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.log.rules.operations import NewOperation, Operation
 from tests.fakes import START
 from tests.log.rows.test_messages import answer, ask
 from tests.log.rows.views import view_in
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from chorus_cli.log.rules.operations import Operation
 
 HOURS = 8
 

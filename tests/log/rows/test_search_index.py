@@ -19,15 +19,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import search_index
-from chorus_cli.log.rows.search_index import (
-    Found,
-    IndexDamagedError,
-    Scope,
-    begin_anew,
-    check,
-    index_batch,
-    progress,
-)
+from chorus_cli.log.rows.search_index import Found, IndexDamagedError, Scope, begin_anew, check, index_batch, progress
 from chorus_cli.log.rules.search_query import search_query
 from chorus_cli.storage import meta_rows
 from tests.amount import examples

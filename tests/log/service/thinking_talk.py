@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
-
-if TYPE_CHECKING:
-    from chorus_cli.log.rules.calls import ToolCall
-    from tests.world import World
+from tests.world import World
 
 TOKENS = 640
 

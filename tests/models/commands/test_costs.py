@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,10 +16,7 @@ from chorus_cli.log.rows import thread_rows
 from chorus_cli.models.rules.costs import THOUGHT, CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
-from tests.world import MODEL, another_thread
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import MODEL, World, another_thread
 
 OF_EACH_KIND = Prices(prompt=0.01, completion=0.05, cached=0.001, written=0.02)
 NOON = datetime(2026, 2, 12, 12, tzinfo=UTC)

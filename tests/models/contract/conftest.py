@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.models.providers.ways import WAYS, MakeClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @pytest.fixture(params=WAYS)

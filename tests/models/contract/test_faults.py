@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.request import ModelRequest
+from tests.mock_provider import MockProvider
 from tests.models.providers.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, error_of
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, chunked, failure, serving
-
-if TYPE_CHECKING:
-    from tests.mock_provider import MockProvider
-    from tests.models.providers.ways import MakeClient
+from tests.models.providers.ways import MakeClient
 
 NO_CREDIT = "The account for openai/m is out of credit"
 CHECK_PLAN = "Check its plan, or choose another model with /model."

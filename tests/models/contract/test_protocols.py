@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, error_of, text_of
-from tests.models.providers.fault_server import STREAM_HEAD, byte_by_byte, compressed, event, failure, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from chorus_cli.models.rules.events import ModelEvent
-    from tests.models.providers.fault_server import FaultServer
-    from tests.models.providers.ways import MakeClient
+from tests.models.providers.fault_server import (
+    STREAM_HEAD,
+    FaultServer,
+    byte_by_byte,
+    compressed,
+    event,
+    failure,
+    serving,
+)
+from tests.models.providers.ways import MakeClient
 
 pytestmark = BY_LITELLM
 

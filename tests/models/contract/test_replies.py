@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from chorus_cli.core.errors import ModelError, ToolsRefusedError
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.declaration import Parameter, Tool
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from tests.calling_provider import call_chunk, calling, piece, split_call
+from tests.mock_provider import MockProvider
 from tests.models.providers.asked_models import (
     BROKE_OFF,
     BY_LITELLM,
@@ -28,13 +30,7 @@ from tests.models.providers.asked_models import (
     text_of,
 )
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, failure, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from chorus_cli.models.rules.events import ModelClient, ModelEvent
-    from tests.mock_provider import MockProvider
-    from tests.models.providers.ways import MakeClient
+from tests.models.providers.ways import MakeClient
 
 pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
 

@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.attached_files import FILES, attachment
 from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, text_of
 from tests.models.providers.fault_server import STREAM_HEAD, Asked, chunk, event, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from chorus_cli.models.rules.events import ModelEvent
-    from tests.models.providers.ways import MakeClient
+from tests.models.providers.ways import MakeClient
 
 pytestmark = BY_LITELLM
 

@@ -6,12 +6,11 @@ import gzip
 import json
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from tests.models.providers.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of, meaning
 from tests.models.providers.fault_server import (
@@ -27,10 +26,7 @@ from tests.models.providers.fault_server import (
     serving,
     usage_chunk,
 )
-
-if TYPE_CHECKING:
-    from chorus_cli.models.rules.events import ModelEvent
-    from tests.models.providers.ways import MakeClient
+from tests.models.providers.ways import MakeClient
 
 pytestmark = BY_LITELLM
 

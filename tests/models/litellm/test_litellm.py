@@ -6,8 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -18,17 +18,12 @@ from chorus_cli.models.litellm.client import LiteLLMClient, effort_arguments
 from chorus_cli.models.litellm.errors import litellm_error
 from chorus_cli.models.providers.failures import Asked
 from chorus_cli.models.rules.declaration import Parameter, Tool
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from tests.models.providers.asked_models import BY_LITELLM, HELLO, events_of, text_of
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event, serving, usage_chunk
+from tests.models.providers.fault_server import Asked as Received
 from tests.models.providers.ways import MODEL_MAP, MakeClient
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chorus_cli.models.rules.events import ModelEvent
-    from tests.models.providers.fault_server import Asked as Received
 
 pytestmark = BY_LITELLM
 

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -29,9 +30,6 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.models.local import model_files
 from tests.models.local.model_files import TEMPLATE, WITH_TOOLS, library_in, written
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 
 @pytest.fixture

@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 import traceback
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.models.providers.fault_server import DONE, chunk
-
-if TYPE_CHECKING:
-    from chorus_cli.models.rules.events import ModelEvent
-    from tests.models.providers.ways import MakeClient
-
+from tests.models.providers.ways import MakeClient
 
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Mapping
+from typing import TypeVar
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 JSON_HEAD = STREAM_HEAD.replace(b"text/event-stream", b"application/json")

@@ -6,8 +6,10 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,6 @@ from hypothesis import strategies as st
 
 from chorus_cli.models.litellm import library
 from chorus_cli.models.providers.model_map import ModelMap, family, relatives
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 Fact = TypeVar("Fact")
 TAKES = {"supports_system_messages": True, "supports_sampling_params": False}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.token_counter import VocabularyCounter, shipped_vocabularies
 from tests.amount import examples
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COUNTER = VocabularyCounter()
 MEBIBYTE = 1024 * 1024

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.machine.clock import SystemClock
@@ -11,14 +12,9 @@ from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.router import ElizaClient, ModelRouter
+from chorus_cli.models.rules.events import ModelClient
 from chorus_cli.models.wire.client import WireClient
 from tests.attached_files import loaded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AsyncExitStack
-
-    from chorus_cli.models.rules.events import ModelClient
 
 MODEL_MAP = ModelMap()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -24,9 +24,6 @@ from chorus_cli.models.rules.choice import (
     way_to_a_model,
 )
 from tests.amount import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MODEL_MAP = ModelMap()
 EVERY_KEY = {provider.key_variable: "key" for provider in PROVIDERS}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import httpx
 
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.declaration import Kind, Parameter, Tool
-from chorus_cli.models.rules.events import ReplyEnd
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.chat_completions import ChatReader
 from chorus_cli.models.wire.client import WireClient
@@ -18,11 +18,6 @@ from tests.models.providers.asked_models import HELLO as ASKED
 from tests.models.providers.asked_models import meaning
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from chorus_cli.models.rules.events import ModelEvent
 
 ECHO = Tool("echo", "Say a text again.", (Parameter("text", "Any text."),))
 COUNT = Tool(

@@ -8,7 +8,7 @@ import ssl
 import sys
 import time
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trustme
@@ -16,7 +16,7 @@ import trustme
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.failures import FailedError
 from chorus_cli.models.providers.providers import Endpoint
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.wire.client import Connection, WireClient
 from chorus_cli.models.wire.http_client import EventStream, HttpClient
 from chorus_cli.models.wire.protocol import Post
@@ -25,11 +25,6 @@ from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import ASKING, KEY, client_of, events_of
 from tests.models.wire.servers import speaking_two, storage
 from tests.terminal.command import finished
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.models.rules.events import ModelEvent
 
 RAINS: list[ModelEvent] = [TextDelta("It rains."), ReplyEnd("stop")]
 ASKED, ASKING_POST = "POST /v1/chat/completions", Post("/chat/completions", {}, b"{}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,13 +18,7 @@ from chorus_cli.models.rules.request import ModelRequest
 from tests.models.providers.asked_models import BY_LITELLM, HELLO
 from tests.models.providers.fault_server import failure
 from tests.models.providers.ways import MODEL_MAP, over_wire
-from tests.models.wire.servers import recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from tests.models.wire.servers import Recorded
+from tests.models.wire.servers import Recorded, recording
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast
+import sqlite3
+from pathlib import Path
+from typing import cast
 
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.sessions.service.sessions import Saved
 from tests.world import World
-
-if TYPE_CHECKING:
-    import sqlite3
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 SHIPPED = "2026-02-12_auth-refactor"
 

@@ -6,9 +6,10 @@ import asyncio
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,16 +17,11 @@ from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
+from chorus_cli.storage.store import Connection
 from chorus_cli.stores.backup.salvaging import Counts, Lost, salvage
 from tests.fakes import START
 from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts
 from tests.storage.database import opened
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Connection
 
 MESSAGES = 300
 INNER, LEAF = 0x05, 0x0D

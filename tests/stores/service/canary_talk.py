@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import zipfile
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import input_rows
 from chorus_cli.storage.files import rescue
+from chorus_cli.storage.store import Connection
 from tests.attachments.attached_talk import say
 from tests.log.service.thinking_talk import parts_of, think
 from tests.turns.service.tool_talk import call, calls, events_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Connection
-    from tests.world import World
+from tests.world import World
 
 CANARY = "xyzzyplugh"
 """A word that is nowhere else."""

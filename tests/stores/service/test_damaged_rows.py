@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import salvaging
+from chorus_cli.stores.rules.findings import Finding
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log
 from tests.stores.service.test_purges_and_salvage import backup_of, changed
 from tests.stores.service.test_stored_files import places_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chorus_cli.stores.rules.findings import Finding
-    from tests.world import World
+from tests.world import World
 
 QUESTION = ["DELETE FROM messages WHERE id = 1"]
-OPERATION = [
-    "UPDATE messages SET introduced_by = 99 WHERE id = 2",
-    "DELETE FROM operations WHERE id = 99",
-]
+OPERATION = ["UPDATE messages SET introduced_by = 99 WHERE id = 2", "DELETE FROM operations WHERE id = 99"]
 THREAD = ["DELETE FROM threads"]
 NUMBER = ["DELETE FROM messages WHERE id > 2"]
 UNREADABLE = ["UPDATE messages SET usage = 'x' WHERE id = 2"]
@@ -80,10 +73,7 @@ async def test_a_text_that_is_not_utf_8_is_told_and_a_salvage_offered(world: Wor
 async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World, statements: Sequence[str]) -> None:
     await world.say("hello")
     changed(world, statements)
-    with (
-        salvaging.salvaged(places_of(world)) as (folder, counts),
-        examination.opened(folder / "chorus.db") as log,
-    ):
+    with salvaging.salvaged(places_of(world)) as (folder, counts), examination.opened(folder / "chorus.db") as log:
         assert counts.backup is None
         assert (examination.dangling_references(log), examination.unreadable(log)) == ([], [])
 

@@ -7,7 +7,6 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,14 +17,12 @@ from chorus_cli.stores.backup.archive import LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.purging import WantedPurge
 from chorus_cli.stores.service.checks import check_log
+from chorus_cli.stores.service.purging import Found, Purging
 from tests.attachments.attached_talk import say
+from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.database import opened
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.world import World, built
-
-if TYPE_CHECKING:
-    from chorus_cli.stores.service.purging import Found, Purging
-    from tests.fakes import FakeClock, ScriptedModel
 
 SAID = [f"The word for the gate is {CANARY}.", "Is the weather fine?"]
 

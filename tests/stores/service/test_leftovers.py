@@ -7,9 +7,10 @@ import signal
 import sqlite3
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -25,10 +26,6 @@ from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_leftovers, delete, temporary_files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY_OLD = timedelta(days=1)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.log.rows import input_rows
+from chorus_cli.machine.paths import Paths
+from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.listing import KEPT_ATTACHMENTS
@@ -20,19 +23,11 @@ from chorus_cli.stores.purge.backups import Sought, rewrite, rows_purged
 from chorus_cli.stores.purge.files import delete_remains
 from chorus_cli.stores.service.checks import check_leftovers, temporary_files
 from tests.attachments.attached_talk import say
+from tests.fakes import FakeClock, ScriptedModel
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged
 from tests.stores.service.test_leftovers import NOW, killed_at, with_log
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
-from tests.world import Tools, built
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
-    from tests.world import World
+from tests.world import Tools, World, built
 
 
 async def backed_up_talk(world: World) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Subject, Undo
-from chorus_cli.log.rules.log_acts import Pin
+from chorus_cli.log.rules.log_acts import Act, Pin
 from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.stores.purge.carrying_out import overwrite
@@ -27,10 +27,6 @@ from tests.amount import examples
 from tests.fakes import START
 from tests.log.rows.views import view_in
 from tests.storage.database import database
-
-if TYPE_CHECKING:
-    from chorus_cli.log.rules.log_acts import Act
-
 
 PERSONA = "frodo"
 THREADS = (1, 2)

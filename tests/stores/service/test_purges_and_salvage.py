@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +18,7 @@ from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.subcommands.repairs import MENDS
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding
 from tests.stores.service.test_stored_files import backed_up, places_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 DELETED_FROM = "SELECT COUNT(*) FROM input_history UNION ALL SELECT COUNT(*) FROM sessions"
 DAMAGE = {
@@ -111,12 +107,7 @@ async def test_rows_that_are_gone_come_from_a_backup_without_purged_ones(world: 
     changed(world, ["DELETE FROM messages WHERE id = 3"])
     with salvaging.salvaged(places_of(world)) as (folder, counts):
         assert (counts.backup, counts.from_backup) == (older, 1)
-        assert rows(folder / "chorus.db", "SELECT content FROM messages") == [
-            "",
-            "ok",
-            "Is the weather fine?",
-            "ok",
-        ]
+        assert rows(folder / "chorus.db", "SELECT content FROM messages") == ["", "ok", "Is the weather fine?", "ok"]
 
 
 async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,23 +17,17 @@ from chorus_cli.log.rules.messages import Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.storage.store import Connection, Store
 from chorus_cli.stores.salvage import examination
 from chorus_cli.tools.service import BUILT_IN
 from tests.attached_files import pdf
 from tests.attachments.attached_talk import say
+from tests.fakes import FakeClock, ScriptedModel
 from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, taken_in
 from tests.log.service.thinking_talk import parts_of
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Connection, Store
-    from tests.fakes import FakeClock, ScriptedModel
-    from tests.world import World
-
 
 GATE = "The gate of the old mill by the river opens if you pull the iron ring twice."
 MILL = "The miller comes on Thursdays."

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage.files import rescue
 from tests.threads.service.slow_replies import refuse, unsent
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 TEXT = "Precious words"
 

@@ -5,29 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.log.rows import input_rows
 from chorus_cli.log.rules.log_acts import PurgedIds
-from chorus_cli.storage.migrations import STEPS, migrate
+from chorus_cli.storage.migrations import STEPS, Step, migrate
+from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, words_in_line
 from chorus_cli.stores.salvage import examination
+from tests.fakes import FakeClock, ScriptedModel
 from tests.log.service.thinking_talk import parts_of, think
 from tests.stores.service.canary_talk import holding, purged, sql
 from tests.stores.service.test_stored_files import backed_up, places_of
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.migrations import Step
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
-
 
 SHORT = "The gate is red"
 MANY_WORDS = " ".join(f"word{number}" for number in range(20))

@@ -6,16 +6,19 @@ import json
 import os
 import shutil
 import zipfile
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.attachments.files import attachments
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import drafts, file_lock
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.rules.findings import Finding
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log
 from chorus_cli.stores.service.stored_files import (
@@ -29,14 +32,7 @@ from chorus_cli.stores.service.stored_files import (
 )
 from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import ROME, WHERE, reported
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.rules.findings import Finding
-    from tests.world import World
+from tests.world import World
 
 NOTE = b"a note"
 DIGEST = sha256(NOTE).hexdigest()

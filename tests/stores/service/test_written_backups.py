@@ -7,7 +7,7 @@ import sqlite3
 import zipfile
 from contextlib import closing
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,12 +28,7 @@ from tests.storage.damaged_files import PAGE_BYTES
 from tests.storage.unsynced import confirmed_syncs
 from tests.stores.service.test_leftovers import NOW, killed_at, with_log
 from tests.stores.service.test_stored_files import DIGEST, NAMED, NOTE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.machine.paths import Paths
-    from tests.world import World
+from tests.world import World
 
 
 def write_notes(connection: sqlite3.Connection, text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from chorus_cli.core.errors import CommandError, EditorError
@@ -11,9 +9,7 @@ from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Refill
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.threads.service.slow_replies import unsent
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 async def begun(world: World) -> RunningTurn:

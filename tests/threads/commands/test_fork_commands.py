@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +17,7 @@ from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.log.rules.operations import NewOperation
 from tests.log.rules.keeping import Keep, registered
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 TALK = ["A1", "B1", "A2", "B2", "A3", "B3"]
 
@@ -151,8 +147,7 @@ async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(turn
     await turns.told("/thread fork 6")
     target = turns.current.target()
     await turns.store.write(
-        operation_rows.introduce,
-        NewOperation("chorus", Undo(Subject(turn_id=5)), turns.clock.now(), target.thread_id),
+        operation_rows.introduce, NewOperation("chorus", Undo(Subject(turn_id=5)), turns.clock.now(), target.thread_id)
     )
     assert await turns.seen() == TALK[:4]
     for selection, expected in (

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-
-if TYPE_CHECKING:
-    from chorus_cli.log.rules.messages import Role, Status
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.threads.service.replies import Replies
-    from chorus_cli.threads.service.running_turn import RunningTurn
-    from tests.world import World
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.threads.service.replies import Replies
+from chorus_cli.threads.service.running_turn import RunningTurn
+from tests.world import World
 
 
 class Gate(asyncio.Event):

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.storage.store import Store
 from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
 from tests.cards.rules.made_cards import card
+from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
 from tests.world import Tools, World, built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.store import Store
-    from tests.fakes import FakeClock, ScriptedModel
 
 
 @pytest.fixture
