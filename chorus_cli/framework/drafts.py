@@ -53,7 +53,7 @@ class Editing:
         self._is_ended = False
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
-        """Open ``text`` at a line, as a draft whose name ends in ``name``; a caller that is cancelled leaves it."""
+        """Open ``text`` at a line, as a draft whose name ends in ``name``; if the caller is cancelled, it stays."""
         path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)

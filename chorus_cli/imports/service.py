@@ -322,21 +322,28 @@ class Exports:
 
         Raises:
             OutputError: a file cannot be written; the sentence says how many conversations were.
-            DatabaseDamagedError: a message cannot be read; likewise.
+            DatabaseDamagedError: messages cannot be read; the conversations without such ones are written.
         """
         exported, told = Exported(), self.clock.monotonic()
+        unreadable: list[DatabaseDamagedError] = []
         threads = await self.store.read(whole_threads.threads, persona)
         before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
         try:
             for thread in threads:
-                await self._export(exported, folder, ending, thread, before)
+                try:
+                    await self._export(exported, folder, ending, thread, before)
+                except DatabaseDamagedError as error:
+                    unreadable.append(error)
                 if self.clock.monotonic() - told >= _TELLING_SECONDS:
                     told = self.clock.monotonic()
                     tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
         except OutputError as error:
             raise OutputError(f"{error} {_came_so_far(exported)}") from error
-        except DatabaseDamagedError as error:
-            raise DatabaseDamagedError(f"{error} chorus doctor repairs the log. {_came_so_far(exported)}") from error
+        if unreadable:
+            kept_back = counted(len(unreadable), "conversation is", "conversations are")
+            raise DatabaseDamagedError(
+                f"{unreadable[0]} So {kept_back} not exported; chorus doctor repairs the log. {_came_so_far(exported)}"
+            )
         return exported
 
     async def _export(

@@ -269,7 +269,9 @@ class Jobs:
         for job in jobs:
             if job.ending is None and job.number in self._tasks:
                 job.is_answered_for = True
-                lines += await self._tasks[job.number]
+                ended, _ = await asyncio.wait({self._tasks[job.number]})
+                # A bug in the task is reported where it ends, and no other job waits for it.
+                lines += [line for task in ended if not task.exception() for line in task.result()]
             elif job.has_leftovers:
                 lines.append(f"Stopped the processes that job #{job.number} left running.")
             await job.close()

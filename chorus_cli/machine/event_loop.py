@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
+import socket
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator
 
     _Result = TypeVar("_Result")
+
+    # Its type differs between versions of the library's stubs.
+    _Found = list[Any]
 
 _LAST_WORK_SECONDS = 0.5
 
@@ -61,10 +65,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop that ends without waiting for threads, as the process then does.
-
-    A look-up of a host, or an import, may take half a minute.
-    """
+    """A loop that ends without waiting for threads: a look-up of a host, or an import, may take half a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,3 +77,27 @@ class _EventLoop(asyncio.SelectorEventLoop):
         ending = threading.Thread(target=self._threads.shutdown, daemon=True)
         ending.start()
         ending.join(_LAST_WORK_SECONDS)
+
+    async def getaddrinfo(
+        self,
+        host: bytes | str | None,
+        port: bytes | str | int | None,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - asyncio has named it
+        proto: int = 0,
+        flags: int = 0,
+    ) -> _Found:
+        """Look a host up in a thread of its own: one that is given up keeps its thread until the resolver answers."""
+        found: Future[_Found] = Future()
+        # From here on the look-up cannot be cancelled, only the wait for it.
+        found.set_running_or_notify_cancel()
+
+        def look_up() -> None:
+            try:
+                found.set_result(socket.getaddrinfo(host, port, family, type, proto, flags))
+            except Exception as error:  # noqa: BLE001 - the awaiting caller gets it
+                found.set_exception(error)
+
+        threading.Thread(target=look_up, name="look-up", daemon=True).start()
+        return await asyncio.wrap_future(found)

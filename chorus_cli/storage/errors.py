@@ -54,6 +54,8 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
             f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
             "Leave Chorus and start it again."
         )
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return StorageError(f"A write of {path} was cut off by a kill. Open it once where it can be written.")
     if code == sqlite3.SQLITE_READONLY:
         return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
     if code == sqlite3.SQLITE_CANTOPEN:
@@ -81,7 +83,7 @@ def folder_in_the_way(path: Path) -> StorageError:
 
 
 def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
-    """Raise an error if the commit that failed may be made all the same: after an I/O error nobody knows.
+    """Raise an error if the failed commit may have been made.
 
     After an I/O error nobody knows that: the journal may be gone already, and only the last sync have failed.
     """

@@ -71,8 +71,9 @@ def is_stale(changed_at: float, now: float) -> bool:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, unless they are there, for the user only, and make their names durable."""
-    missing = [folder] * (not folder.is_dir()) + [place for place in folder.parents if not place.exists()]
-    for place in reversed(missing):
+    if folder.is_dir():
+        return
+    for place in (*(each for each in reversed(folder.parents) if not each.exists()), folder):
         place.mkdir(mode=0o700, exist_ok=True)
         sync_folder(place.parent)
 
@@ -151,7 +152,7 @@ def home_mark(folder: Path) -> str:
 
 @contextmanager
 def temporary(folder: Path) -> Iterator[Path]:
-    """Make a file that only the user can read; what has its name in the end is deleted, with the journal beside it."""
+    """Yield the path of an empty private file; at the end, delete what has that path, with SQLite's journal."""
     descriptor, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
     os.close(descriptor)
     try:

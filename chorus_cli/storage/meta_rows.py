@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
-# The keys; behind one that ends with a colon stands a persona's slug, or what its comment names.
+# The keys; one that ends with a colon is followed by a persona's slug, unless its comment says otherwise.
 LAST_PERSONA = "last_persona"
 BROKEN_OFF_THREADS = "broken_off_threads"  # those whose replies ended with their process and that no chat has named
 PURGE = "purge"  # the one that was decided and is not complete

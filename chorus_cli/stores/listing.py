@@ -155,8 +155,11 @@ STAGED = ".restoring"
 """The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
 
 
-# A file that is being written, one of SQLite with its journal, and a working folder.
-_TEMPORARY = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
+# A file that is being written, one of SQLite with its journal, and a working folder; and the names of an older Chorus.
+_TEMPORARY = (
+    rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?|\.[0-9a-f]{{64}}\.tmp"
+    r"|\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?|\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
+)
 
 
 class FileStore(NamedTuple):

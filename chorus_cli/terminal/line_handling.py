@@ -63,7 +63,7 @@ _LONG_REPLY = 1_000_000  # characters of a reply that surely takes longer to sto
 
 
 class LineHandler:
-    """Handles the lines of one chat; ``stop`` acts as Ctrl-C does. It ``wants_privacy`` after a line that says so."""
+    """Handles the lines of one chat; ``stop`` acts as Ctrl-C does. ``/private`` sets ``wants_privacy``."""
 
     def __init__(
         self,

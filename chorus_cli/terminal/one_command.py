@@ -16,7 +16,7 @@ from chorus_cli.terminal.screen.output import Screen, agreed, can_ask
 
 
 class Manner(NamedTuple):
-    """Whether ``yes`` or the user answers a question, and by which words one asks ``again`` for a reply that failed."""
+    """Whether ``yes`` or the user answers a question; ``again`` says how to get a reply that did not come."""
 
     as_json: bool = False
     yes: bool = False

@@ -94,7 +94,7 @@ def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
 def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     """Return the messages to fold now, none if it is not time.
 
-    It is when the next request is too large, or before that if a fold gains much, which one taken back rules out.
+    It is time when the next request is too large, or earlier if a fold gains much; after an undone fold only then.
     """
     budget, view = snapshot.budget, snapshot.view
     verbatim_tokens = total_tokens(usable(view.verbatim))

@@ -206,6 +206,9 @@ def test_a_value_that_cannot_be_is_refused(key: str, value: JsonValue, sentence:
         ("turn", 0, "from 1 upwards"),
         ("preamble", 5, "not text"),
         ("tool_calls", [], "not text"),
+        ("tool_calls", "not JSON", "line 1, column 1"),
+        ("tool_calls", "{}", "not a list of calls in JSON"),
+        ("tool_calls", '[{"a": "\\ud800"}]', "a character that cannot be"),
     ],
 )
 def test_a_message_that_cannot_be_is_refused_with_its_place(key: str, value: JsonValue, sentence: str) -> None:

@@ -46,7 +46,7 @@ _TURNS_OF_REST = 3
 def of_folds(
     connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Runs], boundary: Operation | None
 ) -> list[Summary]:
-    """Return the summaries of the newest ``folds`` that began at the boundary; these hold the messages by operation."""
+    """Return the summaries of the newest ``folds`` since the boundary, which hold their messages by operation."""
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
         "FROM summaries JOIN operations ON operations.id = operation_id "

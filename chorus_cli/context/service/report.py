@@ -214,7 +214,10 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, how far it reaches, and the newest boundary; no window may reach messages since that."""
+    """The window in force, how far it reaches, and the newest boundary.
+
+    If it ``is_out_of_reach``, some messages since the boundary are too old for any window.
+    """
 
     hours: int
     since: datetime

@@ -71,7 +71,7 @@ class ContextEdit(NamedTuple):
 
 
 class EditScope(NamedTuple):
-    """Rows above the line, rows below it, all settled rows in context, the last message before a turn in progress."""
+    """Rows above the line, rows below it, all settled rows in context, and the last message before an open turn."""
 
     before: tuple[Message, ...]
     context: tuple[Message, ...]

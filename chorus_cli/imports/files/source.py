@@ -247,7 +247,7 @@ class _Text:
                 return ""
 
     def item(self) -> object:
-        """Return the value at the position and move behind it; what seems to be broken may be cut, and is read on."""
+        """Return the value at the position and move behind it; after an error it reads on, as the text may end here."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self.position)
@@ -260,7 +260,8 @@ class _Text:
                     self.position = end
                     return value
             if len(self._buffer) - self.position > self._largest:
-                return Skipped(f"conversation of more than {self._largest:,} characters, {_AND_THE_REST}")
+                too_long = f"no valid JSON, or of more than {self._largest:,} characters"
+                return Skipped(f"conversation that is {too_long}, {_AND_THE_REST}")
             self._read_on()
 
     def _read_on(self) -> bool:

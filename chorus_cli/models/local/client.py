@@ -70,6 +70,8 @@ def header(path: Path) -> Header:
         raise ModelError(f"{path} is a folder. {_REMEDY}") from None
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError:
+        raise ModelError(f"{path} is not a GGUF file, and llama.cpp reads no other models.") from None
 
 
 def _text(data: mmap.mmap, key: str) -> str:

@@ -222,11 +222,21 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         timestamp=value.moment("timestamp"),
         status=Status(status),
         preamble=value.optional_text("preamble") or "",
-        tool_calls=value.optional_text("tool_calls"),
+        tool_calls=_tool_calls(value),
         tool_call_id=value.optional_text("tool_call_id"),
         model=value.optional_text("model"),
         attachments=tuple(map(_attachment, value.objects("attachments"))) if value.has("attachments") else (),
     )
+
+
+def _tool_calls(value: _Object) -> str | None:
+    """Return the calls as text, as in the log; the text must be a JSON list of objects."""
+    written = value.optional_text("tool_calls")
+    if written is not None:
+        calls = _parsed(written)
+        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+            value.refuse("tool_calls", "a list of calls in JSON")
+    return written
 
 
 def _attachment(value: _Object) -> Attachment:

@@ -211,7 +211,7 @@ class _NewLog:
             self._connection.execute(statement)
         self._count_numbers()
         lost = self._lost(MESSAGES, self._newest_named), self._lost(_ITEMS)
-        # No number that a row still names is given to another message.
+        # No number that an index or a ``…message_id`` names is given to another message.
         self._sequences[MESSAGES] = max(self._newest_named, self._sequences.get(MESSAGES, 0))
         for name in (table.name for table in self._tables if table.number):
             query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"

@@ -141,7 +141,7 @@ def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
     told += _gone(examination.gaps(connection))
     if told:
         state = State.WRONG if unreadable or lost else State.NOTE
-        told.append("A salvage keeps all texts, and brings those that are gone from the newest sound backup.")
+        told.append("A salvage keeps all texts, and brings what is gone if the newest sound backup has it.")
         yield Finding("rows", state, " ".join(told), Repair.SALVAGE)
 
 

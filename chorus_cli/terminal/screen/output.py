@@ -334,7 +334,7 @@ def can_ask() -> bool:
 
 
 async def agreed(question: str, screen: Screen) -> bool:
-    """Return whether the user answers a question with yes, unless a signal comes; without a terminal it is no."""
+    """Ask a question and return whether the answer is yes; without a terminal it is no. A signal ends the wait."""
     if not can_ask():
         return False
     screen.question(f"{question} [y/N]")

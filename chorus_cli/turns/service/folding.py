@@ -113,8 +113,8 @@ class Summarizer:
                         end = event
         finally:
             _, stopped = await run_to_completion(self._spend(target, end.usage))
-        if stopped:
-            raise asyncio.CancelledError
+            if stopped:
+                raise asyncio.CancelledError
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(request.model, text, end, None)
         if ended.error is not None:

@@ -333,11 +333,14 @@ async def test_other_damage_loses_no_message(
     assert (await took_in(world, tmp_path / "other.db")).added.messages == 0
 
 
-async def test_an_export_ends_at_a_damaged_row(world: World, tmp_path: Path) -> None:
+async def test_an_export_tells_what_it_cannot_read(world: World, tmp_path: Path) -> None:
     world.model.say("Hi")
     await world.say("Hello")
     await world.store.write(lambda connection: connection.execute(DAMAGED["attachments"]))
-    with pytest.raises(DatabaseDamagedError, match=r"chorus doctor repairs the log\. Nothing was written\."):
+    with pytest.raises(
+        DatabaseDamagedError,
+        match=r"So 1 conversation is not exported; chorus doctor repairs the log\. Nothing was written\.",
+    ):
         await exported(world, tmp_path / "out", "md")
 
 

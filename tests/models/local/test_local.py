@@ -215,6 +215,7 @@ def test_a_missing_model_is_said_with_a_way_to_it(tmp_path: Path) -> None:
         f"local/{tmp_path}": f"{tmp_path} is a folder. {remedy}",
         f"local/{tmp_path}/text.gguf": f"{tmp_path}/text.gguf {no_model}",
         f"local/{tmp_path}/empty.gguf": f"{tmp_path}/empty.gguf {no_model}",
+        f"local/{tmp_path}/\0.gguf": f"{tmp_path}/\0.gguf {no_model}",
         f"local/{tmp_path}/text.gguf/x": f"{tmp_path}/text.gguf/x cannot be read: Not a directory.",
     }.items():
         assert FILES.doubt(name) == sentence
