@@ -294,7 +294,10 @@ BROKEN, CUT = "no valid JSON, and all after it in its file", "file that ends bef
         (f'[{"9" * 5000}, 7]', [BROKEN]),
         ('[{"a": 1}, {"b": "cut of', [{"a": 1}, BROKEN]),
         ('[{"a": 1}', [{"a": 1}, CUT]),
-        (f'[{{"a": "{"x" * 3 * MEGABYTE}"}}, 7]', ["no valid JSON, or of more than 1,000,000 characters, and all after it in its file"]),
+        (
+            f'[{{"a": "{"x" * 3 * MEGABYTE}"}}, 7]',
+            ["no valid JSON, or of more than 1,000,000 characters, and all after it in its file"],
+        ),
     ],
 )  # fmt: skip
 def test_what_is_read_ends_at_an_item_that_cannot_be_read(text: str, expected: list[object]) -> None:
