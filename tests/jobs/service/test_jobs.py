@@ -123,7 +123,7 @@ async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) 
     await all_ended(world)
 
 
-async def test_a_running_job_is_told_to_the_model_with_its_last_line(world: World) -> None:
+async def test_a_running_job_is_told_after_the_pause_and_before_the_memory(world: World) -> None:
     may_end = asyncio.Event()
     world.shell.enqueue(b"collecting\n", may_end)
     await world.carry_out("/run pytest -q")
@@ -131,10 +131,27 @@ async def test_a_running_job_is_told_to_the_model_with_its_last_line(world: Worl
     world.clock.advance(timedelta(seconds=12))
     await world.say("How is it going?")
     assert preamble_of(world) == "Running jobs:\n  #1 pytest -q (12 s), last line: collecting"
+    await world.told("/memory add TASK water the fuchsia")
+    world.clock.advance(timedelta(hours=2))
+    await world.say("Is the fuchsia fine?")
+    assert preamble_of(world).partition("]\n")[2] == (
+        "Running jobs:\n  #1 pytest -q (2 h), last line: collecting\nFrom memory:\n#1 TASK: water the fuchsia"
+    )
     assert world.services.jobs.running_count == 1
     may_end.set()
     await all_ended(world)
     assert world.services.jobs.running_count == 0
+
+
+async def test_a_model_that_has_no_room_for_running_jobs_is_asked_without_them(world: World) -> None:
+    world.configure('{"context_token_limit": 1000}')
+    for _ in range(10):
+        world.shell.enqueue(asyncio.Event())
+        await world.carry_out("/run a b c d e f g h i j k l m n o p")
+    for words, is_told in ((100, True), (530, False)):
+        await world.say("word " * words)
+        assert world.asked()[-1][1].startswith("Running jobs:") is is_told
+    await world.services.jobs.close()
 
 
 async def test_undo_right_after_a_job_keeps_its_output_back(world: World) -> None:

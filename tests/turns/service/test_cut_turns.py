@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import DatabaseBusyError, DatabaseUnconfirmedError, MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnEvent
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
 from tests.fakes import FakeClock, ScriptedModel
-from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
@@ -141,18 +139,6 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
             await turn
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("A whole reply", Status.COMPLETE)
-
-
-async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(TextDelta("Half"), hold)
-    events = world.conversation.answer(world.current.target(), "First")
-    await words_come(events)
-    await sql(world, "UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2")
-    world.model.say("Fine")
-    await world.say("Second")
-    assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
-    await events.aclose()
 
 
 @pytest.fixture
