@@ -24,7 +24,6 @@ _MOST_NAMED = 5
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
 _FIRST_SIGNAL_CODE = 128
-_QUICK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +43,6 @@ class Ending:
     code: int
     seconds: float
     is_stopped: bool = False
-
-    @property
-    def is_quick_success(self) -> bool:
-        """Whether it went well and fast, so that nothing needs to be said."""
-        return self.code == 0 and not self.is_stopped and self.seconds < _QUICK_SECONDS
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether it failed by itself."""
-        return self.code != 0 and not self.is_stopped
 
     def describe(self) -> str:
         """Return the state in words: ``done``, ``exit code 2``, ``killed by SIGSEGV``, ``stopped``."""

@@ -244,7 +244,6 @@ class ToolLoop:
                     yield event
 
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
-        """Ask the model once, and use the tools that it calls."""
         try:
             if turn.plan.is_crowded:
                 async with aclosing(self._make_room(turn)) as notices:

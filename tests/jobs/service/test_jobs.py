@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.core.errors import JobError, MessageRefusedError
+from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
 from chorus_cli.machine.ports import Leftover
 from tests.world import World
@@ -264,8 +265,6 @@ async def test_the_jobs_of_all_personas_are_listed_shown_and_stopped(world: Worl
 
 
 async def test_numbers_are_completed_with_their_commands(world: World) -> None:
-    from chorus_cli.framework.command_line import completions  # noqa: PLC0415 - only this test needs it
-
     await in_background(world, "make")
     world.shell.enqueue(asyncio.Event())
     await world.carry_out("/run sleep 100")
