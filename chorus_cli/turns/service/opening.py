@@ -105,7 +105,6 @@ class PreambleWriter:
         return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
 
     def _tokens(self, lines: str) -> int:
-        """Tokens of these lines and of the room that is always left."""
         return OTHER_TOKENS + (self.counter.at_most(lines) if lines else 0)
 
 
@@ -319,8 +318,7 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
 
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
-    names = enumerated([each.name for each in files])
-    if len(files) == 1:
-        yield f"The copy that Chorus kept of {names} is gone; the model is sent only its name."
-    elif files:
-        yield f"The copies that Chorus kept of {names} are gone; the model is sent only their names."
+    if files:
+        copy, is_, name = ("copy", "is", "its name") if len(files) == 1 else ("copies", "are", "their names")
+        names = enumerated([each.name for each in files])
+        yield f"The {copy} that Chorus kept of {names} {is_} gone; the model is sent only {name}."

@@ -31,6 +31,12 @@ class TerminalStream(StringIO):
         return True
 
 
+async def drawn_context(world: World) -> list[str]:
+    stream = TerminalStream()
+    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
+    return stream.getvalue().splitlines()
+
+
 async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bars(world: World) -> None:
     await world.say("One")
     world.clock.advance(timedelta(hours=2))
@@ -78,21 +84,15 @@ async def test_the_context_of_a_persona_that_was_created_again_starts_there(worl
     assert "\nThe context starts at the creation of this persona on " in await world.told("/context")
 
 
-async def test_an_empty_window_is_a_line_without_blocks(world: World) -> None:
-    text = await world.told("/context")
-    assert "·" * 48 in text
-    assert "█ " not in text
-
-
 @pytest.mark.parametrize(("columns", "slots"), [(200, 48), (60, 48), (40, 28), (20, 8)])
 async def test_the_window_fits_the_terminal(
     world: World, monkeypatch: pytest.MonkeyPatch, columns: int, slots: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    stream = TerminalStream()
-    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
-    (line,) = [line for line in stream.getvalue().splitlines() if "··" in line]
+    drawn = await drawn_context(world)
+    (line,) = [line for line in drawn if "··" in line]
     assert (line.count("·"), len(line)) == (slots, slots + len("00:00  00:00"))
+    assert not any("█ " in line for line in drawn)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,7 @@ async def test_the_ends_of_the_window_are_told_apart(
     await world.told(f"/context {hours}h")
     await world.say("One")
     monkeypatch.setenv("COLUMNS", str(columns))
-    stream = TerminalStream()
-    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
-    line, legend = [line for line in stream.getvalue().splitlines() if "█" in line][:2]
+    line, legend = [line for line in await drawn_context(world) if "█" in line][:2]
     assert (line.startswith(f"{begin} "), line.endswith(f" {end}"), len(line) <= columns) == (True, True, True)
     assert legend.startswith(" " * len(f"{begin} ") + "█")
 

@@ -13,7 +13,7 @@ from chorus_cli.core.errors import ChorusError, MemoryItemError
 from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules.items import Item, ItemType, Tier
 from tests.fakes import START
-from tests.memory.rules.memory_items import item
+from tests.memory.remembered import item
 
 EMPTY = "Content cannot be empty or whitespace-only"
 TOO_LONG = "Content exceeds maximum length of 100000 characters"

@@ -14,7 +14,7 @@ from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
-from tests.memory.service.remembered import FIGURES, Remembering
+from tests.memory.remembered import FIGURES, Remembering
 from tests.recall.test_search import damage, integrity
 from tests.world import World
 

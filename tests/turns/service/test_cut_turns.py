@@ -72,23 +72,23 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
     assert ends == [("One two three", Status.COMPLETE)] * 3
 
 
-async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("is_full", "error", "sentence"),
+    [
+        (False, StorageError, r"The text is kept in .*rescue\.jsonl"),
+        (True, MessageNotStoredError, r"^(?!.*Precious).*$"),
+    ],
+)
+async def test_a_message_that_cannot_be_stored_is_not_sent_and_kept_in_a_file_or_by_its_sender(
+    world: World, error: type[StorageError], sentence: str, *, is_full: bool
+) -> None:
+    world.kept.is_full = is_full
     await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
-    with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
+    with pytest.raises(error, match=sentence):
         await world.say("Precious words")
-    assert [record["content"] for record in world.rescued] == ["Precious words"]
+    assert [record["content"] for record in world.rescued] == ([] if is_full else ["Precious words"])
     assert world.model.requests == []
-    with sqlite3.connect(tmp_path / "chorus.db") as other:
-        assert other.execute("SELECT COUNT(*) FROM messages").fetchone() == (0,)
-    other.close()
-
-
-async def test_a_message_that_no_file_takes_either_stays_with_the_one_who_sent_it(world: World) -> None:
-    world.kept.is_full = True
-    await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
-    with pytest.raises(MessageNotStoredError, match=r"^(?!.*Precious).*$"):
-        await world.say("Precious words")
-    assert world.model.requests == []
+    assert await world.log() == []
 
 
 @pytest.mark.parametrize(

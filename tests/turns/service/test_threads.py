@@ -26,7 +26,6 @@ from chorus_cli.models.rules.events import (
     WaitOver,
 )
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.turns.service.conversation import Conversation
 from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import call, calls, stop_at
 from tests.world import MODEL, World, another_thread, of_run, words_come
@@ -201,11 +200,6 @@ async def being_answered(world: World, target: Target, text: str) -> AsyncIterat
     assert [event async for event in events]
 
 
-async def finished(conversation: Conversation, target: Target, text: str) -> None:
-    events = [event async for event in conversation.answer(target, text)]
-    assert isinstance(events[-1], TurnDone)
-
-
 async def test_context_includes_thread_status(world: World) -> None:
     await world.say("Hello")
     second = await another_thread(world, "The long poem")
@@ -287,7 +281,8 @@ async def test_threads_that_any_live_process_answers_are_told(
 
 async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World) -> None:
     second = await another_thread(world, "Poem")
-    await finished(world.conversation, second, "Write a poem.")
+    async with being_answered(world, second, "Write a poem."):
+        pass
     world.clock.advance(timedelta(minutes=30))
     go_on = asyncio.Event()
     world.model.enqueue(TextDelta("Once"), go_on, ReplyEnd("stop"))
