@@ -34,7 +34,7 @@ from chorus_cli.models.rules.events import (
 from chorus_cli.models.rules.request import PromptMessage, Span
 from chorus_cli.tools.service import Caller, ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
-from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, Refused, ReplyRunner
+from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, ReplyRunner, Untaken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -298,10 +298,10 @@ class ToolLoop:
         async with aclosing(self.runner.reply(row, request, turn.notices)) as events:
             async for event in events:
                 match event:
-                    case Refused.TOOLS:
+                    case Untaken.TOOLS:
                         turn.plan = turn.plan.without_tools()
                         yield Notice(await self.offers.refused(request.model))
-                    case Refused.HISTORY:
+                    case Untaken.HISTORY:
                         turn.plan = turn.plan.with_plain_history()
                         turn.asked = turn.plan.request.messages
                         await self.context.remember_refusal(turn.plan.snapshot)

@@ -72,7 +72,7 @@ TOO_MANY = Answer(
 )
 
 
-class Refused(Enum):
+class Untaken(Enum):
     """What the model does not take: tools, or earlier turns that are not plain text; it is being asked without."""
 
     TOOLS = "tools"
@@ -104,7 +104,7 @@ class ReplyRunner:
 
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
-    ) -> AsyncGenerator[TurnEvent | Refused | Called, None]:
+    ) -> AsyncGenerator[TurnEvent | Untaken | Called, None]:
         """Ask the model, write what it says into ``row``, and yield events, ``TurnDone`` or ``Called`` last."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
@@ -215,12 +215,12 @@ class ReplyRunner:
 
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]
-    ) -> AsyncGenerator[ModelEvent | Asking | Refused, None]:
+    ) -> AsyncGenerator[ModelEvent | Asking | Untaken, None]:
         """Yield the notices and stream the reply; until some of it arrives, ask again, if need be with less."""
         for notice in notices:
             yield Notice(notice)
         failures = 0
-        found_out: list[Refused] = []
+        found_out: list[Untaken] = []
         while True:
             started = False
             yield Asking(request.model)
@@ -247,13 +247,13 @@ class ReplyRunner:
                 return
 
 
-def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Refused] | None:
+def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
     """Return a request without what the provider refused, and what that was; ``None`` if nothing can be left out."""
     if isinstance(error, ToolsRefusedError) and request.tools:
-        return replace(request, tools=()), Refused.TOOLS
+        return replace(request, tools=()), Untaken.TOOLS
     if isinstance(error, RequestRejectedError):
         plain = with_plain_history(request)
-        return None if plain.messages == request.messages else (plain, Refused.HISTORY)
+        return None if plain.messages == request.messages else (plain, Untaken.HISTORY)
     return None
 
 

@@ -29,14 +29,6 @@ def span(text: str, world: World) -> Span:
     return timespan.parse(text, world.clock.now())
 
 
-async def test_a_wider_window_brings_older_messages_back(world: World) -> None:
-    await world.say("Old")
-    world.clock.advance(timedelta(hours=10))
-    assert await world.seen() == []
-    await world.window.set(span("24h", world))
-    assert await world.seen() == ["Old", "ok"]
-
-
 async def test_of_two_changes_at_once_none_is_lost(world: World) -> None:
     await asyncio.gather(*(world.window.shift(span("1h", world), 1) for _ in range(5)))
     assert (await world.window.state()).hours == 13
