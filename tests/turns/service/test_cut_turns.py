@@ -79,7 +79,7 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
         (True, MessageNotStoredError, r"^(?!.*Precious).*$"),
     ],
 )
-async def test_a_message_that_cannot_be_stored_is_not_sent_and_kept_in_a_file_or_by_its_sender(
+async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(
     world: World, error: type[StorageError], sentence: str, *, is_full: bool
 ) -> None:
     world.kept.is_full = is_full
