@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +16,11 @@ from chorus_cli.models.rules.budget import Budget, Calibration, Limit
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
-from chorus_cli.storage.store import Store
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.editing.commands.edited_texts import replacing, without
-from tests.fakes import FakeClock, ScriptedModel
-from tests.turns.service.tool_talk import TOOLS, call
-from tests.world import Tools, World, built
+from tests.turns.service.tool_talk import call
+from tests.world import World
 
 
 class TerminalStream(StringIO):
@@ -301,10 +298,7 @@ async def test_the_thoughts_of_the_newest_reply_that_has_any_are_printed_whole(w
     assert await world.told("/thoughts") == HIDDEN
 
 
-async def test_each_round_of_a_reply_has_thoughts_of_its_own(
-    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
-) -> None:
-    tooled = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+async def test_each_round_of_a_reply_has_thoughts_of_its_own(tooled: World) -> None:
     called = tuple(call("echo", {"text": "a"}, f"c{number}") for number in range(12))
     tooled.model.enqueue(ReasoningDelta("I must look."), ReplyEnd("tool_calls", {THOUGHT: 640}, called))
     await answered(tooled, "Gold!")
@@ -331,14 +325,13 @@ REASON = "before 2 replies, sent back to the model that had them"
 
 
 @pytest.fixture
-async def thoughtful(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+async def thoughtful(tooled: World) -> World:
     """A world in which a tool was called after 300 tokens of thoughts, and the answer came after 40."""
-    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
-    called = (call("echo", {"text": "gold"}),)
+    called, model = (call("echo", {"text": "gold"}),), tooled.model
     model.enqueue(ReasoningDelta("I must look."), TextDelta("Hm."), ReplyEnd("tool_calls", {THOUGHT: 300}, called))
     model.enqueue(ReasoningDelta("Gold!"), TextDelta("It is gold."), ReplyEnd("stop", {THOUGHT: 40}))
-    await world.say("What is it?")
-    return world
+    await tooled.say("What is it?")
+    return tooled
 
 
 def echoing(world: World, echo: Echo) -> World:
