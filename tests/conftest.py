@@ -24,7 +24,8 @@ from tests.personas.commands.settings_desk import TEXT, Desk
 from tests.settings.files.frodos_settings import DATA
 from tests.storage.database import QuickStore, database
 from tests.turns.folding.long_talk import Talk, long_talk
-from tests.world import World, built
+from tests.turns.service.tool_talk import TOOLS
+from tests.world import Tools, World, built
 
 if TYPE_CHECKING:
     import sqlite3
@@ -198,3 +199,14 @@ async def turns(world: World) -> World:
         await world.say(f"A{number}")
         world.clock.advance(timedelta(minutes=1))
     return world
+
+
+@pytest.fixture
+def tools() -> Tools:
+    return Tools(TOOLS)
+
+
+@pytest.fixture
+async def tooled(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, tools: Tools) -> World:
+    """A world whose model is offered tools."""
+    return await built(tmp_path, store, clock, model, 10_000, tools)

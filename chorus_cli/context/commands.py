@@ -127,7 +127,6 @@ def _only_in(view: View, other: View) -> list[LogMessage]:
 
 
 def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
-    """Return the number of messages that would come in or fall out, with the first and the last of them."""
     if not rows:
         return None
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])

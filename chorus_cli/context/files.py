@@ -10,8 +10,6 @@ from chorus_cli.storage.file_lock import is_locked
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MAX_BYTES = 4_096
-
 
 class OpenThreads:
     """The lock files in ``folder``, of which ``run`` is this process's own; without a folder no thread is shared.
@@ -37,18 +35,10 @@ class OpenThreads:
         """Return whether another Chorus that runs has the thread open."""
         entry = _entry(persona, thread_id)
         with suppress(OSError):
-            others = (path for path in self._folder.iterdir() if path.name != self._run) if self._folder else ()
-            return any(_content(path) == entry and is_locked(path) for path in others)
+            files = (path for path in self._folder.iterdir() if path.is_file()) if self._folder else ()
+            return any(path.name != self._run and path.read_bytes() == entry and is_locked(path) for path in files)
         return False
 
 
 def _entry(persona: str, thread_id: int) -> bytes:
     return f"{thread_id} {persona}\n".encode(errors="surrogateescape")
-
-
-def _content(path: Path) -> bytes:
-    with suppress(OSError):
-        if path.is_file():
-            with path.open("rb") as file:
-                return file.read(_MAX_BYTES)
-    return b""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from signal import Signals
 
 from chorus_cli.core import limits
@@ -24,7 +23,6 @@ _MOST_NAMED = 5
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
 _FIRST_SIGNAL_CODE = 128
-_QUICK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +42,6 @@ class Ending:
     code: int
     seconds: float
     is_stopped: bool = False
-
-    @property
-    def is_quick_success(self) -> bool:
-        """Whether it went well and fast, so that nothing needs to be said."""
-        return self.code == 0 and not self.is_stopped and self.seconds < _QUICK_SECONDS
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether it failed by itself."""
-        return self.code != 0 and not self.is_stopped
 
     def describe(self) -> str:
         """Return the state in words: ``done``, ``exit code 2``, ``killed by SIGSEGV``, ``stopped``."""
@@ -174,6 +162,7 @@ _ENCODED_BYTES = 4 * _MOST_BYTES_OF_A_CHARACTER
 """Bytes read for each character of a line to be shown: colours and the like are taken out."""
 
 _BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
+_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])"
 _CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}
 _UNPRINTABLE: dict[int, str | None] = dict.fromkeys(_CONTROLS)
 _UNPRINTABLE |= dict.fromkeys((0x85, 0x2028, 0x2029), " ")
@@ -244,15 +233,10 @@ class BoundedOutput:
 
 def readable(text: str) -> str:
     """Return text without escape sequences and control characters; of an overwritten line, the newest state."""
-    plain = _sequences().sub("", text) if "\x1b" in text else text
+    plain = re.sub(_SEQUENCE, "", text) if "\x1b" in text else text
     if "\r" in plain:
         plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
     return plain.translate(_UNPRINTABLE)
-
-
-@cache
-def _sequences() -> re.Pattern[str]:
-    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
 
 
 def _without_broken_end(data: bytes) -> bytes:

@@ -32,6 +32,7 @@ _BYTES_PER_SECOND = 8_000_000
 _SHORTEST_PAUSE_SECONDS = 0.005
 _DRAINING_SECONDS = 0.2
 _MOST_DRAINS = 10
+_QUICK_SECONDS = 2.0
 
 
 class Job:
@@ -258,7 +259,9 @@ class Jobs:
         """Pass the output of a job in the foreground on to ``show``, and return the lines about its end."""
         ending = await job.attend(show)
         told = ending.told()
-        first = "" if ending.is_quick_success else told[0].upper() + told[1:]
+        # A command that went well and fast needs no words.
+        is_quick = ending.code == 0 and not ending.is_stopped and ending.seconds < _QUICK_SECONDS
+        first = "" if is_quick else told[0].upper() + told[1:]
         return await self._concluded(job, ending, first, says_nothing_of_silence=True)
 
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
@@ -329,7 +332,7 @@ class Jobs:
             await job.close()
         if job.number in self._forgotten:
             return [first, *leftover_lines(job.number, job.leftovers)]
-        withheld = rules.withheld_line(self.shell.withheld) if ending.is_failure else ""
+        withheld = rules.withheld_line(self.shell.withheld) if ending.code and not ending.is_stopped else ""
         captured = await self._captured(job)
         ended = job.ended(ending)
         going = ""

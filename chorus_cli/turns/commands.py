@@ -61,7 +61,8 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
     """
     await services.current.note_edit(services.current.slug)
     undone = await services.journal.undo(services.current.target(), number)
-    return Text(f"{await undone_line(services, undone)}{await follow_fork(services, undone)}")
+    told = await reversal_line(services, undone, is_undone=True)
+    return Text(told + await follow_fork(services, undone))
 
 
 @GROUP.command("redo")
@@ -77,7 +78,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
     """
     target = services.current.target()
     redone = await services.journal.redo(target, number)
-    told = await redone_line(services, redone)
+    told = await reversal_line(services, redone, is_undone=False)
     if followed := await follow_fork(services, redone):
         return Text(f"{told}{followed}")
     binding = await _newer_boundary(services, redone)
@@ -187,20 +188,12 @@ async def named(services: Services, done: Operation | Spoken) -> str:
     return done.describe() + (await _in_all_threads(services) if concerns_all else "")
 
 
-async def undone_line(services: Services, undone: Operation | Spoken) -> str:
-    """Say that an operation or a turn was undone, and the window that came back with it."""
-    return f"Undone: {await named(services, undone)}{_window_again(undone, is_undone=True)}"
-
-
-async def redone_line(services: Services, redone: Operation | Spoken) -> str:
-    """Say that an operation or a turn was redone, and the window that came back with it."""
-    return f"Redone: {await named(services, redone)}{_window_again(redone, is_undone=False)}"
-
-
-def _window_again(done: Operation | Spoken, *, is_undone: bool) -> str:
-    if not isinstance(done, Operation) or not isinstance(done.act, Window):
-        return ""
-    return f"; it is {done.act.result(is_undone=is_undone)} again."
+async def reversal_line(services: Services, done: Operation | Spoken, *, is_undone: bool) -> str:
+    """Say that an operation or a turn was undone or redone, and the window that came back with it."""
+    told = f"{'Undone' if is_undone else 'Redone'}: {await named(services, done)}"
+    if isinstance(done, Operation) and isinstance(done.act, Window):
+        return f"{told}; it is {done.act.result(is_undone=is_undone)} again."
+    return told
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

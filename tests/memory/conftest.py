@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.memory.service.remembered import Remembering
+from tests.memory.remembered import Remembering
 from tests.world import World
 
 

@@ -69,16 +69,8 @@ def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary:
         "INSERT INTO summaries(operation_id, persona, thread_id, base_operation_id, first_message_id, "
         "through_message_id, content, token_count, model, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            summary.operation_id,
-            persona,
-            thread_id,
-            summary.boundary_id,
-            ids[0],
-            ids[-1],
-            summary.content,
-            summary.token_count,
-            summary.model,
-            timestamps.to_text(summary.created_at),
+            *(summary.operation_id, persona, thread_id, summary.boundary_id, ids[0], ids[-1]),
+            *(summary.content, summary.token_count, summary.model, timestamps.to_text(summary.created_at)),
         ),
     )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from chorus_cli.log.rules.journal import LogMarks, ThreadJournal, concerns_memor
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Status, Thought, is_written, runs, turns
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.log.rules.threads import Exchange, last_exchange
+from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.personas.rules.persona import Target
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
@@ -222,15 +224,10 @@ def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, sinc
         number *= 4
 
 
-class Outside(NamedTuple):
-    """A number of messages, and their tokens as far as they are counted."""
-
-    messages: int = 0
-    tokens: int = 0
-
-
-def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, view: View) -> Mapping[Reason, Outside]:
-    """Count the messages that the view does not reach, by reason; a reworded one counts once, where it was said."""
+def count_outside(
+    connection: sqlite3.Connection, persona: str, thread_id: int, view: View
+) -> tuple[Counter[Reason], Counter[Reason]]:
+    """Count the messages that the view does not reach and their tokens, by reason; a reworded one once, as it was."""
     operations = operation_rows.all_of(connection, persona, thread_id)
     brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     cursor = connection.execute(
@@ -238,11 +235,11 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
         (thread_id, json.dumps([*brought])),
     )
     rows = {row.id: row for row in map(_light, cursor.fetchall())}
-    found: dict[Reason, Outside] = {}
+    messages, tokens = Counter[Reason](), Counter[Reason]()
     for id_, reason in reasons_outside(thread_id, rows.values(), operations, view).items():
-        messages, tokens = found.get(reason, Outside())
-        found[reason] = Outside(messages + 1, tokens + (rows[id_].token_count or 0))
-    return found
+        messages[reason] += 1
+        tokens[reason] += tokens_of(rows[id_])
+    return messages, tokens
 
 
 def forkable(view: View, through_id: int | None = None) -> View:

@@ -45,7 +45,6 @@ def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -
 
 
 def _hot_room(budget: Budget) -> int:
-    """Return the estimated tokens that the block may have."""
     return int(budget.limit.tokens * _HOT_SHARE / budget.calibration.factor)
 
 
@@ -180,7 +179,6 @@ def _result_without(result: str, forgotten: Collection[int]) -> str:
 
 
 def _without_content(tool_calls: str) -> str:
-    """Return calls by which items were kept without the contents of those items."""
     calls = json.loads(tool_calls)
     for call in calls:
         call["function"]["arguments"] = json.dumps({"content": FORGOTTEN})

@@ -289,7 +289,6 @@ def messages_of(
 
 
 def _alone(row: Message, accepted: frozenset[Kind], echoed: Mapping[int, Echoed]) -> PromptMessage:
-    """Return a question, or a reply without calls."""
     if row.role is Role.ASSISTANT:
         return PromptMessage("assistant", _said(row), thoughts=_thoughts(row, row.id, echoed) if echoed else None)
     question = PromptMessage("user", f"{row.preamble}\n\n{row.content}" if row.preamble else row.content)

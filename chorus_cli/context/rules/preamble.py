@@ -44,13 +44,6 @@ class ActiveThread(NamedTuple):
     has_words: bool = False
     tool: str = ""
 
-    @property
-    def activity(self) -> str:
-        """The present activity, worded to follow "currently:"."""
-        if self.tool:
-            return f"using {_one_line(self.tool, _LONGEST_NAME)}"
-        return _WRITING if self.has_words else _WAITING
-
 
 def preamble(*parts: str) -> str:
     """Return the preamble of these parts, each of one line or more or empty."""
@@ -93,7 +86,10 @@ def _thread_line(thread: ActiveThread, now: datetime, *, is_own: bool) -> str:
     whose = " (this thread)" if is_own else ""
     title = _one_line(thread.title, _LONGEST_TITLE)
     since = duration(now - thread.began_at)
-    return f"#{thread.number}{whose}: {title}, step {thread.step}, {since}, currently: {thread.activity}"
+    activity = _WRITING if thread.has_words else _WAITING
+    if thread.tool:
+        activity = f"using {_one_line(thread.tool, _LONGEST_NAME)}"
+    return f"#{thread.number}{whose}: {title}, step {thread.step}, {since}, currently: {activity}"
 
 
 def _job_line(job: RunningJob) -> str:
@@ -108,7 +104,6 @@ def _listed(heading: str, lines: Sequence[str], number: int) -> str:
 
 
 def _one_line(text: str, longest: int) -> str:
-    """Return the beginning of a text in one line without control characters."""
     # Only the beginning is needed, and a message may be large.
     return shortened(safe_text(text[: 10 * longest]), longest)
 

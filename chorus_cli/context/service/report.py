@@ -26,10 +26,9 @@ from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rows.thread_views import Outside
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span, WindowChoice
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Connection
+
+    _Outside = tuple[Counter[Reason], Counter[Reason]]
 
 _NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
 _HELD_ALREADY = "The default held already; nothing was changed."
@@ -104,7 +105,7 @@ class ContextReport(NamedTuple):
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the next request of ``target`` and what stays out of it; nothing is sent and nothing changes."""
 
-    def read(connection: Connection) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
+    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item]]:
         # One transaction, so that nothing falls between.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
@@ -131,12 +132,8 @@ async def request_report(context: Context, target: Target, now: datetime) -> Con
     return ContextReport(plan, _parts(plan), moments=tuple(moments))
 
 
-def _omissions(plan: RequestPlan, outside: Mapping[Reason, Outside]) -> tuple[Omission, ...]:
-    messages: Counter[Reason] = Counter()
-    tokens: Counter[Reason] = Counter()
-    for reason, found in outside.items():
-        messages[reason] += found.messages
-        tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
+def _omissions(plan: RequestPlan, outside: _Outside) -> tuple[Omission, ...]:
+    messages, tokens = outside
     for reason, row in plan.left_out():
         if is_written(row):
             messages[reason] += 1

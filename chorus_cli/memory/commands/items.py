@@ -51,13 +51,6 @@ class AskedItems(NamedTuple):
     page: int = 1
 
 
-class Note(NamedTuple):
-    """A text to remember, and its type."""
-
-    item_type: ItemType
-    text: str
-
-
 def _asked_items(text: str, _now: datetime) -> AskedItems:
     *words, last = text.split()
     page = int(last) if re.fullmatch(r"[0-9]{1,6}", last) else None
@@ -72,12 +65,12 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
     raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.")
 
 
-def _note(text: str, _now: datetime) -> Note:
-    """Parse a text that may begin with a type and a colon."""
+def _note(text: str, _now: datetime) -> tuple[ItemType, str]:
+    """Return the type and the text to remember; without a type before a colon it is a task."""
     if match := _PREFIX.fullmatch(text):
         with suppress(MemoryItemError):
-            return Note(checked_type(match[1]), match["text"])
-    return Note(ItemType.TASK, text)
+            return checked_type(match[1]), match["text"]
+    return ItemType.TASK, text
 
 
 def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candidate]:
@@ -342,17 +335,10 @@ async def checkpoints(services: Services) -> Text | Table:
     found = await services.memory.checkpoints(services.current.slug)
     if not found:
         return Text("There are no checkpoints. /memory flash archives COLD items under one.", data_of(found))
-    rows = [
-        (
-            str(row.checkpoint_id),
-            local(row.created_at),
-            f"{row.items_count:,}",
-            f"{row.items_archived:,}",
-            f"{row.hot_items_retained:,}",
-            f"{row.token_count_before:,}",
-        )
-        for row in found
-    ]
+    rows = []
+    for row in found:
+        numbers = (row.items_count, row.items_archived, row.hot_items_retained, row.token_count_before)
+        rows.append((str(row.checkpoint_id), local(row.created_at), *(f"{number:,}" for number in numbers)))
     return Table("", ("No.", "When", "Items", "Archived", "HOT", "Tokens"), tuple(rows), data=data_of(found))
 
 
@@ -375,15 +361,15 @@ TOP: CommandGroup[Services] = CommandGroup("")
 
 
 @TOP.command("remember")
-async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
+async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOTE]) -> Text:
     """Remember a text as a task, or as the type before its colon.
 
     Examples:
         /remember call the plumber on Monday
         /remember code: make test runs the tests
     """
-    result = await services.memory.remember(services.current.slug, note.item_type, cleaned_input(note.text)[0])
-    return remembered(result)
+    item_type, text = note
+    return remembered(await services.memory.remember(services.current.slug, item_type, cleaned_input(text)[0]))
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:

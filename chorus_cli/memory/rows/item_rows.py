@@ -258,12 +258,8 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
         "WHERE id = ?",
         [
             (
-                item.importance_score,
-                item.tier,
-                item.access_count,
-                timestamps.to_text(item.last_accessed),
-                timestamps.to_text(item.created_at),
-                item.id,
+                *(item.importance_score, item.tier, item.access_count, timestamps.to_text(item.last_accessed)),
+                *(timestamps.to_text(item.created_at), item.id),
             )
             for item in items
         ],

@@ -34,7 +34,7 @@ class Fence(NamedTuple):
 
 def fences(text: str) -> list[Fence]:
     """Return the fenced code blocks of a text whose lines end with LF, in order; none lies within another."""
-    lines = list(_patterns().fence_line.finditer(text))
+    lines = list(re.finditer(_FENCE_LINE, text))
     found: list[Fence] = []
     position, nests = 0, True
     while position < len(lines):
@@ -72,31 +72,15 @@ def sections(markdown: str) -> list[str]:
     return [piece for part in parts for piece in _pieces(part) if piece.strip()]
 
 
-class _Patterns(NamedTuple):
-    fence_line: re.Pattern[str]
-    line: re.Pattern[str]
-    front_matter: re.Pattern[str]
-    atx: re.Pattern[str]
-    underline: re.Pattern[str]
-    no_paragraph: re.Pattern[str]
-
-
-@cache
-def _patterns() -> _Patterns:
-    return _Patterns(
-        fence_line=re.compile(
-            r"^(?:[ \t]*+(?=`)| {0,3}+(?=~))"
-            r"(?P<mark>`{3,}+(?=[^`\n]*+$)|~{3,}+(?=[ \t]*(?:[\w{.]|$)))(?P<info>[^\n]*+)$",
-            re.MULTILINE,
-        ),
-        line=re.compile(r"[^\n]*+(?:\n|$)"),
-        front_matter=re.compile(
-            r"\A---[ \t\r]*\n(?:(?!---\s*$|\.{3}\s*$)[^\n]*+\n)*(?:---|\.{3})(?=\s*$)", re.MULTILINE
-        ),
-        atx=re.compile(r" {0,3}#{1,6}(?:\s|$)"),
-        underline=re.compile(r" {0,3}(?:=++|-++)\s*$"),
-        no_paragraph=re.compile(r" {0,3}(?:[>|]|[-*+]\s|\d{1,9}[.)]\s|(?:[-*_][ \t]*+){3,}\s*$)| {4}|\t"),
-    )
+_FENCE_LINE = (
+    r"(?m)^(?:[ \t]*+(?=`)| {0,3}+(?=~))"
+    r"(?P<mark>`{3,}+(?=[^`\n]*+$)|~{3,}+(?=[ \t]*(?:[\w{.]|$)))(?P<info>[^\n]*+)$"
+)
+_WHOLE_LINE = r"[^\n]*+(?:\n|$)"
+_FRONT_MATTER = r"(?m)\A---[ \t\r]*\n(?:(?!---\s*$|\.{3}\s*$)[^\n]*+\n)*(?:---|\.{3})(?=\s*$)"
+_HEADING = r" {0,3}#{1,6}(?:\s|$)"
+_UNDERLINE = r" {0,3}(?:=++|-++)\s*$"
+_NO_PARAGRAPH = r" {0,3}(?:[>|]|[-*+]\s|\d{1,9}[.)]\s|(?:[-*_][ \t]*+){3,}\s*$)| {4}|\t"
 
 
 def _closing(lines: list[re.Match[str]], opening: int, *, nests: bool) -> int | None:
@@ -124,7 +108,7 @@ def _fence(text: str, opening: re.Match[str], closing: re.Match[str] | None) -> 
 
 def _heading_starts(markdown: str) -> Iterator[int]:
     """Yield the offset at which each heading begins; one that is underlined begins with its paragraph."""
-    front_matter = _patterns().front_matter.match(markdown)
+    front_matter = re.match(_FRONT_MATTER, markdown)
     begin = front_matter.end() if front_matter else 0
     for start, end in outside_fences(markdown, fences(markdown)):
         if end > begin:
@@ -137,19 +121,21 @@ def _headings_between(markdown: str, start: int, end: int) -> Iterator[int]:
     ``paragraph`` is the offset of the open one, or ``_BLOCKED`` in a list, a quote or a table, where hyphens underline
     nothing.
     """
-    patterns = _patterns()
+    is_heading, is_underline, is_no_paragraph = (
+        re.compile(each).match for each in (_HEADING, _UNDERLINE, _NO_PARAGRAPH)
+    )
     paragraph: int | None = None
-    for match in patterns.line.finditer(markdown, start, end):
+    for match in re.compile(_WHOLE_LINE).finditer(markdown, start, end):
         line = match[0]
         if not line.strip():
             paragraph = None
-        elif patterns.atx.match(line):
+        elif is_heading(line):
             yield match.start()
             paragraph = None
-        elif paragraph not in {None, _BLOCKED} and patterns.underline.match(line):
+        elif paragraph not in {None, _BLOCKED} and is_underline(line):
             yield paragraph or 0
             paragraph = None
-        elif patterns.no_paragraph.match(line):
+        elif is_no_paragraph(line):
             paragraph = _BLOCKED
         elif paragraph is None:
             paragraph = match.start()
@@ -174,7 +160,7 @@ def _cut(section: str, start: int, end: int) -> int:
 _FEWEST_LINES = 3
 _LONGEST_NAMED = 40
 _MOST_NAMED = 3
-_ESCAPE = "\x1b"
+_COLOUR = r"\x1b\[[0-9;]*+m"
 
 
 class Captured(NamedTuple):
@@ -195,8 +181,8 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
     if len(text) > CAPTURED_MESSAGE.most:
         return []
     lines = text.replace("\r\n", "\n")
-    if is_output and _ESCAPE in lines:
-        lines = _colours().sub("", lines)
+    if is_output:
+        lines = re.sub(_COLOUR, "", lines)
     lines = lines if lines.endswith("\n") else lines + "\n"
     known = fences(lines) if any(mark in lines for mark in FENCE_MARKS) else ()
     by_start = {fence.start: fence for fence in known if fence.is_closed or not is_output}
@@ -235,11 +221,6 @@ def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:
         yield Captured(ItemType.TEST_RESULT, content)
     elif content.count("\n") + 1 >= _FEWEST_LINES:
         yield Captured(ItemType.CODE, content)
-
-
-@cache
-def _colours() -> re.Pattern[str]:
-    return re.compile(r"\x1b\[[0-9;]*+m")
 
 
 _REST = r"[^\n]*+\n"

@@ -28,6 +28,13 @@ _KEPT, _KNOWN = "Kept as", "That is in your memory already, as"
 _TOKENS_OF_AN_ITEM = 10
 _TOKENS_OF_A_LINE_BREAK = 2
 
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LINE_BREAK, _REST = rf"(?:\r\n|[{_BREAKS}])", rf"[^{_BREAKS}]*+"
+_ITEM = rf"#(?P<id>[0-9]+) (?:{'|'.join(ItemType)}): {_REST}(?:{_LINE_BREAK}{_INDENT}{_REST})*"
+_UNNAMED = _ITEM.replace("?P<id>", "?:")
+_BLOCK = rf"(?m)(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{_UNNAMED}(?:\n{_UNNAMED})*)(?P<after>\n{{0,2}})"
+_KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\."
+
 
 def hot_block(items: Iterable[Item]) -> str:
     """Return the block of the HOT items for the system message, in order of id; empty if there is none."""
@@ -48,7 +55,7 @@ def tokens_in_request(item: Item) -> int:
 
 def written(item: Item) -> str:
     """Return an item as it stands in a request."""
-    content = _prompt_patterns().line_break.sub(rf"\g<0>{_INDENT}", item.content)
+    content = re.sub(_LINE_BREAK, rf"\g<0>{_INDENT}", item.content)
     return f"#{item.id} {item.item_type}: {content}"
 
 
@@ -56,8 +63,8 @@ def items_in(preamble: str) -> dict[int, str]:
     """Return the items in a preamble, as they are ``written``, by their ids."""
     if RECALLED_HEADING not in preamble:
         return {}
-    blocks = _prompt_patterns().block.finditer(preamble)
-    return {int(item["id"]): item[0] for block in blocks for item in _prompt_patterns().item.finditer(block["items"])}
+    blocks = re.finditer(_BLOCK, preamble)
+    return {int(item["id"]): item[0] for block in blocks for item in re.finditer(_ITEM, block["items"])}
 
 
 def kept_line(item_id: int, *, was_known: bool = False) -> str:
@@ -67,7 +74,7 @@ def kept_line(item_id: int, *, was_known: bool = False) -> str:
 
 def kept_id(result: str) -> int | None:
     """Return the id in such a result, ``None`` for any other text."""
-    match = _prompt_patterns().kept.fullmatch(result)
+    match = re.fullmatch(_KEPT_LINE, result)
     return int(match[1]) if match else None
 
 
@@ -75,7 +82,7 @@ def without_items(preamble: str, ids: Collection[int]) -> str:
     """Return a preamble without these items, and without the heading above them if none is left."""
 
     def without(block: re.Match[str]) -> str:
-        items = list(_prompt_patterns().item.finditer(block["items"]))
+        items = list(re.finditer(_ITEM, block["items"]))
         kept = [item[0] for item in items if int(item["id"]) not in ids]
         if len(kept) == len(items):
             return block[0]
@@ -83,7 +90,7 @@ def without_items(preamble: str, ids: Collection[int]) -> str:
             return "".join([block["before"], RECALLED_HEADING, "\n", "\n".join(kept), block["after"]])
         return block["before"] if block["after"] else ""
 
-    return _prompt_patterns().block.sub(without, preamble)
+    return re.sub(_BLOCK, without, preamble)
 
 
 def already_said(item: Item, rows: Mapping[int, str]) -> bool:
@@ -97,24 +104,6 @@ def already_said(item: Item, rows: Mapping[int, str]) -> bool:
 def _block(heading: str, items: Iterable[Item]) -> str:
     lines = [written(item) for item in sorted(items, key=lambda item: item.id)]
     return "\n".join([heading, *lines]) if lines else ""
-
-
-class _PromptPatterns(NamedTuple):
-    line_break: re.Pattern[str]
-    item: re.Pattern[str]
-    block: re.Pattern[str]
-    kept: re.Pattern[str]
-
-
-@cache
-def _prompt_patterns() -> _PromptPatterns:
-    breaks = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-    line_break, rest = rf"(?:\r\n|[{breaks}])", rf"[^{breaks}]*+"
-    item = rf"#(?P<id>[0-9]+) (?:{'|'.join(ItemType)}): {rest}(?:{line_break}{_INDENT}{rest})*"
-    unnamed = item.replace("?P<id>", "?:")
-    block = rf"(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{unnamed}(?:\n{unnamed})*)(?P<after>\n{{0,2}})"
-    kept = re.compile(rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\.")
-    return _PromptPatterns(re.compile(line_break), re.compile(item), re.compile(block, re.MULTILINE), kept)
 
 
 def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
@@ -195,7 +184,7 @@ language, with the verbs and greetings of a request. A language that is not here
 def references(text: str) -> set[int]:
     """Return the item numbers that a message names as ``#12``, outside fences, addresses and words such as ``C#12``."""
     lines = text.replace("\r\n", "\n")
-    pattern = _patterns().reference
+    pattern = re.compile(_REFERENCE)
     return {
         int(match[1])
         for start, end in outside_fences(lines, fences(lines))
@@ -253,13 +242,14 @@ def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]
 
 
 def _words(text: str) -> Iterator[str]:
-    for run in _patterns().run.finditer(text):
+    is_ideograph = re.compile(_IDEOGRAPH).fullmatch
+    for run in re.finditer(_RUN, text):
         if run[0].isdecimal() and text[max(run.start() - 1, 0)] == "#":
             continue
         pieces = [piece for piece in set_apart(run[0]).split(APART) if piece]
         yield from (word for word in map(_folded, pieces) if _is_meaningful(word))
         for pair in pairwise(pieces):
-            if all(map(_patterns().ideograph.fullmatch, pair)):
+            if all(map(is_ideograph, pair)):
                 yield "".join(pair)
 
 
@@ -269,7 +259,7 @@ def _is_meaningful(word: str) -> bool:
 
 
 def _folded(word: str) -> str:
-    return word.lower() if word.isascii() else "".join(map(_folded_character, _patterns().mark.sub("", word)))
+    return word.lower() if word.isascii() else "".join(map(_folded_character, re.sub(f"[{_MARKS}]", "", word)))
 
 
 @cache
@@ -286,23 +276,10 @@ def _terms(word: str) -> list[str]:
     return set_apart(word).replace(APART, " ").split()
 
 
-class _Patterns(NamedTuple):
-    reference: re.Pattern[str]
-    run: re.Pattern[str]
-    mark: re.Pattern[str]
-    ideograph: re.Pattern[str]
-
-
-@cache
-def _patterns() -> _Patterns:
-    marks = r"\u0300-\u0331"
-    return _Patterns(
-        reference=re.compile(r"(?<![\w&/#])#([1-9][0-9]{0,17})(?![\w#]|\.[0-9])"),
-        run=re.compile(rf"(?:[^\W_][{marks}]*)+"),
-        mark=re.compile(f"[{marks}]"),
-        ideograph=re.compile(r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]"),
-    )
-
+_MARKS = r"\u0300-\u0331"
+_RUN = rf"(?:[^\W_][{_MARKS}]*)+"
+_REFERENCE = r"(?<![\w&/#])#([1-9][0-9]{0,17})(?![\w#]|\.[0-9])"
+_IDEOGRAPH = r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]"
 
 FIRST_WORD = "Keys"
 """The word that the first line begins with."""

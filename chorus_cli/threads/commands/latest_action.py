@@ -21,7 +21,7 @@ from chorus_cli.personas.service.persona_admin import Change
 from chorus_cli.services import Services
 from chorus_cli.settings.rules import table as setting_values
 from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.turns.commands import follow_fork, named, redone_line, undone_line
+from chorus_cli.turns.commands import follow_fork, named, reversal_line
 from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("")
@@ -73,7 +73,7 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
         elif isinstance(newest.done, Spoken):
             services.replies.forget_unseen(target.thread_id)
         unrecorded.forget(slug, newest.at)
-        told = await undone_line(services, newest.done)
+        told = await reversal_line(services, newest.done, is_undone=True)
         return _undone(newest.done, told + await follow_fork(services, newest.done), services)
 
     passed_over = unrecorded.newest(slug, newest.at)
@@ -120,7 +120,8 @@ async def redo(services: Services) -> Text:
     redone = await services.journal.redo(services.current.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
-    return Text(f"{await redone_line(services, redone)}{await follow_fork(services, redone)}")
+    told = await reversal_line(services, redone, is_undone=False)
+    return Text(told + await follow_fork(services, redone))
 
 
 @GROUP.command("retry")

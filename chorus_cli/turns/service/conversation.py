@@ -34,7 +34,7 @@ from chorus_cli.models.rules.events import (
 from chorus_cli.models.rules.request import PromptMessage, Span
 from chorus_cli.tools.service import Caller, ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
-from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ReplyRunner, ToolsRefused
+from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, ReplyRunner, Untaken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -244,7 +244,6 @@ class ToolLoop:
                     yield event
 
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
-        """Ask the model once, and use the tools that it calls."""
         try:
             if turn.plan.is_crowded:
                 async with aclosing(self._make_room(turn)) as notices:
@@ -299,14 +298,14 @@ class ToolLoop:
         async with aclosing(self.runner.reply(row, request, turn.notices)) as events:
             async for event in events:
                 match event:
-                    case ToolsRefused(model):
+                    case Untaken.TOOLS:
                         turn.plan = turn.plan.without_tools()
-                        yield Notice(await self.offers.refused(model))
-                    case HistoryRefused(model):
+                        yield Notice(await self.offers.refused(request.model))
+                    case Untaken.HISTORY:
                         turn.plan = turn.plan.with_plain_history()
                         turn.asked = turn.plan.request.messages
                         await self.context.remember_refusal(turn.plan.snapshot)
-                        yield Notice(_PLAIN_HISTORY.format(model=model))
+                        yield Notice(_PLAIN_HISTORY.format(model=request.model))
                     case Called():
                         turn.called = event
                         turn.rounds += 1

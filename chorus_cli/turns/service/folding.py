@@ -95,7 +95,6 @@ class Summarizer:
         return await self.context.budget(target._replace(persona=persona, choice=choice))
 
     def _next(self, entries: Sequence[str], room: int) -> tuple[str, int, list[str]]:
-        """Return as many entries as have room, their tokens, and the entries that are left."""
         count = self.context.counter.count
         text, left = next_slice(entries, room, count)
         return text, count(text), left

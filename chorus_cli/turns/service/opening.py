@@ -28,7 +28,7 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.jobs.rules import RunningJob, brief_news_text, news_text
+from chorus_cli.jobs.rules import EndedJob, RunningJob, brief_news_text, news_text
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.service import Jobs, News
+    from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
@@ -55,20 +55,15 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.reply import ReplyRunner
 
+    JobsBeside = tuple[Sequence[RunningJob], Sequence[EndedJob]]
+
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
 OTHER_TOKENS = 64
 """Room that every message leaves for the parts of its preamble that are always sent."""
 
 
-class JobsBeside(NamedTuple):
-    """The jobs beside a turn: those that run, and the news of those that have ended."""
-
-    running: Sequence[RunningJob]
-    news: News
-
-
-_Beside = JobsBeside | None
+_NO_JOBS: JobsBeside = ((), ())
 _NONE: Sequence[Item] = ()
 
 
@@ -81,13 +76,13 @@ class PreambleWriter:
     counter: TokenCounter
 
     def written(
-        self, connection: Connection, in_progress: Sequence[int], beside: _Beside, *, has_memory: bool
+        self, connection: Connection, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
     ) -> tuple[str, Sequence[Item]]:
         """Return the preamble but for the gap, and the items recalled in it; what does not fit is left out."""
-        running = beside.running if beside else ()
+        running, ended = beside
         active = self._active(connection, in_progress, running) if in_progress or running else ""
-        if beside and beside.news.ended:
-            news = (news_text(beside.news.ended), brief_news_text(beside.news.ended))
+        if ended:
+            news = (news_text(ended), brief_news_text(ended))
             active = preamble(active, next((text for text in news if self._fits(preamble(active, text))), ""))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
         return preamble(active, memory_lines(recalled) if recalled else ""), recalled
@@ -105,7 +100,6 @@ class PreambleWriter:
         return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
 
     def _tokens(self, lines: str) -> int:
-        """Tokens of these lines and of the room that is always left."""
         return OTHER_TOKENS + (self.counter.at_most(lines) if lines else 0)
 
 
@@ -133,10 +127,10 @@ class TurnOpener:
         """Store a question and its empty reply, or return why it waits; news of jobs wait with it."""
         try:
             if not self.jobs.has_any:
-                return await self._stored(target, text, files, None)
+                return await self._stored(target, text, files, _NO_JOBS)
             news = self.jobs.news.take(target.thread_id)
             try:
-                beside = JobsBeside(self.jobs.running(target.persona.slug), news)
+                beside = (self.jobs.running(target.persona.slug), news.ended)
                 opened = await self._stored(target, text, files, beside)
             except BaseException:
                 self.jobs.news.put_back(news)
@@ -159,7 +153,7 @@ class TurnOpener:
             await self._given_up(target)
             raise
 
-    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: _Beside) -> OpenedTurn:
+    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
         """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
         content, altered = cleaned_input(text)
         # One with attachments may have no words.
@@ -204,7 +198,7 @@ class TurnOpener:
         return False
 
     def _store(
-        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: _Beside
+        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: JobsBeside
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
@@ -230,7 +224,7 @@ class TurnOpener:
         pause = now - before if before is not None else timedelta()
         gap = gap_line(pause, now) if pause > NOTICEABLE_GAP else ""
         told, recalled = gap, _NONE
-        if in_progress or has_memory or beside:
+        if in_progress or has_memory or any(beside):
             writer = PreambleWriter(snapshot, question, counter)
             besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
             told = preamble(gap, besides)
@@ -319,8 +313,7 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
 
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
-    names = enumerated([each.name for each in files])
-    if len(files) == 1:
-        yield f"The copy that Chorus kept of {names} is gone; the model is sent only its name."
-    elif files:
-        yield f"The copies that Chorus kept of {names} are gone; the model is sent only their names."
+    if files:
+        copy, is_, name = ("copy", "is", "its name") if len(files) == 1 else ("copies", "are", "their names")
+        names = enumerated([each.name for each in files])
+        yield f"The {copy} that Chorus kept of {names} {is_} gone; the model is sent only {name}."

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,16 +72,11 @@ TOO_MANY = Answer(
 )
 
 
-class ToolsRefused(NamedTuple):
-    """The model takes no tools; it is being asked without them."""
+class Untaken(Enum):
+    """What the model does not take: tools, or earlier turns that are not plain text; it is being asked without."""
 
-    model: str
-
-
-class HistoryRefused(NamedTuple):
-    """The model has refused a request that it takes with earlier turns as plain text."""
-
-    model: str
+    TOOLS = "tools"
+    HISTORY = "history"
 
 
 class Called(NamedTuple):
@@ -108,7 +104,7 @@ class ReplyRunner:
 
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
-    ) -> AsyncGenerator[TurnEvent | ToolsRefused | HistoryRefused | Called, None]:
+    ) -> AsyncGenerator[TurnEvent | Untaken | Called, None]:
         """Ask the model, write what it says into ``row``, and yield events, ``TurnDone`` or ``Called`` last."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
@@ -219,12 +215,12 @@ class ReplyRunner:
 
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]
-    ) -> AsyncGenerator[ModelEvent | Asking | ToolsRefused | HistoryRefused, None]:
+    ) -> AsyncGenerator[ModelEvent | Asking | Untaken, None]:
         """Yield the notices and stream the reply; until some of it arrives, ask again, if need be with less."""
         for notice in notices:
             yield Notice(notice)
         failures = 0
-        found_out: list[ToolsRefused | HistoryRefused] = []
+        found_out: list[Untaken] = []
         while True:
             started = False
             yield Asking(request.model)
@@ -251,13 +247,13 @@ class ReplyRunner:
                 return
 
 
-def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, ToolsRefused | HistoryRefused] | None:
+def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
     """Return a request without what the provider refused, and what that was; ``None`` if nothing can be left out."""
     if isinstance(error, ToolsRefusedError) and request.tools:
-        return replace(request, tools=()), ToolsRefused(request.model)
+        return replace(request, tools=()), Untaken.TOOLS
     if isinstance(error, RequestRejectedError):
         plain = with_plain_history(request)
-        return None if plain.messages == request.messages else (plain, HistoryRefused(request.model))
+        return None if plain.messages == request.messages else (plain, Untaken.HISTORY)
     return None
 
 

@@ -33,7 +33,7 @@ from chorus_cli.personas.rules.persona import Document, Persona, checked_name
 from chorus_cli.settings.rules.table import Settings
 from tests.cards.rules.made_cards import FIRST, card
 from tests.imports.rules.exports import ANYTHING
-from tests.memory.rules.memory_items import item
+from tests.memory.remembered import item
 
 
 def read(version: int, **changes: object) -> Card:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
@@ -17,18 +16,22 @@ from chorus_cli.models.rules.budget import Budget, Calibration, Limit
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
-from chorus_cli.storage.store import Store
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.editing.commands.edited_texts import replacing, without
-from tests.fakes import FakeClock, ScriptedModel
-from tests.turns.service.tool_talk import TOOLS, call
-from tests.world import Tools, World, built
+from tests.turns.service.tool_talk import call
+from tests.world import World
 
 
 class TerminalStream(StringIO):
     def isatty(self) -> bool:
         return True
+
+
+async def drawn_context(world: World) -> list[str]:
+    stream = TerminalStream()
+    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
+    return stream.getvalue().splitlines()
 
 
 async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bars(world: World) -> None:
@@ -78,21 +81,15 @@ async def test_the_context_of_a_persona_that_was_created_again_starts_there(worl
     assert "\nThe context starts at the creation of this persona on " in await world.told("/context")
 
 
-async def test_an_empty_window_is_a_line_without_blocks(world: World) -> None:
-    text = await world.told("/context")
-    assert "·" * 48 in text
-    assert "█ " not in text
-
-
 @pytest.mark.parametrize(("columns", "slots"), [(200, 48), (60, 48), (40, 28), (20, 8)])
 async def test_the_window_fits_the_terminal(
     world: World, monkeypatch: pytest.MonkeyPatch, columns: int, slots: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    stream = TerminalStream()
-    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
-    (line,) = [line for line in stream.getvalue().splitlines() if "··" in line]
+    drawn = await drawn_context(world)
+    (line,) = [line for line in drawn if "··" in line]
     assert (line.count("·"), len(line)) == (slots, slots + len("00:00  00:00"))
+    assert not any("█ " in line for line in drawn)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +109,7 @@ async def test_the_ends_of_the_window_are_told_apart(
     await world.told(f"/context {hours}h")
     await world.say("One")
     monkeypatch.setenv("COLUMNS", str(columns))
-    stream = TerminalStream()
-    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
-    line, legend = [line for line in stream.getvalue().splitlines() if "█" in line][:2]
+    line, legend = [line for line in await drawn_context(world) if "█" in line][:2]
     assert (line.startswith(f"{begin} "), line.endswith(f" {end}"), len(line) <= columns) == (True, True, True)
     assert legend.startswith(" " * len(f"{begin} ") + "█")
 
@@ -303,10 +298,7 @@ async def test_the_thoughts_of_the_newest_reply_that_has_any_are_printed_whole(w
     assert await world.told("/thoughts") == HIDDEN
 
 
-async def test_each_round_of_a_reply_has_thoughts_of_its_own(
-    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
-) -> None:
-    tooled = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+async def test_each_round_of_a_reply_has_thoughts_of_its_own(tooled: World) -> None:
     called = tuple(call("echo", {"text": "a"}, f"c{number}") for number in range(12))
     tooled.model.enqueue(ReasoningDelta("I must look."), ReplyEnd("tool_calls", {THOUGHT: 640}, called))
     await answered(tooled, "Gold!")
@@ -333,14 +325,13 @@ REASON = "before 2 replies, sent back to the model that had them"
 
 
 @pytest.fixture
-async def thoughtful(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+async def thoughtful(tooled: World) -> World:
     """A world in which a tool was called after 300 tokens of thoughts, and the answer came after 40."""
-    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
-    called = (call("echo", {"text": "gold"}),)
+    called, model = (call("echo", {"text": "gold"}),), tooled.model
     model.enqueue(ReasoningDelta("I must look."), TextDelta("Hm."), ReplyEnd("tool_calls", {THOUGHT: 300}, called))
     model.enqueue(ReasoningDelta("Gold!"), TextDelta("It is gold."), ReplyEnd("stop", {THOUGHT: 40}))
-    await world.say("What is it?")
-    return world
+    await tooled.say("What is it?")
+    return tooled
 
 
 def echoing(world: World, echo: Echo) -> World:

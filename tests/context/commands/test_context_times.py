@@ -18,39 +18,19 @@ BEFORE = '{\n  // mine\n  "context_hours": 10,\n}\n'
 # The time typed, its hours, and the moment they reach back to.
 SET = {
     "/context 24h": (24, "Wed 2026-02-11 14:30"),
-    "/context set 24h": (24, "Wed 2026-02-11 14:30"),
-    "/context 2d": (48, "Tue 2026-02-10 14:30"),
-    "/context 1 week": (168, "Thu 2026-02-05 14:30"),
-    "/context 48 hours": (48, "Tue 2026-02-10 14:30"),
     "/context 2h 30m": (3, "Thu 2026-02-12 11:30"),
-    "/context 1.5h": (2, "Thu 2026-02-12 12:30"),
-    "/context 90m": (2, "Thu 2026-02-12 12:30"),
-    "/context 1h30": (2, "Thu 2026-02-12 12:30"),
-    "/context half an hour": (1, "Thu 2026-02-12 13:30"),
     '/context "3 days ago"': (72, "Mon 2026-02-09 14:30"),
-    "/context yesterday": (24, "Wed 2026-02-11 14:30"),
     '/context "last monday"': (87, "Sun 2026-02-08 23:30"),
-    "/context monday 9am": (78, "Mon 2026-02-09 08:30"),
     "/context since friday": (159, "Thu 2026-02-05 23:30"),
-    "/context sun": (111, "Sat 2026-02-07 23:30"),
     "/context add yesterday": (34, "Wed 2026-02-11 04:30"),
-    "/context add 8": (18, "Wed 2026-02-11 20:30"),
     "/context sub 4h": (6, "Thu 2026-02-12 08:30"),
-    "/context sub today 9am": (5, "Thu 2026-02-12 09:30"),
     "/context since 9:00": (6, "Thu 2026-02-12 08:30"),
-}
-
-BARE = {
-    "/context 24": (24, "Wed 2026-02-11 14:30"),
-    "/context set 8.5": (9, "Thu 2026-02-12 05:30"),
-    "/context 8 ago": (8, "Thu 2026-02-12 06:30"),
 }
 
 CLAMPED = {
     "/context 200h": (168, "200h is more than 168h (7 days)"),
     "/context add 1000h": (168, "1010h is more than 168h (7 days)"),
     "/context 20m": (1, "20m is less than 1h"),
-    "/context today 14:30": (1, "1s is less than 1h"),
     "/context sub 1000h": (1, "that would leave nothing"),
 }
 
@@ -114,12 +94,12 @@ async def test_a_time_is_confirmed_with_hours_and_local_moment(world: World, lin
     assert world.settings_text() == after(hours)
 
 
-@pytest.mark.parametrize(("line", "hours", "since"), [(line, *expected) for line, expected in BARE.items()])
-async def test_a_number_alone_is_confirmed_as_hours(world: World, line: str, hours: int, since: str) -> None:
-    told = await world.told(line)
-    assert told.startswith("A number without a unit means hours.\n")
-    assert told.endswith(f"\nContext window set to {hours}h\nMessages since {since} are in context.")
-    assert world.settings_text() == after(hours)
+async def test_a_number_alone_is_confirmed_as_hours(world: World) -> None:
+    assert await world.told("/context set 8.5") == (
+        "A number without a unit means hours.\n8h 30m is rounded to whole hours.\n"
+        "Context window set to 9h\nMessages since Thu 2026-02-12 05:30 are in context."
+    )
+    assert world.settings_text() == after(9)
 
 
 @pytest.mark.parametrize(("line", "hours", "reason"), [(line, *expected) for line, expected in CLAMPED.items()])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
 
-from chorus_cli.context.rows.thread_views import Outside, count_outside
+from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows
@@ -16,6 +16,7 @@ from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Subject, Undo
 from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from tests.fakes import START
 from tests.log.rows.test_messages import answer, ask
 from tests.log.rows.views import view_in
@@ -23,12 +24,12 @@ from tests.log.rows.views import view_in
 HOURS = 8
 
 
-def found(connection: sqlite3.Connection, now: datetime = START) -> Mapping[Reason, Outside]:
+def found(connection: sqlite3.Connection, now: datetime = START) -> tuple[Counter[Reason], Counter[Reason]]:
     return count_outside(connection, "frodo", 1, view_in(connection, "frodo", 1, cutoff(now, HOURS)))
 
 
 def numbers(connection: sqlite3.Connection, now: datetime = START) -> dict[Reason, int]:
-    return {reason: each.messages for reason, each in found(connection, now).items()}
+    return found(connection, now)[0]
 
 
 def say(connection: sqlite3.Connection, *hours_ago: float, thread: int = 1, reply: str = "A friend.") -> None:
@@ -57,7 +58,9 @@ def test_what_is_left_out_is_counted_by_reason(connection: sqlite3.Connection) -
     do(connection, Clear(), hours_ago=15)
     say(connection, 12, 10, 9, 1)
     say(connection, 50, thread=2)
-    assert found(connection) == {Reason.BOUNDARY: Outside(4, 20), Reason.AGE: Outside(6, 30)}
+    numbers, tokens = found(connection)
+    assert numbers == {Reason.BOUNDARY: 4, Reason.AGE: 6}
+    assert tokens == {Reason.BOUNDARY: 20 + 4 * TOKENS_PER_MESSAGE, Reason.AGE: 30 + 6 * TOKENS_PER_MESSAGE}
 
 
 def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connection) -> None:
@@ -66,7 +69,7 @@ def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connec
         "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
         "VALUES ('frodo', 1, 'user', 'not yet counted', '2026-02-11T00:00:00Z')"
     )
-    assert found(connection) == {Reason.AGE: Outside(2, 7)}
+    assert found(connection) == ({Reason.AGE: 2}, {Reason.AGE: 7 + 2 * TOKENS_PER_MESSAGE})
 
 
 def test_what_a_restore_has_put_in_is_told_apart_once_it_is_undone(connection: sqlite3.Connection) -> None:

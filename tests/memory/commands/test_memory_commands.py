@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from tests.memory.service.remembered import Remembering
+from tests.memory.remembered import Remembering
 
 KINDS = "hot, warm, cold, archived, task, code, error, test_result, prd_section"
 

@@ -15,7 +15,7 @@ from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from tests.fakes import START
-from tests.memory.rules.memory_items import item
+from tests.memory.remembered import item
 from tests.memory.rules.printed_reports import ERRORS, RESULTS
 
 COMMON = (

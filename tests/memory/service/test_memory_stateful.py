@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.memory.rules.items import ItemType
 from tests.fakes import FakeClock, ScriptedModel
-from tests.memory.service.remembered import Remembering
+from tests.memory.remembered import Remembering
 from tests.storage.database import QuickStore
 from tests.world import built
 

@@ -17,7 +17,7 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.terminal.screen.drawing import beginning, draw, show_exchange
 from chorus_cli.terminal.screen.output import Screen
 from tests.fakes import START
-from tests.memory.rules.memory_items import item
+from tests.memory.remembered import item
 from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))

@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import DatabaseBusyError, DatabaseUnconfirmedError, MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnEvent
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
 from tests.fakes import FakeClock, ScriptedModel
-from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
@@ -74,23 +72,23 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
     assert ends == [("One two three", Status.COMPLETE)] * 3
 
 
-async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("is_full", "error", "sentence"),
+    [
+        (False, StorageError, r"The text is kept in .*rescue\.jsonl"),
+        (True, MessageNotStoredError, r"^(?!.*Precious).*$"),
+    ],
+)
+async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(
+    world: World, error: type[StorageError], sentence: str, *, is_full: bool
+) -> None:
+    world.kept.is_full = is_full
     await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
-    with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
+    with pytest.raises(error, match=sentence):
         await world.say("Precious words")
-    assert [record["content"] for record in world.rescued] == ["Precious words"]
+    assert [record["content"] for record in world.rescued] == ([] if is_full else ["Precious words"])
     assert world.model.requests == []
-    with sqlite3.connect(tmp_path / "chorus.db") as other:
-        assert other.execute("SELECT COUNT(*) FROM messages").fetchone() == (0,)
-    other.close()
-
-
-async def test_a_message_that_no_file_takes_either_stays_with_the_one_who_sent_it(world: World) -> None:
-    world.kept.is_full = True
-    await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
-    with pytest.raises(MessageNotStoredError, match=r"^(?!.*Precious).*$"):
-        await world.say("Precious words")
-    assert world.model.requests == []
+    assert await world.log() == []
 
 
 @pytest.mark.parametrize(
@@ -141,18 +139,6 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
             await turn
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("A whole reply", Status.COMPLETE)
-
-
-async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(TextDelta("Half"), hold)
-    events = world.conversation.answer(world.current.target(), "First")
-    await words_come(events)
-    await sql(world, "UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2")
-    world.model.say("Fine")
-    await world.say("Second")
-    assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
-    await events.aclose()
 
 
 @pytest.fixture

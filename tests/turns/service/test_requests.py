@@ -59,17 +59,6 @@ async def test_context_includes_rolling_window_messages(world: World) -> None:
     assert world.asked() == [("user", "First"), ("assistant", "One."), ("user", "Second")]
 
 
-async def test_a_preamble_is_stored_and_sent_again_word_for_word(world: World) -> None:
-    await world.say("First")
-    world.clock.advance(timedelta(hours=2))
-    await world.say("Second")
-    told = world.asked()[-1]
-    world.clock.advance(timedelta(minutes=1))
-    await world.say("Third")
-    assert world.asked()[2] == told
-    assert world.model.requests[2].messages[: len(world.model.requests[1].messages)] == world.model.requests[1].messages
-
-
 async def test_the_user_sees_the_pause_that_the_model_is_told_of(world: World) -> None:
     assert await world.notices("First") == []
     world.clock.advance(timedelta(hours=7, minutes=12))

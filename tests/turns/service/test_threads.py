@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,8 +13,6 @@ import pytest
 
 from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import JournalError, MessageRefusedError
-from chorus_cli.jobs.rules import RunningJob
-from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.models.rules.events import (
@@ -29,12 +26,9 @@ from chorus_cli.models.rules.events import (
     WaitOver,
 )
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.storage.store import Store
-from chorus_cli.turns.service.conversation import Conversation
-from tests.fakes import FakeClock, ScriptedModel
 from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import call, calls, stop_at
-from tests.world import MODEL, World, another_thread, built, of_run, words_come
+from tests.world import MODEL, World, another_thread, of_run, words_come
 
 ELSEWHERE = "Waiting for the reply in thread #1 that another Chorus is writing …"
 HERE = "Waiting for the reply in thread #1 that is still being written here …"
@@ -194,25 +188,7 @@ async def test_a_thread_of_an_earlier_persona_stays_closed(world: World) -> None
     assert await world.services.threads.open_threads() == []
 
 
-JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
 WAITING = "currently: waiting for the model"
-
-
-class JobsAtWork(Jobs):
-    """Jobs of which those run that a test says."""
-
-    states: Callable[[str], Sequence[RunningJob]]
-
-    def running(self, slug: str) -> tuple[RunningJob, ...]:
-        return tuple(self.states(slug))
-
-
-def with_jobs(world: World, states: Callable[[str], Sequence[RunningJob]]) -> Conversation:
-    """Return the conversation of a world with these jobs beside it."""
-    known = world.services.jobs
-    jobs = JobsAtWork(known.shell, known.clock, known.memory, known.in_focus, known.done, known.report_bug)
-    jobs.states, jobs.has_any = states, True
-    return replace(world.conversation, opener=replace(world.conversation.opener, jobs=jobs))
 
 
 @asynccontextmanager
@@ -222,11 +198,6 @@ async def being_answered(world: World, target: Target, text: str) -> AsyncIterat
     await anext(events)
     yield
     assert [event async for event in events]
-
-
-async def finished(conversation: Conversation, target: Target, text: str) -> None:
-    events = [event async for event in conversation.answer(target, text)]
-    assert isinstance(events[-1], TurnDone)
 
 
 async def test_context_includes_thread_status(world: World) -> None:
@@ -310,7 +281,8 @@ async def test_threads_that_any_live_process_answers_are_told(
 
 async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World) -> None:
     second = await another_thread(world, "Poem")
-    await finished(world.conversation, second, "Write a poem.")
+    async with being_answered(world, second, "Write a poem."):
+        pass
     world.clock.advance(timedelta(minutes=30))
     go_on = asyncio.Event()
     world.model.enqueue(TextDelta("Once"), go_on, ReplyEnd("stop"))
@@ -321,29 +293,6 @@ async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World
     assert "#2: Poem, step 1, 7 s, " in world.asked()[-1][1]
     go_on.set()
     assert [event async for event in events]
-
-
-async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world: World) -> None:
-    at_work = with_jobs(world, lambda slug: [RunningJob(1, "pytest -q", 12, "3 passed")] if slug == "chorus" else [])
-    await world.say("Hello")
-    await world.told("/memory add TASK water the fuchsia")
-    await finished(at_work, world.current.target(), "Is the fuchsia fine?")
-    memory = "From memory:\n#1 TASK: water the fuchsia"
-    assert world.asked()[-1][1] == f"{JOB}\n{memory}\n\nIs the fuchsia fine?"
-    world.clock.advance(timedelta(hours=2))
-    await finished(at_work, world.current.target(), "And now?")
-    assert world.asked()[-1][1].partition("]")[2] == f"\n{JOB}\n\nAnd now?"
-
-
-async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
-    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
-) -> None:
-    small = await built(tmp_path, store, clock, model, limit_tokens=1_000)
-    commands = tuple(RunningJob(number, "a b c d e f g h i j k l m n o p", 1, "") for number in range(10))
-    at_work = with_jobs(small, lambda _persona: commands)
-    for words, is_told in ((100, True), (530, False)):
-        await finished(at_work, small.current.target(), "word " * words)
-        assert (small.asked()[-1][1].startswith("Running jobs:")) is is_told
 
 
 async def tool_starts(events: AsyncIterator[TurnEvent], name: str) -> None:

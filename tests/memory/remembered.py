@@ -1,14 +1,36 @@
-"""Short ways to use the memory of the persona in focus."""
+"""Memory items for tests, and short ways to use the memory of the persona in focus."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import FlashReport, Item, ItemType
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, Tier
 from chorus_cli.memory.service.memory import Memory
+from tests.fakes import START
 from tests.world import World
+
+
+def item(  # noqa: PLR0913 - an item has many columns, and a test names the few that matter
+    number: int = 1,
+    content: str = "call the plumber",
+    item_type: ItemType = ItemType.TASK,
+    *,
+    score: float = 0.5,
+    tier: Tier = Tier.WARM,
+    pinned: bool = False,
+    accesses: int = 0,
+    age: timedelta = timedelta(),
+    accessed: datetime = START,
+    source: int | None = None,
+    tokens: int | None = 10,
+) -> Item:
+    return Item(
+        number, "frodo", item_type, content, score, tier, START - age, accessed, pinned, accesses, source, tokens
+    )
+
 
 FIGURES = (10, 100)
 """The tokens of a request, and the mark from which on a flash save needs no force."""
