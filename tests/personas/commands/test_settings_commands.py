@@ -10,10 +10,45 @@ from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, Sett
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rules.acts import Window
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.settings.rules.table import SETTINGS
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.personas.commands.settings_desk import TEXT, Desk
 from tests.world import MODEL, World
+
+TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'
+
+
+class Desk:
+    """A keyboard and an editor, and the files that they change."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.services = world.services
+        self.type, self.ask = world.carry_out, world.asked_back
+        self.editor = world.editor
+        self.drafts = world.folder / "drafts"
+        self.path = world.personas.settings_path("chorus")
+
+    async def text(self, line: str) -> str:
+        return plain(await self.type(line))
+
+    async def windows(self) -> list[Act]:
+        return [entry.operation.act for entry in await self.world.journal.entries(self.world.current.target())]
+
+    def offers(self, line: str) -> dict[str, str]:
+        found = completions(self.services.registry, self.services, line)
+        return {candidate.text: candidate.description for candidate in found.candidates}
+
+    def kept(self) -> list[str]:
+        return [draft.read_text() for draft in sorted(self.drafts.glob("*"))]
+
+
+@pytest.fixture
+async def desk(world: World) -> Desk:
+    desk = Desk(world)
+    desk.drafts.mkdir(exist_ok=True)
+    world.configure(TEXT)
+    return desk
 
 
 async def test_the_list_has_every_setting_with_its_place_and_its_default(desk: Desk) -> None:
@@ -92,6 +127,8 @@ async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
         ("unset", CommandError, "/settings unset needs <key>."),
         ("unset mine", SettingsError, 'There is no setting "mine"'),
         ("set context_hours 24h", SettingsError, "For a time with a unit, use /context 24h."),
+        ("set context_hours 500", SettingsError, "context_hours cannot be 500: it must be a whole number from 1 to"),
+        ("set mine 5", SettingsError, 'There is no setting "mine"'),
         ("set name new", PersonaError, "A persona cannot be called 'new'"),
         ("set aliases x, Human", PersonaError, "A persona cannot be called 'Human'"),
     ],
@@ -143,7 +180,8 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: De
 
 
 async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Desk) -> None:
-    desk.editor.enqueue('{ "temperature": 0.9, "context_hours": 24,\n"mine": 1, "model": "chorus/eliza" }')
+    edited = '{ "temperature": 0.9, "context_hours": 24,\n"mine": 1, "model": "chorus/eliza", "clock": null }'
+    desk.editor.enqueue(edited)
     reply = (await desk.text("/settings edit")).splitlines()
     assert desk.editor.shown == [TEXT]
     assert reply[:5] == [
@@ -157,6 +195,7 @@ async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Des
     assert "Context window set to 24h" in reply
     assert "Model: chorus/eliza (set by /model)" in reply
     assert await desk.windows() == [Window(None, 24)]
+    assert desk.world.settings_text() == edited
     assert desk.path.with_name("system.jsonc.bak").read_text() == TEXT
     assert desk.kept() == []
 
@@ -212,15 +251,16 @@ async def test_only_a_comment_that_is_edited_is_saved_too(desk: Desk) -> None:
 
 async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_draft(desk: Desk) -> None:
     desk.editor.enqueue('{\n  "temperature" 1\n}')
-    desk.editor.enqueue('{\n  "temperature": 5\n}')
+    desk.editor.enqueue('{\n  "temperature": 5, "clock":\n"no" }')
     desk.editor.enqueue('{\n  "temperature": 1\n}')
     question = await desk.ask("/settings edit")
     assert question.text == "system.jsonc:2:17: expected ':', found '1'.\nEdit again?"
     again = await question.confirmed()
     assert isinstance(again, Question)
-    assert again.text == "system.jsonc:2: temperature is 5; it must be a number from 0 to 2.\nEdit again?"
+    wrong = "temperature is 5; it must be a number from 0 to 2.", 'clock is "no"; it must be true or false.'
+    assert again.text == "".join(f"system.jsonc:2: {each}\n" for each in wrong) + "Edit again?"
     assert plain(await again.confirmed()).startswith(f"Saved {desk.path}.")
-    assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5\n}']
+    assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5, "clock":\n"no" }']
     assert len(set(desk.editor.opened)) == 1
     assert desk.kept() == []
 
@@ -246,7 +286,7 @@ async def test_an_editor_that_ended_badly_with_changes_is_asked_about(desk: Desk
 
 async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft_is_kept(desk: Desk) -> None:
     def edit(draft: Path) -> None:
-        draft.write_text('{ "temperature": 1 }')
+        draft.write_text('{ "context_hours": 24 }')
         desk.world.configure('{ "temperature": 2 }')
 
     desk.editor.enqueue(edit)
@@ -258,7 +298,7 @@ async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft
         f"Your text is kept in {draft}."
     )
     assert desk.world.settings_text() == '{ "temperature": 2 }'
-    assert desk.kept() == ['{ "temperature": 1 }']
+    assert (desk.kept(), await desk.windows()) == (['{ "context_hours": 24 }'], [])
 
 
 OTHER = "anthropic/claude-sonnet-5"

@@ -18,6 +18,7 @@ from chorus_cli.settings.rules.table import (
     DEFAULT_CONTEXT_HOURS,
     SCHEMA_KEY,
     SETTINGS,
+    Kind,
     Layer,
     Setting,
     Settings,
@@ -28,7 +29,25 @@ from chorus_cli.settings.rules.table import (
     setting_of,
 )
 from tests.amount import examples
-from tests.settings.rules.setting_strategies import accepted_values
+
+FAR = 10**30
+
+
+def accepted_values(setting: Setting) -> st.SearchStrategy[JsonValue]:
+    """Every value that a setting takes and that JSON can hold."""
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+    low, high = setting.minimum or 0, setting.maximum or FAR
+    match setting.kind:
+        case Kind.TEXT:
+            return st.sampled_from(setting.choices) if setting.choices else text
+        case Kind.TEXTS:
+            return st.lists(text, max_size=4)
+        case Kind.FLAG:
+            return st.booleans()
+        case Kind.WHOLE_NUMBER:
+            return st.integers(int(low), int(high))
+        case Kind.NUMBER:
+            return st.floats(low, high, allow_nan=False)
 
 
 def layer(text: str, name: str = "system.jsonc") -> Layer:
@@ -59,26 +78,6 @@ def test_the_window_is_eight_hours_between_one_and_a_week() -> None:
     window = BY_KEY["context_hours"]
     assert (window.default, window.minimum, window.maximum) == (8, 1, 168)
     assert (DEFAULT_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS, MAXIMUM_CONTEXT_HOURS) == (8, 1, 168)
-
-
-@pytest.mark.parametrize(
-    ("key", "range_text", "default_text"),
-    [
-        ("name", "text", "the folder's name"),
-        ("aliases", "a list of texts", "none"),
-        ("model", "text", "detection"),
-        ("temperature", "a number from 0 to 2", "the provider's"),
-        ("max_output_tokens", "a whole number of at least 1", "the provider's"),
-        ("context_hours", "a whole number from 1 to 168", "8"),
-        ("context_token_limit", "a whole number of at least 1000", "the model's own"),
-        ("context_usage_threshold", "a number from 0.1 to 0.95", "0.8"),
-        ("idle_minutes", "a whole number from 1 to 1440", "30"),
-        ("on_idle", '"save", "save+clear" or "off"', '"save"'),
-        ("clock", "true or false", "true"),
-    ],
-)
-def test_a_row_can_be_read_aloud(key: str, range_text: str, default_text: str) -> None:
-    assert (BY_KEY[key].range_text, BY_KEY[key].default_text) == (range_text, default_text)
 
 
 @pytest.mark.parametrize(
