@@ -220,8 +220,6 @@ class Imports:
         Raises:
             ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
                 in them, and they have no cards.
-            AttachmentError: an attachment cannot be stored.
-            StorageError: the log cannot be written.
         """
         begun = told = self.clock.monotonic()
         now = self.clock.now()
@@ -318,12 +316,7 @@ class Exports:
     attachments: Path
 
     async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
-        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
-
-        Raises:
-            OutputError: a file cannot be written; the sentence says how many conversations were.
-            DatabaseDamagedError: a message cannot be read; likewise.
-        """
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``."""
         exported, told = Exported(), self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
         before = await asyncio.to_thread(own_files.files_of_before, folder, ending)

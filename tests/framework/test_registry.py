@@ -22,7 +22,6 @@ from chorus_cli.framework.arguments import (
     Candidate,
     Documentation,
     Parameter,
-    declared_arguments,
     flag,
     phrases,
 )
@@ -54,36 +53,6 @@ def test_a_default_whose_argument_may_be_left_out_serves_the_group_alone() -> No
     group.command("undo", default=True)(undo)
     bound = resolve(CommandRegistry([group]), "/it", NOW)
     assert bound.arguments == (None,)
-
-
-async def _set(context: object, time: Annotated[Span, TIME]) -> None: ...
-
-
-async def _undo(context: object, number: Annotated[int | None, NUMBER] = None) -> None: ...
-
-
-async def _add(context: object, kind: Annotated[str, TEXT], number: Annotated[int, NUMBER] = 7) -> None: ...
-
-
-async def _without_arguments(context: object) -> None: ...
-
-
-def test_arguments_are_the_annotated_parameters_after_the_context() -> None:
-    assert declared_arguments(_set) == ((Argument(TIME, required=True),), ())
-    assert declared_arguments(_without_arguments) == ((), ())
-
-
-def test_an_argument_with_a_default_may_be_left_out() -> None:
-    assert declared_arguments(_undo)[0] == (Argument(NUMBER, required=False, default=None),)
-    assert declared_arguments(_add)[0] == (Argument(TEXT, required=True), Argument(NUMBER, required=False, default=7))
-
-
-@pytest.mark.parametrize(
-    ("handler", "usage"), [(_set, ["<time>"]), (_undo, ["[number]"]), (_add, ["<text>", "[number]"])]
-)
-def test_a_usage_line_shows_what_may_be_left_out(handler: object, usage: list[str]) -> None:
-    assert callable(handler)
-    assert [argument.usage for argument in declared_arguments(handler)[0]] == usage
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from chorus_cli.framework.command_line import Completions, completions, look_up,
 from chorus_cli.framework.registry import Command
 from chorus_cli.framework.replies import Exit, Report, Table, Text, plain
 from tests.amount import examples
-from tests.documents import commands_table
 from tests.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk, window
 from tests.world import World
 
@@ -158,7 +157,12 @@ def test_every_example_reads_as_the_command_it_illustrates(command: Command[Desk
 
 @pytest.mark.parametrize(
     ("words", "usage"),
-    [("context set", "/context [set] <time>"), ("/NEW", "/context clear"), ("mem a", "/memory add <persona> <text>")],
+    [
+        ("context set", "/context [set] <time>"),
+        ("/NEW", "/context clear"),
+        ("mem a", "/memory add <persona> <text>"),
+        ("context undo", "/context undo [number]"),
+    ],
 )
 def test_help_finds_a_command_by_its_words(words: str, usage: str) -> None:
     found = look_up(REGISTRY, words)
@@ -201,14 +205,6 @@ def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> No
     ]
     assert "/context reset               Take the default again. Also /context default.\n" in plain(menu)
     assert plain(menu).endswith("/quit            Leave. Also /exit, /q.")
-
-
-def test_the_markdown_table_has_a_row_for_each_command() -> None:
-    rows = commands_table(REGISTRY, only_in_chat=False).splitlines()
-    assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
-    assert "| `/context clear`, `/new`, `/clear` | Begin a new conversation. |" in rows
-    assert len(rows) == 2 + len(COMMANDS)
-    assert len(commands_table(REGISTRY, only_in_chat=True).splitlines()) == 2
 
 
 def test_a_report_is_rendered_as_plain_text_in_columns() -> None:

@@ -230,13 +230,7 @@ class PersonaAdmin:
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
 
     async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
-        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile.
-
-        Raises:
-            JsoncError: the draft is not valid JSONC.
-            SettingsError: it holds a value that its setting does not take, or the file cannot be written.
-            PersonaError: the persona cannot have its new name or one of its new aliases.
-        """
+        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile."""
         before, after = values_in(opened.text), _checked_values(opened.path.name, draft)
         made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
         changes = [change for change in made if change.changed]

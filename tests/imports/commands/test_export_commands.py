@@ -15,8 +15,6 @@ from chorus_cli.framework.replies import Question, Text
 from chorus_cli.models.rules.events import TextDelta
 from tests.world import World
 
-# Copying
-
 
 async def test_the_last_reply_in_context_is_copied_word_for_word(world: World) -> None:
     world.model.say("first")
@@ -65,9 +63,6 @@ async def test_a_code_block_that_is_not_there_is_not_copied(world: World, reply:
     await world.say("Go on")
     assert await world.told(line) == refusal
     assert world.copied == []
-
-
-# Exporting
 
 
 @pytest.fixture
@@ -200,9 +195,6 @@ async def test_nothing_is_written_when_there_is_nothing(world: World) -> None:
     assert "/export FILE all writes everything" in await world.told(f"/export {path}")
     assert await world.told(f"/export {path} all") == "Nothing was said yet, so nothing was written."
     assert not path.exists()
-
-
-# Completing
 
 
 @pytest.fixture

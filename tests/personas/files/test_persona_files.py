@@ -49,9 +49,6 @@ def docs_of(personas: Path, **contents: bytes) -> Path:
     return folder
 
 
-# The first run
-
-
 def test_the_shipped_personas_are_copied_for_their_owner_only(shipped: Path, home: Path) -> None:
     install(shipped, home)
     assert slugs(home) == ("chorus", "reviewer")
@@ -103,9 +100,6 @@ def test_the_personas_that_really_ship_can_be_copied(home: Path) -> None:
     assert warnings == ()
 
 
-# What is there
-
-
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
@@ -129,9 +123,6 @@ def test_a_file_is_no_persona_and_a_missing_folder_holds_none(tmp_path: Path) ->
     (tmp_path / "frodo").touch()
     assert slugs(tmp_path) == ()
     assert slugs(tmp_path / "missing") == ()
-
-
-# Documents
 
 
 def test_documents_come_by_name_without_blank_and_hidden_ones(tmp_path: Path) -> None:
@@ -161,9 +152,6 @@ def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Pat
     found, (warning,) = documents(tmp_path, "frodo")
     assert found == (Document("good.md", "here"),)
     assert warning.startswith(f"{folder / 'bad.md'} is left out: ")
-
-
-# A new persona
 
 
 def test_it_is_recorded_when_it_lacks_only_its_name(home: Path) -> None:
