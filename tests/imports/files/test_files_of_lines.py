@@ -155,15 +155,6 @@ def test_a_chat_is_named_after_its_file_and_has_local_times(tmp_path: Path) -> N
     assert dict(found.skipped) == {"line that cannot be read": 1}
 
 
-def test_a_folder_holds_many(tmp_path: Path) -> None:
-    for name in "ab":
-        written(tmp_path / f"{name}.jsonl", HEADER, GREETING)
-    written(tmp_path / "c.jsonl", HEADER)
-    ((first, second), skipped) = found_in(tmp_path)
-    assert first.key != second.key
-    assert skipped == ["conversation without messages"]
-
-
 @pytest.mark.parametrize("line", [{"user_name": "Ann"}, GREETING, "{", ["chat_metadata"]])
 def test_other_lines_are_no_header(tmp_path: Path, line: object) -> None:
     with pytest.raises(ImportFormatError, match="no known format"):

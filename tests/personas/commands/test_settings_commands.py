@@ -53,12 +53,14 @@ async def desk(world: World) -> Desk:
 
 async def test_the_list_has_every_setting_with_its_place_and_its_default(desk: Desk) -> None:
     desk.world.configure(TEXT.replace("}", '  "context_hors": 5,\n}'))
-    (desk.world.folder / "config.jsonc").write_text('{"defaults": {"idle_minutes": 5}}', encoding="utf-8")
+    (desk.world.folder / "config.jsonc").write_text(
+        '{"defaults": {"idle_minutes": 5,\n"temperature": 0.5}}', encoding="utf-8"
+    )
     lines = (await desk.text("/settings")).splitlines()
     assert lines[0] == f"Settings of chorus: {desk.path}"
     rows = {line.split()[0]: line.split(None, 1)[1] for line in lines if line[:1].islower()}
     assert [key for key in rows if key in {setting.key for setting in SETTINGS}] == [each.key for each in SETTINGS]
-    assert " ".join(rows["temperature"].split()) == "0.2 system.jsonc:3 the provider's"
+    assert " ".join(rows["temperature"].split()) == "0.2 system.jsonc:3 0.5 (config.jsonc:2)"
     assert " ".join(rows["aliases"].split()) == "a, b system.jsonc:4 none"
     assert " ".join(rows["idle_minutes"].split()) == "5 config.jsonc:1 5 (config.jsonc:1)"
     assert " ".join(rows["context_hours"].split()) == "8 default 8"
@@ -152,11 +154,14 @@ async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Desk
     reply = await desk.text("/settings set context_hours 24")
     assert reply.startswith(f"context_hours is now 24 (it was not set), in {desk.path}.\nContext window set to 24h\n")
     assert "are in context." in reply
+    assert "is already 24" in await desk.text("/settings set context_hours 24")
     reply = await desk.text("/settings unset context_hours")
     assert "Now in effect: 8 (default).\nContext window reset to default (8h)\nMessages since" in reply
     assert await desk.windows() == [Window(None, 24), Window(24, None)]
     await desk.world.journal.undo(desk.world.current.target(), None)
     assert '"context_hours": 24' in desk.world.settings_text()
+    await desk.world.journal.undo(desk.world.current.target(), None)
+    assert (await desk.world.window.state()).hours == 8
 
 
 async def test_a_model_that_is_set_answers_at_once_also_against_the_command_line(desk: Desk) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, StorageError
+from chorus_cli.core.errors import PersonaError, SettingsError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rules.acts import Window
-from chorus_cli.personas.service.persona_admin import Change, PersonaAdmin, SettingState, state
+from chorus_cli.personas.service.persona_admin import Change, PersonaAdmin, state
 from chorus_cli.settings.rules.schema import template
-from chorus_cli.settings.rules.table import SETTINGS, setting_of
+from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.world import World, built
@@ -37,22 +37,6 @@ async def window_changes(world: World) -> list[Window]:
 def other_persona(world: World, text: str) -> None:
     (world.folder / "personas" / "frodo").mkdir()
     world.configure(text, "frodo")
-
-
-async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(world: World) -> None:
-    world.configure('{\n"context_hours": 24,\n"clock": false }')
-    config = world.folder / "config.jsonc"
-    config.write_text('{"defaults": {"context_hours": 12,\n"temperature": 0.5}}', encoding="utf-8")
-    own = world.personas.settings_path(ME)
-    persona = world.current.target().persona
-    assert state(persona, setting_of("context_hours")) == SettingState(
-        setting_of("context_hours"), 24, f"{own}:2", 12, f"{config}:1"
-    )
-    states = [state(persona, setting) for setting in SETTINGS]
-    found = {each.setting.key: (each.value, each.source, each.default, each.default_source) for each in states}
-    assert found["clock"] == (False, f"{own}:3", True, "default")
-    assert found["temperature"] == (0.5, f"{config}:2", 0.5, f"{config}:2")
-    assert found["aliases"] == ([], "default", [], "default")
 
 
 @pytest.mark.parametrize(
@@ -93,21 +77,6 @@ async def test_a_name_that_is_taken_or_a_value_that_breaks_the_rules_is_refused(
     with pytest.raises((PersonaError, SettingsError)):
         await persona_settings.save(opened, json.dumps({key: value}))
     assert world.settings_text() == TEXT
-
-
-async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_back(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
-    world.configure(TEXT)
-    await persona_settings.set(ME, "context_hours", 24)
-    await persona_settings.set(ME, "context_hours", 24)
-    await persona_settings.set(ME, "context_hours", None)
-    await persona_settings.set(ME, "context_hours", None)
-    assert await window_changes(world) == [Window(None, 24), Window(24, None)]
-    await world.journal.undo(world.current.target(), None)
-    assert (await world.window.state()).hours == 24
-    await world.journal.undo(world.current.target(), None)
-    assert (await world.window.state()).hours == 8
 
 
 async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, persona_settings: PersonaAdmin) -> None:
@@ -200,9 +169,3 @@ async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     await world.current.note_edit(ME)
     assert await window_changes(world) == [Window(None, 24)]
     await store.close()
-
-
-async def test_a_file_that_is_no_text_is_not_opened(world: World, persona_settings: PersonaAdmin) -> None:
-    world.personas.settings_path(ME).write_bytes(b'{"name": "\xe9"}')
-    with pytest.raises(JsoncError, match="expected text in UTF-8"):
-        await persona_settings.open(ME)
