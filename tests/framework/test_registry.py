@@ -28,7 +28,7 @@ from chorus_cli.framework.arguments import (
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Text
-from tests.framework.example_commands import NOW, Desk, undo
+from tests.framework.test_typed_lines import NOW, Desk, undo
 
 
 def test_no_word_that_is_typed_means_two_commands() -> None:

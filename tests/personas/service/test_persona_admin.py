@@ -82,10 +82,6 @@ async def test_the_name_of_another_is_refused(people: World, name: str) -> None:
         await people.persona_admin.create(name)
 
 
-async def test_names_that_fold_to_one_folder_get_two(world: World) -> None:
-    assert [await world.persona_admin.create(name) for name in ("Bob", "Bób")] == ["bob", "bob-2"]
-
-
 async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_it_is_not_cut_off(
     people: World,
 ) -> None:
