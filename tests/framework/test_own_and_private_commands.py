@@ -1,4 +1,4 @@
-"""The user's own commands, which are sent as messages, and the commands of a private chat, which change nothing kept."""
+"""The user's own commands, which are sent as messages, and those of a private chat, which change nothing kept."""
 
 from __future__ import annotations
 
