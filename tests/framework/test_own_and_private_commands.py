@@ -128,7 +128,6 @@ def test_front_matter_that_is_not_closed_is_text() -> None:
 
 @pytest.fixture
 def private(world: World) -> World:
-    """A world whose commands are those of a private chat."""
     commands = OwnCommands(private_groups(groups()), lambda _slug: (), command_of)
     world.services = replace(world.services, own_commands=commands)
     return world

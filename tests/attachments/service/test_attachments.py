@@ -293,7 +293,6 @@ LINE = "[attachment: photo.png 68 bytes]"
 
 @pytest.fixture
 async def asked(world: World) -> World:
-    """A world in which a picture was asked about."""
     await say(world, "what is @photo.png?")
     return world
 

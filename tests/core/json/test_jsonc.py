@@ -255,7 +255,6 @@ class Specimen:
 
 @st.composite
 def scribbled(draw: st.DrawFn, value: JsonValue) -> str:
-    """Write a value as JSONC with gaps anywhere."""
     if isinstance(value, (dict, list)):
         opening, closing = "{}" if isinstance(value, dict) else "[]"
         parts = value.items() if isinstance(value, dict) else [(None, item) for item in value]

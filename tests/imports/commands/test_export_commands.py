@@ -259,7 +259,6 @@ def test_of_a_folder_that_holds_very_much_only_the_beginning_is_offered(world: W
 
 
 def offered(world: World, typed: str) -> list[str]:
-    """Return the completions of the command's argument, whole."""
     found = completions(world.services.registry, world.services, f"/export {typed}")
     assert found.start == len("/export ")
     return [each.text for each in found.candidates]

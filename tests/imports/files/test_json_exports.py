@@ -50,7 +50,6 @@ def zipped(path: Path, files: dict[str, Any]) -> Path:
 
 
 def read(path: Path) -> list[ForeignConversation | str]:
-    """Return the conversations of a file, and the reasons for those that were skipped."""
     source = source_of(path)
     found = [item.reason if isinstance(item, Skipped) else item for item in source.conversations()]
     source.close()

@@ -50,8 +50,6 @@ PARTS = '{"form": "demo",  "parts": [{"type": "thinking", "thinking": "h\\u006d"
 
 @dataclass(frozen=True)
 class Home:
-    """A world, and the folder that its exports go to."""
-
     world: World
     out: Path
 
@@ -70,7 +68,6 @@ async def home(folder: Path, clock: FakeClock) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def other(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Home]:
-    """An empty home."""
     (tmp_path / "other").mkdir()
     async with home(tmp_path / "other", clock) as world:
         yield Home(world, tmp_path / "out-other")

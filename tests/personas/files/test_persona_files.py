@@ -31,7 +31,6 @@ def shipped(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Where the user's personas are going to be."""
     (tmp_path / "home").mkdir()
     return tmp_path / "home" / "personas"
 

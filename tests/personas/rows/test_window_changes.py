@@ -27,7 +27,6 @@ def file(tmp_path: Path) -> Path:
 
 
 def edit(file: Path, text: bytes | None) -> None:
-    """Write the file by hand, or delete it."""
     if text is None:
         file.unlink()
     else:

@@ -260,7 +260,6 @@ async def test_a_new_conversation_leaves_nothing_to_tell(world: World) -> None:
 
 
 def hold_replies(world: World, number: int) -> None:
-    """Enqueue replies that do not end."""
     for _ in range(number):
         world.model.enqueue(TextDelta("half"), asyncio.Event(), ReplyEnd("stop"))
 

@@ -12,7 +12,7 @@ import pytest
 from chorus_cli.core.errors import PersonaError, SettingsError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rules.acts import Window
-from chorus_cli.personas.service.persona_admin import Change, PersonaAdmin, state
+from chorus_cli.personas.service.persona_admin import Change, state
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage.store import Store
@@ -20,23 +20,12 @@ from tests.fakes import FakeClock, ScriptedModel
 from tests.world import World, built
 
 ME = "chorus"
-FLAG = "it must be true or false."
 TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "mine": 1,\n}\n'
-
-
-@pytest.fixture
-def persona_settings(world: World) -> PersonaAdmin:
-    return world.persona_admin
 
 
 async def window_changes(world: World) -> list[Window]:
     acts = [entry.operation.act for entry in await world.journal.entries(world.current.target()) if entry.counts]
     return [act for act in acts if isinstance(act, Window)]
-
-
-def other_persona(world: World, text: str) -> None:
-    (world.folder / "personas" / "frodo").mkdir()
-    world.configure(text, "frodo")
 
 
 @pytest.mark.parametrize(
@@ -49,17 +38,15 @@ def other_persona(world: World, text: str) -> None:
         *(("auto_memory", False), ("tools", False)),
     ],
 )
-async def test_what_is_set_holds_from_then_on_until_it_is_unset(
-    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue
-) -> None:
+async def test_what_is_set_holds_from_then_on_until_it_is_unset(world: World, key: str, value: JsonValue) -> None:
     world.configure('{ "mine": 1, /* last */ }')
     setting = setting_of(key)
-    assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
+    assert await world.persona_admin.set(ME, key, value) == Change(setting, None, value)
     assert state(world.current.target().persona, setting).value == value
-    assert await persona_settings.set(ME, key, value) == Change(setting, value, value)
-    assert await persona_settings.set(ME, key, None) == Change(setting, value, None)
+    assert await world.persona_admin.set(ME, key, value) == Change(setting, value, value)
+    assert await world.persona_admin.set(ME, key, None) == Change(setting, value, None)
     assert state(world.current.target().persona, setting).source == "default"
-    assert await persona_settings.set(ME, key, None) == Change(setting, None, None)
+    assert await world.persona_admin.set(ME, key, None) == Change(setting, None, None)
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
 
@@ -67,70 +54,65 @@ async def test_what_is_set_holds_from_then_on_until_it_is_unset(
     ("key", "value"), [("name", "Sam"), ("aliases", ["me", "sam"]), ("aliases", ["[x]"]), ("context_hours", 500)]
 )
 async def test_a_name_that_is_taken_or_a_value_that_breaks_the_rules_is_refused(
-    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue
+    world: World, key: str, value: JsonValue
 ) -> None:
-    other_persona(world, '{ "aliases": ["Sam"] }')
+    (world.folder / "personas" / "frodo").mkdir()
+    world.configure('{ "aliases": ["Sam"] }', "frodo")
     world.configure(TEXT)
     with pytest.raises((PersonaError, SettingsError)):
-        await persona_settings.set(ME, key, value)
-    opened = await persona_settings.open(ME)
+        await world.persona_admin.set(ME, key, value)
+    opened = await world.persona_admin.open(ME)
     with pytest.raises((PersonaError, SettingsError)):
-        await persona_settings.save(opened, json.dumps({key: value}))
+        await world.persona_admin.save(opened, json.dumps({key: value}))
     assert world.settings_text() == TEXT
 
 
-async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, persona_settings: PersonaAdmin) -> None:
+async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World) -> None:
     world.configure('{ "temperature": }')
     for key in ("temperature", "context_hours"):
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: expected a value: .* /settings edit opens"):
-            await persona_settings.set(ME, key, 1)
+            await world.persona_admin.set(ME, key, 1)
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: "):
-            await persona_settings.set(ME, key, None)
+            await world.persona_admin.set(ME, key, None)
     assert world.settings_text() == '{ "temperature": }'
 
 
-async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
+async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(world: World) -> None:
     world.configure("\ufeff{\r\n}\r\n")
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     assert opened.draft == "{\r\n}\r\n"
     for draft in ('{"tools": false}\r\n', '\ufeff{"tools": false}\r\n'):
-        await persona_settings.save(opened, draft)
+        await world.persona_admin.save(opened, draft)
         assert world.personas.settings_path(ME).read_bytes().decode() == '\ufeff{"tools": false}\r\n'
         world.configure(opened.text)
 
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
-async def test_where_there_are_no_settings_a_template_is_edited(
-    world: World, persona_settings: PersonaAdmin, text: str | None
-) -> None:
+async def test_where_there_are_no_settings_a_template_is_edited(world: World, text: str | None) -> None:
     if text is not None:
         world.configure(text)
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     assert opened.draft == template(ME)
-    await persona_settings.save(opened, '{"tools": false}')
+    await world.persona_admin.save(opened, '{"tools": false}')
     assert world.settings_text() == '{"tools": false}'
 
 
-async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona_settings: PersonaAdmin) -> None:
+async def test_a_window_that_is_edited_is_an_operation_too(world: World) -> None:
     world.configure('{ "context_hours": 12, "tools": true }')
-    await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": true }')
-    await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
-    await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
+    await world.persona_admin.save(await world.persona_admin.open(ME), '{ "context_hours": 24, "tools": true }')
+    await world.persona_admin.save(await world.persona_admin.open(ME), '{ "context_hours": 24, "tools": false }')
+    await world.persona_admin.save(await world.persona_admin.open(ME), '{ "tools": false }')
     assert await window_changes(world) == [Window(None, 12), Window(12, 24), Window(24, None)]
     await world.journal.undo(world.current.target(), None)
     await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'
 
 
-async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_then(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
+async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_then(world: World) -> None:
     world.configure('{ "context_hours": 24,, }')
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     assert opened.draft == '{ "context_hours": 24,, }'
-    assert await persona_settings.save(opened, '{ "context_hours": 24, }') == (
+    assert await world.persona_admin.save(opened, '{ "context_hours": 24, }') == (
         Change(setting_of("context_hours"), None, 24),
     )
     assert world.personas.settings_path(ME).with_name("system.jsonc.bak").read_text() == opened.text
@@ -141,14 +123,14 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
     assert (await world.window.state()).hours == 24
 
 
-async def test_a_window_that_cannot_be_recorded_is_not_written(world: World, persona_settings: PersonaAdmin) -> None:
+async def test_a_window_that_cannot_be_recorded_is_not_written(world: World) -> None:
     world.configure(TEXT)
     await world.store.write(lambda connection: connection.execute("DROP TABLE operations"))
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     with pytest.raises(StorageError):
-        await persona_settings.set(ME, "context_hours", 24)
+        await world.persona_admin.set(ME, "context_hours", 24)
     with pytest.raises(StorageError):
-        await persona_settings.save(opened, '{ "context_hours": 24 }')
+        await world.persona_admin.save(opened, '{ "context_hours": 24 }')
     assert world.settings_text() == TEXT
 
 
@@ -158,13 +140,12 @@ async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
     await store.open()
     world = await built(tmp_path, store, clock, model, limit_tokens=10_000)
-    persona_settings = world.persona_admin
     world.configure(TEXT)
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM operations").fetchone()
         with pytest.raises(SettingsError, match=r"the journal has not: database is locked\. The next start notes it\."):
-            await persona_settings.set(ME, "context_hours", 24)
+            await world.persona_admin.set(ME, "context_hours", 24)
         assert await window_changes(world) == []
     await world.current.note_edit(ME)
     assert await window_changes(world) == [Window(None, 24)]
