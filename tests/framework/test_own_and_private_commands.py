@@ -24,13 +24,6 @@ def shared(world: World) -> Path:
     return folder
 
 
-@pytest.fixture
-def of_persona(world: World) -> Path:
-    folder = world.personas.folder / "chorus" / "commands"
-    folder.mkdir()
-    return folder
-
-
 async def sent(world: World, line: str) -> str:
     """Type a line and return the message that the model was sent."""
     turn = await resolve(world.services.registry, line, world.clock.now()).run(world.services)
@@ -69,9 +62,9 @@ async def test_files_that_a_template_names_are_attached(
     assert [each.name for each in (await world.log())[0].attachments] == ["notes.txt"]
 
 
-async def test_those_of_a_persona_take_precedence_and_are_of_it_alone(
-    world: World, shared: Path, of_persona: Path
-) -> None:
+async def test_those_of_a_persona_take_precedence_and_are_of_it_alone(world: World, shared: Path) -> None:
+    of_persona = world.personas.folder / "chorus" / "commands"
+    of_persona.mkdir()
     (shared / "hi.md").write_text("Hi all.")
     (of_persona / "hi.md").write_text("Hi you.")
     assert await sent(world, "/hi") == "Hi you."
