@@ -167,8 +167,12 @@ async def _export_all(services: Services, folder: Path, ending: str, persona: st
 async def _written(path: Path, export: Export, *, replace: bool) -> Text:
     text = document(export, is_json=path.suffix.lower() == ".json")
     await asyncio.to_thread(export_files.write, path, text, replace=replace)
-    part = "the whole thread" if export.is_whole else "the context"
-    return Text(f"Exported {part}, {counted(len(export.messages), 'message')}, to {path.absolute()}")
+    return Text(_exported(path, export))
+
+
+def _exported(path: Path, export: Export) -> str:
+    exported = "the whole thread" if export.is_whole else "the context"
+    return f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}"
 
 
 def _zone(name: str, _now: datetime) -> tzinfo:

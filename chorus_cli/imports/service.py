@@ -276,9 +276,10 @@ class Imports:
         if is_dry or personas.called(named):
             return personas.called(named) or named
         try:
-            return await self.persona_admin.create(named)
+            slug, _ = await self.persona_admin.create(named)
         except PersonaError:
             return wanted.otherwise
+        return slug
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

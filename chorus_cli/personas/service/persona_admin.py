@@ -147,12 +147,7 @@ class PersonaAdmin:
                 raise
             return wanted, wanted
 
-    async def create(self, name: str) -> str:
-        """Create a persona called ``name`` as `make` does, and return its slug."""
-        slug, _ = await self.make(name)
-        return slug
-
-    async def make(self, name: str) -> tuple[str, bool]:
+    async def create(self, name: str) -> tuple[str, bool]:
         """Create a persona from the template; return its slug, and whether the log has an earlier one of that slug."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())

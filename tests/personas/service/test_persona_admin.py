@@ -69,7 +69,7 @@ async def test_the_folder_comes_before_the_alias_of_another(people: World) -> No
 
 
 async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(world: World) -> None:
-    assert await world.persona_admin.create("Bób the Builder") == "bob-the-builder"
+    assert await world.persona_admin.create("Bób the Builder") == ("bob-the-builder", False)
     persona = world.personas.load("bob-the-builder")
     assert (persona.name, persona.warnings) == ("Bób the Builder", ())
     assert "You are Bób the Builder." in persona.settings.system_prompt
@@ -96,13 +96,15 @@ async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_
 
 
 async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_makes_nobody(world: World) -> None:
-    await world.persona_admin.archive(await world.persona_admin.create("Ada Lovelace"))
+    await world.persona_admin.create("Ada Lovelace")
+    await world.persona_admin.archive("ada-lovelace")
     for name in ("ada", "Ada L", "ada-"):
         assert await world.told(f"/persona {name}") == (
             "Ada Lovelace is archived. /persona unarchive ada-lovelace brings it back; "
             f"/persona new {name} makes another."
         )
-    await world.persona_admin.archive(await world.persona_admin.create("Adam"))
+    await world.persona_admin.create("Adam")
+    await world.persona_admin.archive("adam")
     assert await world.told("/persona ada") == (
         "Ada Lovelace and Adam are archived. "
         "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
@@ -183,7 +185,7 @@ async def test_a_persona_that_cannot_be_recorded_is_not_made(
 
 async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
     people.configure('{"name": "Fredegar", "aliases": ["ada"]}', "fredegar")
-    assert await people.persona_admin.create("Äda") == "ada-2"
+    assert await people.persona_admin.create("Äda") == ("ada-2", False)
     assert people.personas.find("ada") == "fredegar"
 
 
