@@ -347,7 +347,6 @@ class Exports:
 
 
 def _came_so_far(exported: Exported) -> str:
-    """Say how far an export came that could not be completed."""
     if not exported.conversations:
         return "Nothing was written."
     written = counted(exported.conversations, "conversation")

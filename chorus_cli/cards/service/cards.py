@@ -163,7 +163,6 @@ class Cards:
 
 
 def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterator[str]:
-    """Yield the sentences about a persona that is made of a card."""
     card, pinned = file.card, sum(lore.pinned for lore in persona.lore)
     amounts = {"document": len(persona.documents), "memory item": len(persona.lore)}
     parts = [counted(number, thing) for thing, number in amounts.items() if number]

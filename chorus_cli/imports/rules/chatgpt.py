@@ -187,7 +187,6 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
 
 
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
-    """Return the thoughts in the nodes that lead to a reply."""
     found: list[str] = []
     while (node := nodes.get(key or "")) and node.thoughts is not None and len(found) < _FARTHEST_THOUGHT:
         found.append(node.thoughts)

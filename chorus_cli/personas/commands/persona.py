@@ -215,7 +215,6 @@ def _meant(services: Services, name: str) -> str:
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:
-    """Refuse to archive a persona that is at work."""
     talk = services.replies.unfinished(slug)
     jobs = [job.number for job in services.jobs.running(slug)]
     numbers = {
