@@ -20,8 +20,6 @@ from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.mock_provider import MockProvider, running
-from tests.personas.commands.settings_desk import TEXT, Desk
-from tests.settings.files.frodos_settings import DATA
 from tests.storage.database import QuickStore, database
 from tests.turns.folding.long_talk import Talk, long_talk
 from tests.turns.service.tool_talk import TOOLS
@@ -174,21 +172,6 @@ def connection() -> Iterator[sqlite3.Connection]:
 def path(tmp_path: Path) -> Path:
     """The place of the ``store`` fixture's file."""
     return tmp_path / "chorus.db"
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "system.jsonc"
-    path.write_bytes(DATA)
-    return path
-
-
-@pytest.fixture
-async def desk(world: World) -> Desk:
-    desk = Desk(world)
-    desk.drafts.mkdir(exist_ok=True)
-    world.configure(TEXT)
-    return desk
 
 
 @pytest.fixture

@@ -95,15 +95,8 @@ class Argument:
 
 def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
     """Read the arguments that follow the context in a handler's signature, and the options behind those."""
-    try:
-        signature = inspect.signature(handler, eval_str=True)
-    except NameError as error:
-        hint = "import it outside TYPE_CHECKING, its annotations are read at run time"
-        raise TypeError(f"{handler.__qualname__}: {error}; {hint}") from error
-    if not signature.parameters:
-        raise TypeError(f"{handler.__qualname__} must take the command context as its first argument")
-    _services, *declared = signature.parameters.values()
-    found = [_argument(handler.__qualname__, each) for each in declared]
+    _services, *declared = inspect.signature(handler, eval_str=True).parameters.values()
+    found = [_argument(each) for each in declared]
     return tuple(each for each in found if not each.option), tuple(each for each in found if each.option)
 
 
@@ -122,19 +115,11 @@ def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mappin
     return " ".join(filter(None, map(str.strip, [*left, text[begin:]]))), given
 
 
-def _argument(handler_name: str, declared: inspect.Parameter) -> Argument:
-    found = [each for each in get_args(declared.annotation) if isinstance(each, Parameter)]
+def _argument(declared: inspect.Parameter) -> Argument:
+    (parameter,) = (each for each in get_args(declared.annotation) if isinstance(each, Parameter))
     required = declared.default is inspect.Parameter.empty
-    is_option = declared.kind is inspect.Parameter.KEYWORD_ONLY
-    if len(found) != 1 or not (declared.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD or is_option):
-        raise TypeError(
-            f"{handler_name}: argument {declared.name!r} must be positional or an option, and declared as "
-            "Annotated[type, Parameter]"
-        )
-    if is_option and required:
-        raise TypeError(f"{handler_name}: the option {declared.name!r} needs a default")
-    option = declared.name if is_option else ""
-    return Argument(found[0], required=required, default=None if required else declared.default, option=option)
+    option = declared.name if declared.kind is inspect.Parameter.KEYWORD_ONLY else ""
+    return Argument(parameter, required=required, default=None if required else declared.default, option=option)
 
 
 _TIMES = (
@@ -238,6 +223,4 @@ def documentation_of(handler: Callable[..., object]) -> Documentation:
     details, *sections = _SECTION.split(rest)
     section_of = dict(zip(sections[::2], sections[1::2], strict=True))
     examples = tuple(line.strip() for line in section_of.get("Examples", "").splitlines() if line.strip())
-    if not summary or not examples or not all(example.startswith("/") for example in examples):
-        raise TypeError(f"{handler.__qualname__} needs a docstring: one line, and 'Examples:' that begin with a slash")
     return Documentation(summary, _LINE_BREAK.sub(" ", details.strip()), examples)

@@ -1,12 +1,11 @@
 """Commands, each declared once by a decorator with its name, its handler's signature and docstring.
 
 A group is a value that a module fills, and a registry is built of groups, so that no module is imported for its side
-effect. A wrong declaration raises ``TypeError`` on import. ``C`` is the type of a handler's first argument.
+effect. ``C`` is the type of a handler's first argument.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -205,14 +204,6 @@ class CommandGroup(Generic[C]):
 
     def add(self, command: Command[C]) -> None:
         """Add a command."""
-        if command.path == "/" or not all(map(_typeable, (*command.names, *command.aliases))):
-            raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
-        _no_word_twice(command.path, (*self.words, *command.names))
-        _no_word_twice(command.path, command.aliases)
-        if command.default and (self.default or not command.arguments or not self.name):
-            raise TypeError(
-                f"{command.path}: a default belongs to a group, takes an argument and is the only one there"
-            )
         self.commands.append(command)
         self.default = command if command.default else self.default
 
@@ -225,9 +216,7 @@ class CommandRegistry(Generic[C]):
         self.groups = _merged((*groups, *([own] if own else [])))
         self.words = _first_words(self.groups)
         names = own.words if own else {}
-        guesses = [(guess, command) for command in self for guess in command.guesses if guess not in names]
-        self.guesses = dict(guesses)
-        _no_word_twice("/", [*self.words, *(guess for guess, _ in guesses)])
+        self.guesses = {guess: command for command in self for guess in command.guesses if guess not in names}
 
     def __iter__(self) -> Iterator[Command[C]]:
         """Iterate over all commands, group by group in the order of declaration."""
@@ -239,28 +228,16 @@ class CommandRegistry(Generic[C]):
         return Report(tuple(Table(each.summary, heads, tuple(map(_menu_row, each.commands))) for each in self.groups))
 
 
-def _typeable(word: str) -> bool:
-    return word == word.casefold() and not any(map(str.isspace, word))
-
-
-def _no_word_twice(place: str, words: Sequence[str]) -> None:
-    repeated = [word for word, count in Counter(words).items() if count > 1]
-    if repeated:
-        raise TypeError(f"{place}: {repeated[0]!r} is declared twice")
-
-
 def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
-    """Merge the groups of the same name, in the order of first appearance."""
+    """Merge the groups of the same name, of which one has the summary, in the order of first appearance."""
     same_name: dict[str, list[CommandGroup[C]]] = {}
     for group in groups:
         same_name.setdefault(group.name, []).append(group)
     merged: list[CommandGroup[C]] = []
     for name, parts in same_name.items():
-        summaries = {part.summary for part in parts} - {""}
-        if len(summaries) != 1:
-            raise TypeError(f"/{name}: a group needs one summary, these are {sorted(summaries)}")
+        summary = "".join(part.summary for part in parts)
         aliases = tuple(alias for part in parts for alias in part.aliases)
-        merged.append(CommandGroup(name, summaries.pop(), aliases=aliases))
+        merged.append(CommandGroup(name, summary, aliases=aliases))
         for command in chain.from_iterable(part.commands for part in parts):
             merged[-1].add(command)
     return tuple(merged)
@@ -274,7 +251,6 @@ def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | Co
     for group in groups:
         named += [(alias, group) for alias in group.aliases]
         named += [(alias, command) for command in group.commands for alias in command.aliases]
-    _no_word_twice("/", [word for word, _ in named])
     return dict(named)
 
 

@@ -220,8 +220,6 @@ class Imports:
         Raises:
             ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
                 in them, and they have no cards.
-            AttachmentError: an attachment cannot be stored.
-            StorageError: the log cannot be written.
         """
         begun = told = self.clock.monotonic()
         now = self.clock.now()
@@ -278,9 +276,10 @@ class Imports:
         if is_dry or personas.called(named):
             return personas.called(named) or named
         try:
-            return await self.persona_admin.create(named)
+            slug, _ = await self.persona_admin.create(named)
         except PersonaError:
             return wanted.otherwise
+        return slug
 
 
 def _progress(report: ImportReport, seconds: float) -> str:
@@ -360,7 +359,6 @@ class Exports:
 
 
 def _came_so_far(exported: Exported) -> str:
-    """Say how far an export came that could not be completed."""
     if not exported.conversations:
         return "Nothing was written."
     written = counted(exported.conversations, "conversation")

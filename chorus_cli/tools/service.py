@@ -210,7 +210,6 @@ def _stamp(row: Message) -> str:
 
 
 def _fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_Piece]:
-    """Return the first pieces, as many as a result has room for."""
     listed = [*pieces]
     ends = accumulate(map(length, listed))
     return [piece for piece, end in zip(listed, ends, strict=True) if end <= _MOST_READ_CHARACTERS]

@@ -22,198 +22,37 @@ from chorus_cli.framework.arguments import (
     Candidate,
     Documentation,
     Parameter,
-    declared_arguments,
     flag,
     phrases,
 )
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Text
-from tests.framework.example_commands import NOW, Desk, undo
+from tests.framework.test_typed_lines import NOW, Desk, undo
 
 
-async def _documented(_desk: Desk) -> Text:
-    """Do it.
-
-    Examples:
-        /it
-    """
-    return Text("done")
-
-
-async def _second(_desk: Desk, _time: Annotated[Span, TIME]) -> Text:
-    """Do it with a time.
-
-    Examples:
-        /it 2h
-    """
-    return Text("done")
-
-
-async def _undocumented(_desk: Desk) -> Text:
-    return Text("done")
-
-
-async def _without_example(_desk: Desk) -> Text:
-    """Do it."""
-    return Text("done")
-
-
-async def _example_without_slash(_desk: Desk) -> Text:
-    """Do it.
-
-    Examples:
-        it
-    """
-    return Text("done")
-
-
-def _fresh(name: str = "it", summary: str = "It.", aliases: tuple[str, ...] = ()) -> CommandGroup[Desk]:
-    return CommandGroup(name, summary, aliases=aliases)
-
-
-def test_a_handler_needs_a_docstring_with_examples() -> None:
-    for handler in (_undocumented, _without_example, _example_without_slash):
-        with pytest.raises(TypeError, match=f"{handler.__name__} needs a docstring"):
-            _fresh().command("it")(handler)
-
-
-@pytest.mark.parametrize("names", [("Set",), ("a b",), ("it", "It")])
-def test_a_name_is_a_word_in_small_letters(names: tuple[str, ...]) -> None:
-    with pytest.raises(TypeError, match="one word in small letters"):
-        _fresh().command(*names)(_documented)
-
-
-def test_a_command_at_the_top_level_needs_a_name() -> None:
-    with pytest.raises(TypeError, match="none is empty at the top level"):
-        _fresh("").command("")(_documented)
-
-
-def test_no_name_or_alias_is_declared_twice_within_a_group() -> None:
-    group = _fresh()
-    group.command("one", "uno")(_documented)
-    with pytest.raises(TypeError, match="/it uno: 'uno' is declared twice"):
-        group.command("uno")(_documented)
-    with pytest.raises(TypeError, match="/it two: 'same' is declared twice"):
-        group.command("two", aliases=("same", "same"))(_documented)
-
-
-def test_a_default_takes_an_argument_and_is_the_only_one_of_its_group() -> None:
-    group = _fresh()
-    group.command("one", default=True)(_second)
-    with pytest.raises(TypeError, match="the only one there"):
-        group.command("two", default=True)(_second)
-    with pytest.raises(TypeError, match="takes an argument"):
-        _fresh().command("one", default=True)(_documented)
-    with pytest.raises(TypeError, match="belongs to a group"):
-        _fresh("").command("one", default=True)(_second)
-
-
-def test_no_path_is_declared_twice_in_groups_of_one_name() -> None:
-    first, second = _fresh(), _fresh(summary="")
-    first.command("one")(_documented)
-    second.command("one")(_documented)
-    with pytest.raises(TypeError, match="/it one: 'one' is declared twice"):
-        CommandRegistry([first, second])
-
-
-def test_no_word_at_the_top_level_is_declared_twice() -> None:
-    group, other, top = _fresh(aliases=("i",)), _fresh("other"), _fresh("")
-    group.command("one", aliases=("go",))(_documented)
-    other.command("one", aliases=("go",))(_documented)
-    top.command("i")(_documented)
-    with pytest.raises(TypeError, match="'go' is declared twice"):
-        CommandRegistry([group, other])
-    with pytest.raises(TypeError, match="'i' is declared twice"):
-        CommandRegistry([group, top])
-
-
-def test_no_guess_is_a_word_that_names_something_or_the_guess_of_another() -> None:
-    named, guessed, other = _fresh(), _fresh(), _fresh("other")
-    named.command("one", aliases=("go",))(_documented)
-    guessed.command("one", guesses=("go",))(_documented)
-    other.command("one", guesses=("go",))(_documented)
-    for group in (named, guessed):
-        with pytest.raises(TypeError, match="'go' is declared twice"):
-            CommandRegistry([group, other])
-
-
-@pytest.mark.parametrize("summaries", [("", ""), ("One.", "Another.")])
-def test_a_group_has_exactly_one_summary(summaries: tuple[str, ...]) -> None:
-    with pytest.raises(TypeError, match="a group needs one summary"):
-        CommandRegistry([_fresh(summary=summary) for summary in summaries])
+def test_no_word_that_is_typed_means_two_commands() -> None:
+    groups = registry().groups
+    first_words = [
+        *(word for group in groups for word in ([*group.aliases, group.name] if group.name else [])),
+        *(word for group in groups for command in group.commands for word in (*command.aliases, *command.guesses)),
+        *(word for group in groups if not group.name for command in group.commands for word in command.names),
+    ]
+    assert len({*first_words}) == len(first_words)
+    for group in groups:
+        names = [name for command in group.commands for name in command.names]
+        assert len({*names}) == len(names)
+        assert [name for name in (*names, *first_words) if name.split() not in ([], [name.casefold()])] == []
+        assert group.summary.count(".") == 1
+        assert [each for each in group.commands if each.default] == ([group.default] if group.default else [])
+        assert group.default is None or group.default.arguments
 
 
 def test_a_default_whose_argument_may_be_left_out_serves_the_group_alone() -> None:
-    group = _fresh()
+    group: CommandGroup[Desk] = CommandGroup("it", "It.")
     group.command("undo", default=True)(undo)
     bound = resolve(CommandRegistry([group]), "/it", NOW)
     assert bound.arguments == (None,)
-
-
-async def _set(context: object, time: Annotated[Span, TIME]) -> None: ...
-
-
-async def _undo(context: object, number: Annotated[int | None, NUMBER] = None) -> None: ...
-
-
-async def _add(context: object, kind: Annotated[str, TEXT], number: Annotated[int, NUMBER] = 7) -> None: ...
-
-
-async def _without_arguments(context: object) -> None: ...
-
-
-async def _unannotated(context: object, time) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
-
-
-async def _without_parameter(context: object, time: Span) -> None: ...
-
-
-async def _unknown_name(context: object, time: Annotated[Elsewhere, TIME]) -> None: ...  # type: ignore[name-defined]  # noqa: F821
-
-
-async def _keyword_only(context: object, *, time: Annotated[Span, TIME]) -> None: ...
-
-
-async def _any_number(context: object, *times: Annotated[Span, TIME]) -> None: ...
-
-
-async def _without_context() -> None: ...
-
-
-def test_arguments_are_the_annotated_parameters_after_the_context() -> None:
-    assert declared_arguments(_set) == ((Argument(TIME, required=True),), ())
-    assert declared_arguments(_without_arguments) == ((), ())
-
-
-def test_an_argument_with_a_default_may_be_left_out() -> None:
-    assert declared_arguments(_undo)[0] == (Argument(NUMBER, required=False, default=None),)
-    assert declared_arguments(_add)[0] == (Argument(TEXT, required=True), Argument(NUMBER, required=False, default=7))
-
-
-@pytest.mark.parametrize(
-    ("handler", "usage"), [(_set, ["<time>"]), (_undo, ["[number]"]), (_add, ["<text>", "[number]"])]
-)
-def test_a_usage_line_shows_what_may_be_left_out(handler: object, usage: list[str]) -> None:
-    assert callable(handler)
-    assert [argument.usage for argument in declared_arguments(handler)[0]] == usage
-
-
-@pytest.mark.parametrize(
-    ("handler", "sentence"),
-    [
-        (_unannotated, "_unannotated: argument 'time' must be positional or an option, and declared"),
-        (_without_parameter, "_without_parameter: argument 'time' must be positional or an option, and declared"),
-        (_keyword_only, "_keyword_only: the option 'time' needs a default"),
-        (_any_number, "_any_number: argument 'times' must be positional"),
-        (_unknown_name, "_unknown_name: name 'Elsewhere' is not defined; import it outside TYPE_CHECKING"),
-        (_without_context, "_without_context must take the command context"),
-    ],
-)
-def test_a_malformed_signature_is_a_type_error_that_names_the_handler(handler: object, sentence: str) -> None:
-    assert callable(handler)
-    with pytest.raises(TypeError, match=sentence):
-        declared_arguments(handler)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,168 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
-from chorus_cli.framework.arguments import Candidate
+from chorus_cli.core.time.timespan import Span, format_span
+from chorus_cli.framework.arguments import COMMAND, NUMBER, TEXT, TIME, Candidate
 from chorus_cli.framework.command_line import Completions, completions, look_up, resolve
-from chorus_cli.framework.registry import Command
-from chorus_cli.framework.replies import Exit, Report, Table, Text, plain
+from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
+from chorus_cli.framework.replies import Exit, Reply, Report, Table, Text, plain
 from tests.amount import examples
-from tests.documents import commands_table
-from tests.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk, window
 from tests.world import World
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+
+
+@dataclass
+class Desk:
+    """The context of the handlers below."""
+
+    personas: list[str] = field(default_factory=lambda: ["frodo", "chorus"])
+
+
+def _personas(desk: Desk, _text: str) -> list[Candidate]:
+    return [Candidate(name, "somebody") for name in desk.personas]
+
+
+PERSONA = replace(TEXT, name="persona", complete=_personas)
+DESCRIPTION = replace(TEXT, name="description", help="what the session was about")
+
+window: CommandGroup[Desk] = CommandGroup("context", "The part of the conversation the model sees.", aliases=("ctx",))
+saving: CommandGroup[Desk] = CommandGroup("context")
+memory: CommandGroup[Desk] = CommandGroup("memory", "What is kept apart from messages.", aliases=("mem",))
+everywhere: CommandGroup[Desk] = CommandGroup("", "Everywhere.")
+
+
+@window.command("")
+async def show(desk: Desk) -> Text:
+    """Show the window.
+
+    Examples:
+        /context
+    """
+    return Text(f"window of {len(desk.personas)}")
+
+
+@window.command("set", default=True)
+async def set_window(_desk: Desk, time: Annotated[Span, TIME]) -> Reply:
+    """Reach back a given length of time.
+
+    A boundary that is nearer
+    still binds.
+
+    A second paragraph.
+
+    Examples:
+        /context set 24h
+        /context 2 days
+
+    Raises:
+        ChorusError: never.
+    """
+    return Text(f"set to {format_span(time.seconds)}")
+
+
+@window.command("reset", "default")
+async def reset(_desk: Desk) -> Text:
+    """Take the default again.
+
+    Examples:
+        /context reset
+    """
+    return Text("reset")
+
+
+@window.command("clear", aliases=("new", "clear"))
+async def clear(_desk: Desk) -> Text:
+    """Begin a new conversation.
+
+    Examples:
+        /new
+    """
+    return Text("cleared")
+
+
+@window.command("undo")
+async def undo(_desk: Desk, number: Annotated[int | None, NUMBER] = None) -> Text:
+    """Take an operation back.
+
+    Examples:
+        /context undo
+        /context undo #3
+    """
+    return Text(f"undone {number}")
+
+
+@saving.command("save")
+async def save(_desk: Desk, description: Annotated[str, DESCRIPTION] = "") -> Text:
+    """Save the view.
+
+    Examples:
+        /context save don't lose this
+    """
+    return Text(f"saved {description!r}")
+
+
+@saving.command("history", guesses=("sessions",))
+async def history(_desk: Desk, persona: Annotated[str, PERSONA] = "") -> Text:
+    """List saved sessions.
+
+    Examples:
+        /context history
+    """
+    return Text(f"history of {persona!r}")
+
+
+@memory.command("add")
+async def add(_desk: Desk, kind: Annotated[str, PERSONA], text: Annotated[str, TEXT]) -> Text:
+    """Keep a text.
+
+    Examples:
+        /memory add task buy bread
+    """
+    return Text(f"{kind}: {text}")
+
+
+@memory.command("pin")
+async def pin(_desk: Desk, number: Annotated[int, NUMBER]) -> Text:
+    """Keep an item hot.
+
+    Examples:
+        /memory pin 3
+    """
+    return Text(f"pinned {number}")
+
+
+@everywhere.command("help", "?")
+async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Text:
+    """Say what there is.
+
+    Examples:
+        /help context set
+    """
+    return Text(command)
+
+
+@everywhere.command("quit", "exit", "q")
+async def leave(_desk: Desk) -> Exit:
+    """Leave.
+
+    Examples:
+        /quit
+    """
+    return Exit()
+
+
+REGISTRY = CommandRegistry([window, memory, saving, everywhere])
+COMMANDS = list(REGISTRY)
 
 
 def _refusal(line: str) -> str:
@@ -158,7 +307,12 @@ def test_every_example_reads_as_the_command_it_illustrates(command: Command[Desk
 
 @pytest.mark.parametrize(
     ("words", "usage"),
-    [("context set", "/context [set] <time>"), ("/NEW", "/context clear"), ("mem a", "/memory add <persona> <text>")],
+    [
+        ("context set", "/context [set] <time>"),
+        ("/NEW", "/context clear"),
+        ("mem a", "/memory add <persona> <text>"),
+        ("context undo", "/context undo [number]"),
+    ],
 )
 def test_help_finds_a_command_by_its_words(words: str, usage: str) -> None:
     found = look_up(REGISTRY, words)
@@ -201,14 +355,6 @@ def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> No
     ]
     assert "/context reset               Take the default again. Also /context default.\n" in plain(menu)
     assert plain(menu).endswith("/quit            Leave. Also /exit, /q.")
-
-
-def test_the_markdown_table_has_a_row_for_each_command() -> None:
-    rows = commands_table(REGISTRY, only_in_chat=False).splitlines()
-    assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
-    assert "| `/context clear`, `/new`, `/clear` | Begin a new conversation. |" in rows
-    assert len(rows) == 2 + len(COMMANDS)
-    assert len(commands_table(REGISTRY, only_in_chat=True).splitlines()) == 2
 
 
 def test_a_report_is_rendered_as_plain_text_in_columns() -> None:

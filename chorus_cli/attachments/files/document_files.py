@@ -62,11 +62,7 @@ def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) 
 
 
 async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) -> tuple[str, bytes]:
-    """Return the name and the bytes of a file on the web.
-
-    Raises:
-        AttachmentError: there is none, it is too large, or the server took too long.
-    """
+    """Return the name and the bytes of a file on the web."""
     import httpx  # noqa: PLC0415 - it takes long, and few runs need it
 
     try:

@@ -87,11 +87,7 @@ class Attachments:
         return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
     async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
-        """Store the bytes of a file called ``name``, for ``model`` if one is named.
-
-        Raises:
-            AttachmentError: they are of no kind that a model, or this one, is sent, or cannot be stored.
-        """
+        """Store the bytes of a file called ``name``, for ``model`` if one is named."""
         attachment = await asyncio.to_thread(self._recognised, name, data)
         if model:
             await self._refuse_untaken(model, [attachment])
@@ -101,10 +97,8 @@ class Attachments:
     async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
         """Return a message to ``model`` with the files that it names and those that wait, which wait no longer.
 
-        ``given`` are names and bytes of other files that go with it. They are stored all or, if one is refused, none.
-
-        Raises:
-            AttachmentError: a file cannot be attached, or the model does not take it; those that wait still do.
+        ``given`` are names and bytes of other files that go with it. They are stored all or, if one is refused, none;
+        then those that wait still do.
         """
         found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
         named = [await asyncio.to_thread(document_files.read_bytes, path) for path in found.paths] if found else []

@@ -76,13 +76,7 @@ class Cards:
     personas: Personas
 
     async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
-        """Make personas of the cards among files and in folders; return them, and the paths of everything else.
-
-        Raises:
-            ImportFormatError: a file cannot be read, or a card in it is damaged or too large; nothing was made.
-            PersonaError: a folder cannot be made.
-            StorageError: the log cannot be written.
-        """
+        """Make personas of the cards among files and in folders; return them, and the paths of everything else."""
         found, others = await asyncio.to_thread(card_files.sorted_out, paths)
         # One after the other, because pictures are large.
         files = (await asyncio.to_thread(card_files.read, path) for path in found)
@@ -119,12 +113,7 @@ class Cards:
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
 
     async def greet(self, target: Target, number: int) -> str:
-        """Put a greeting of the persona's card, from 1, into the thread of a target, and return it.
-
-        Raises:
-            PersonaError: the persona was made of no card, or the card has no such greeting.
-            ImportFormatError: the card cannot be read.
-        """
+        """Put a greeting of the persona's card, from 1, into the thread of a target, and return it."""
         card = card_of(await asyncio.to_thread(self._stored, target.persona.slug))
         if card is None:
             raise PersonaError(f"{target.persona.name} was made of no character card, so it has no greeting.")
@@ -174,7 +163,6 @@ class Cards:
 
 
 def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterator[str]:
-    """Yield the sentences about a persona that is made of a card."""
     card, pinned = file.card, sum(lore.pinned for lore in persona.lore)
     amounts = {"document": len(persona.documents), "memory item": len(persona.lore)}
     parts = [counted(number, thing) for thing, number in amounts.items() if number]

@@ -141,7 +141,6 @@ class _LlmLog:
                 yield from self._pieces(Said(key, kind, "", time, model, parent, key))
 
     def _pieces(self, said: Said) -> Iterator[Said]:
-        """Yield the pieces of a message: its text, its calls, and results."""
         parts = [
             (row, values.record(values.parsed(row.get("payload")))) for row in self._rows("parts", _PARTS, said.key)
         ]

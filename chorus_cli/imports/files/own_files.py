@@ -302,7 +302,6 @@ _APPLICATION_ID = slice(68, 72)
 
 
 def _threads(opening: Opening) -> Iterator[ForeignConversation]:
-    """Yield the threads of every persona."""
     path = opening.path
     try:
         # A database without a name, whose pages the system frees even if this process is killed.
@@ -322,7 +321,6 @@ def _threads(opening: Opening) -> Iterator[ForeignConversation]:
 
 
 def _attachment_beside(path: Path, file: ForeignFile) -> bytes | None:
-    """Return the bytes from the folder of attachments beside the database."""
     with suppress(AttachmentError):
         return attachments.read(path.parent / "attachments", file.entry)
     return None

@@ -177,7 +177,6 @@ def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
 
 
 def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: int) -> str:
-    """Return the reason why an archive is not read, empty if there is none."""
     if len(entries) > most_entries:
         return f"has more than {most_entries:,} files"
     if sum(entry.file_size for entry in entries) > most_bytes:

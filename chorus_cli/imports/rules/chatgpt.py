@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chorus_cli.core.json import values
+from chorus_cli.core.text.phrases import fenced
 from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
@@ -68,7 +69,7 @@ def _plain(content: values.Record) -> str:
 def _fenced(content: values.Record) -> str:
     code = values.text(content.get("text")) or _plain(content)
     language = values.line(content.get("language"))
-    return f"```{'' if language == 'unknown' else language}\n{code}\n```" if code.strip() else ""
+    return fenced(code, "" if language == "unknown" else language) if code.strip() else ""
 
 
 def _quoted(content: values.Record) -> str:
@@ -186,7 +187,6 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
 
 
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
-    """Return the thoughts in the nodes that lead to a reply."""
     found: list[str] = []
     while (node := nodes.get(key or "")) and node.thoughts is not None and len(found) < _FARTHEST_THOUGHT:
         found.append(node.thoughts)

@@ -87,9 +87,11 @@ def _message(line: _Line) -> _Message | None:
     match line.kind, payload.get("type"), item.get("type"):
         case "event_msg", "user_message", _ if payload.get("kind") not in _OWN_KINDS:
             pictures = [{"type": "input_image", "image_url": url} for url in values.items(payload.get("images"))]
-            return _Message(Kind.USER, _trimmed(payload.get("message")), tuple(_files(pictures)), is_shown=True)
+            return _Message(
+                Kind.USER, values.text(payload.get("message")).strip(), tuple(_files(pictures)), is_shown=True
+            )
         case "event_msg", "agent_message", _:
-            return _Message(Kind.REPLY, _trimmed(payload.get("message")), is_shown=True)
+            return _Message(Kind.REPLY, values.text(payload.get("message")).strip(), is_shown=True)
         case "event_msg", "item_completed", "UserMessage":
             return _Message(Kind.USER, _words(item.get("content")), is_shown=True)
         case "event_msg", "item_completed", "AgentMessage":
@@ -105,10 +107,6 @@ def _words(content: object) -> str:
     """Return the text of parts; marks of the places of pictures are none."""
     texts = (_PICTURE_MARK.sub("", values.text(part.get("text"))) for part in values.parts(content))
     return "\n".join(filter(str.strip, texts)).strip()
-
-
-def _trimmed(text: object) -> str:
-    return values.text(text).strip()
 
 
 def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
@@ -157,7 +155,7 @@ class _Branches:
             case "compacted", _:
                 self._take_summary()
             case "event_msg", "agent_reasoning":
-                self._thoughts[_trimmed(payload.get("text"))] = None
+                self._thoughts[values.text(payload.get("text")).strip()] = None
             case "response_item", "reasoning":
                 self._thoughts[_words(payload.get("summary"))] = None
             case "event_msg", "thread_rolled_back" if turns := values.whole_number(payload.get("num_turns")):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from chorus_cli.core.json import values
+from chorus_cli.core.time.moments import MONTHS
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.personas.rules.macros import Names, replaced
@@ -17,10 +18,6 @@ SOURCE = "sillytavern"
 
 _BROKEN = "line that cannot be read"
 _UNNAMED = frozenset({"", "unused"})
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june",
-    "july", "august", "september", "october", "november", "december",
-)  # fmt: skip
 _IN_WORDS = re.compile(r"([a-z]{3,9}) (\d{1,2}), (\d{4}) (\d{1,2}):(\d{2}) ?([ap])m", re.ASCII | re.IGNORECASE)
 _IN_NUMBERS = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?", re.ASCII
@@ -58,7 +55,7 @@ def moment(value: object, zone: tzinfo | None) -> datetime | None:
     text = value.strip() if isinstance(value, str) else ""
     if found := _IN_WORDS.fullmatch(text):
         month, day, year, hour, minute, half = found.groups()
-        number = next((at for at, each in enumerate(_MONTHS, 1) if each.startswith(month.lower())), 0)
+        number = next((at for at, each in enumerate(MONTHS, 1) if each.startswith(month.lower())), 0)
         afternoon = 12 if half.lower() == "p" else 0
         return _local((int(year), number, int(day), int(hour) % 12 + afternoon, int(minute)), zone)
     if found := _IN_NUMBERS.fullmatch(text):

@@ -94,7 +94,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     Examples:
         /persona new Ada
     """
-    slug, has_namesake = await services.persona_admin.make(name)
+    slug, has_namesake = await services.persona_admin.create(name)
     done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
     if has_namesake:
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
@@ -215,7 +215,6 @@ def _meant(services: Services, name: str) -> str:
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:
-    """Refuse to archive a persona that is at work."""
     talk = services.replies.unfinished(slug)
     jobs = [job.number for job in services.jobs.running(slug)]
     numbers = {

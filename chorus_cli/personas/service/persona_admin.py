@@ -147,12 +147,7 @@ class PersonaAdmin:
                 raise
             return wanted, wanted
 
-    async def create(self, name: str) -> str:
-        """Create a persona called ``name`` as `make` does, and return its slug."""
-        slug, _ = await self.make(name)
-        return slug
-
-    async def make(self, name: str) -> tuple[str, bool]:
+    async def create(self, name: str) -> tuple[str, bool]:
         """Create a persona from the template; return its slug, and whether the log has an earlier one of that slug."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
@@ -230,13 +225,7 @@ class PersonaAdmin:
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
 
     async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
-        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile.
-
-        Raises:
-            JsoncError: the draft is not valid JSONC.
-            SettingsError: it holds a value that its setting does not take, or the file cannot be written.
-            PersonaError: the persona cannot have its new name or one of its new aliases.
-        """
+        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile."""
         before, after = values_in(opened.text), _checked_values(opened.path.name, draft)
         made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
         changes = [change for change in made if change.changed]

@@ -307,7 +307,7 @@ def _says_nothing(setting: Setting, value: JsonValue) -> bool:
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """The words for true and false."""
 
-# A JSON number has less than 309 digits, see core/settings/jsonc_reader.
+# A JSON number has less than 309 digits, see core/json/jsonc.
 _WHOLE_NUMBER = r"-?[0-9]{1,308}"
 _NUMBER = r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?"
 _THOUSANDS = r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?"

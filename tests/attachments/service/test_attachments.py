@@ -116,15 +116,6 @@ def names(world: World) -> list[str]:
     return [each.name for each in world.services.attachments.waiting]
 
 
-async def test_a_picture_is_stored_with_its_message_and_sent(world: World) -> None:
-    await say(world, "what is @photo.png?")
-    question = (await world.log())[0]
-    assert question.attachments == (attachment("photo.png"),)
-    assert question.content == "what is @photo.png?"
-    sent = world.model.requests[0].messages[-1]
-    assert (sent.content, sent.attachments) == ("what is @photo.png?", question.attachments)
-
-
 async def test_the_files_of_a_message_are_named_once_it_is_stored(world: World) -> None:
     await world.told("/attach notes.txt")
     target = world.current.target()
@@ -302,7 +293,6 @@ LINE = "[attachment: photo.png 68 bytes]"
 
 @pytest.fixture
 async def asked(world: World) -> World:
-    """A world in which a picture was asked about."""
     await say(world, "what is @photo.png?")
     return world
 
@@ -310,6 +300,8 @@ async def asked(world: World) -> World:
 async def test_context_and_why_name_them_with_their_tokens(asked: World) -> None:
     assert "attachments    255" in await asked.told("/context")
     assert "attachments    255     photo.png 68 bytes" in await asked.told("/why")
+    asked.model.accepted = frozenset({Kind.TEXT})
+    assert "photo.png 68 bytes (only its name)" in await asked.told("/why")
 
 
 async def test_parts_with_attachments_add_up_to_the_whole(asked: World) -> None:
@@ -317,11 +309,6 @@ async def test_parts_with_attachments_add_up_to_the_whole(asked: World) -> None:
     assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
     shown = json.loads(json.dumps(report.as_json()))
     assert shown["messages"][1]["attachments"][0]["sha256"] == attachment("photo.png").sha256
-
-
-async def test_why_says_that_only_the_name_is_sent(asked: World) -> None:
-    asked.model.accepted = frozenset({Kind.TEXT})
-    assert "photo.png 68 bytes (only its name)" in await asked.told("/why")
 
 
 async def test_search_finds_a_message_by_the_name_of_its_file(asked: World) -> None:
@@ -340,20 +327,15 @@ async def test_an_export_names_them(asked: World, tmp_path: Path, file: str) -> 
 async def test_a_session_keeps_them_and_its_restore_brings_them_back(asked: World) -> None:
     asked.model.say("A talk about a picture.")
     await asked.told("/context save")
+    (file,) = (asked.personas.folder / "chorus" / "sessions").glob("*.json")
+    kept = session_format.read(file.read_text())
+    assert kept.messages[0].attachments == (attachment("photo.png"),)
+    assert session_format.text_of(kept) == file.read_text()
     await asked.told("/new")
     session = (await asked.sessions.listing(asked.current.slug)).rows[0].session_id
     await asked.told(f"/context restore {session}")
     (question, _) = (await asked.view()).messages
     assert question.attachments == (attachment("photo.png"),)
-
-
-async def test_a_session_is_restored_where_the_log_has_none_of_it(asked: World) -> None:
-    asked.model.say("A talk about a picture.")
-    await asked.told("/context save")
-    (file,) = (asked.personas.folder / "chorus" / "sessions").glob("*.json")
-    session = session_format.read(file.read_text())
-    assert session.messages[0].attachments == (attachment("photo.png"),)
-    assert session_format.text_of(session) == file.read_text()
 
 
 async def test_a_history_of_a_thread_shows_them(asked: World) -> None:

@@ -28,7 +28,6 @@ def mira(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def arrived(world: World, mira: Path) -> World:
-    """A world with the persona of the card."""
     await world.told(f"/persona import {mira}")
     return world
 

@@ -26,7 +26,6 @@ FIRST: dict[str, Any] = {
 
 
 def entry(content: str, *keys: str, **more: object) -> dict[str, Any]:
-    """Return an entry of a lorebook."""
     return {"keys": [*keys], "content": content, "extensions": {}, "enabled": True, **more}
 
 
@@ -81,20 +80,17 @@ THIRD: dict[str, Any] = {
 
 
 def card(version: int, **changes: object) -> dict[str, Any]:
-    """Return a card of a version, with changed fields."""
     made = deepcopy({1: FIRST, 2: SECOND, 3: THIRD}[version])
     (made["data"] if version > 1 else made).update(changes)
     return made
 
 
 def chunk(kind: bytes, content: bytes, crc: int | None = None) -> bytes:
-    """Return a chunk of a picture."""
     checksum = zlib.crc32(kind + content) if crc is None else crc
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)
 
 
 def text_chunk(keyword: str, document: object) -> bytes:
-    """Return the chunk that holds a card."""
     return chunk(b"tEXt", keyword.encode() + b"\0" + base64.b64encode(json.dumps(document).encode()))
 
 
@@ -106,7 +102,6 @@ def picture(*chunks: bytes) -> bytes:
 
 
 def archive(entries: Mapping[str, bytes]) -> bytes:
-    """Return a zip of these entries."""
     written = BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made:
         for name, content in entries.items():

@@ -1,13 +1,14 @@
-"""Phrases of sentences: lists of names, and texts whose middle is left out, which says how much is gone."""
+"""Phrases of sentences, texts whose middle is left out, and lines that begin a private chat."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from chorus_cli.core.text.command_signs import before_private, begins_private, is_message, typed_line, unescaped_line
 from chorus_cli.core.text.phrases import cut_in_the_middle, enumerated
 from tests.fakes import WordCounter
 
@@ -43,3 +44,47 @@ def test_what_stays_fits_and_is_of_the_text(text: str, allowed: int) -> None:
     assert len(head) + len(tail) < len(text)
     assert COUNT(shortened) <= max(allowed, MARK_TOKENS)
     assert int(number.replace(",", "")) == max(1, whole - COUNT(head) - COUNT(tail))
+
+
+@pytest.mark.parametrize(
+    ("line", "begins"),
+    [
+        ("/private", True),
+        ("  /private  ", True),
+        ("/Private off", True),
+        ("/private and a text that does not belong there", True),
+        ("/pr", True),
+        ("/priv", True),
+        ("/p", False),
+        ("/persona", False),
+        ("/privately", False),
+        ("//private", False),
+        ("private", False),
+        ("", False),
+    ],
+)
+def test_a_line_that_begins_a_private_chat_is_known(line: str, *, begins: bool) -> None:
+    assert begins_private(line) is begins
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("one\ntwo", "one\ntwo"),
+        ("one\n/private\nsecret", "one\n"),
+        ("one\r/private\rsecret", "one\r"),
+        ("/private\nsecret", ""),
+        ("", ""),
+    ],
+)
+def test_the_lines_after_it_are_not_kept(typed: str, kept: str) -> None:
+    assert before_private(typed) == kept
+
+
+@given(st.text(alphabet="/!a\n ", min_size=1).map(str.strip).filter(bool))
+@example("/new idea")
+@example("!wow")
+@example("//a")
+def test_the_line_of_a_message_sends_that_message(message: str) -> None:
+    line = typed_line(message)
+    assert (is_message(line), unescaped_line(line)) == (True, message)

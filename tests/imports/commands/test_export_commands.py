@@ -15,8 +15,6 @@ from chorus_cli.framework.replies import Question, Text
 from chorus_cli.models.rules.events import TextDelta
 from tests.world import World
 
-# Copying
-
 
 async def test_the_last_reply_in_context_is_copied_word_for_word(world: World) -> None:
     world.model.say("first")
@@ -65,9 +63,6 @@ async def test_a_code_block_that_is_not_there_is_not_copied(world: World, reply:
     await world.say("Go on")
     assert await world.told(line) == refusal
     assert world.copied == []
-
-
-# Exporting
 
 
 @pytest.fixture
@@ -202,9 +197,6 @@ async def test_nothing_is_written_when_there_is_nothing(world: World) -> None:
     assert not path.exists()
 
 
-# Completing
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A current folder, which is the home folder too, with files, folders and links of many names."""
@@ -267,7 +259,6 @@ def test_of_a_folder_that_holds_very_much_only_the_beginning_is_offered(world: W
 
 
 def offered(world: World, typed: str) -> list[str]:
-    """Return the completions of the command's argument, whole."""
     found = completions(world.services.registry, world.services, f"/export {typed}")
     assert found.start == len("/export ")
     return [each.text for each in found.candidates]

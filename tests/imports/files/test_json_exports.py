@@ -50,7 +50,6 @@ def zipped(path: Path, files: dict[str, Any]) -> Path:
 
 
 def read(path: Path) -> list[ForeignConversation | str]:
-    """Return the conversations of a file, and the reasons for those that were skipped."""
     source = source_of(path)
     found = [item.reason if isinstance(item, Skipped) else item for item in source.conversations()]
     source.close()
@@ -87,15 +86,6 @@ def test_an_archive_is_recognised_by_its_conversations(
 ) -> None:
     assert sources_and_keys(zipped(tmp_path / "named.like.nothing", files)) == expected
     assert [path.name for path in tmp_path.iterdir()] == ["named.like.nothing"]
-
-
-@pytest.mark.parametrize("export", [CHATGPT, CLAUDE, WEB])
-def test_one_file_is_recognised_by_its_first_item(tmp_path: Path, export: dict[str, Any]) -> None:
-    path = tmp_path / "file.txt"
-    path.write_text("\ufeff \n" + json.dumps([export], indent=4), encoding="utf-8")
-    assert len(read(path)) == 1
-    path.write_text(json.dumps(export), encoding="utf-8")
-    assert len(read(path)) == 1
 
 
 def test_pictures_are_found_by_their_ids(tmp_path: Path) -> None:
@@ -228,9 +218,10 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(beginning: bytes, rest: byt
 @pytest.mark.parametrize(("name", "conversation"), [("chatgpt", CHATGPT), ("claude.ai", CLAUDE), ("open-webui", WEB)])
 def test_each_format_says_what_it_is(tmp_path: Path, name: str, conversation: dict[str, Any]) -> None:
     """Its name is the source of its conversations, and it alone opens them."""
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps([conversation]))
-    assert [source for source, _ in sources_and_keys(path)] == [name]
+    path = tmp_path / "file.txt"
+    for text in ("\ufeff \n" + json.dumps([conversation], indent=4), json.dumps(conversation)):
+        path.write_text(text, encoding="utf-8")
+        assert [source for source, _ in sources_and_keys(path)] == [name]
     opened = [each for each in FORMATS if each.opened(Opening(path, path.read_bytes()))]
     assert [each.name for each in opened] == [name]
     assert len({(each.name, each.title, each.files) for each in FORMATS}) == len(FORMATS)

@@ -33,7 +33,6 @@ def text(words: str) -> dict[str, Any]:
 
 
 def boundary(key: str, logical: str, **metadata: Any) -> dict[str, Any]:
-    """The mark of a compaction."""
     more = {"subtype": "compact_boundary", "logicalParentUuid": logical, "compactMetadata": metadata}
     return {**claude_line(key, None, "system", ""), **more}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chorus_cli.imports.rules.claude_ai import NEWEST_BRANCH, conversation_of, is_conversation
-from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.imports.rules.claude_ai import NEWEST_BRANCH, conversation_of
+from chorus_cli.log.rules.messages import Status
 from tests.imports.rules.exports import check, claude, claude_message, live, said
 
 ROOT = "00000000-0000-4000-8000-000000000000"
@@ -25,7 +25,7 @@ FULL = claude(
     claude_message("b", "a", "assistant", "", content=BLOCKS, stop_reason="max_tokens"),
     claude_message("c", "b", "human", "and?", files=[{"file_name": "cup.png"}],
                    attachments=[{"file_name": "notes.md", "extracted_content": "# notes", "file_size": 7}]),
-    claude_message("d", "b", "human", "no, this"),
+    claude_message("d", "b", "user", "no, this"),
 )  # fmt: skip
 
 
@@ -99,9 +99,3 @@ def test_what_is_left_out_is_counted() -> None:
     messages = [claude_message("a", ROOT, "human", "q"), claude_message("b", "a", "human", ""), {"sender": "?"}]
     found = conversation_of({**claude(*messages), "chat_messages": [*messages, None]})
     assert dict(found.skipped) == {"message that cannot be read": 2, "empty message": 1}
-
-
-def test_roles_have_two_names() -> None:
-    found = conversation_of(claude(claude_message("a", None, "user", "q"), claude_message("b", None, "human", "r")))
-    assert [message.role for message in found.messages] == [Role.USER] * 2
-    assert is_conversation(FULL)

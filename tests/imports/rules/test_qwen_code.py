@@ -6,9 +6,9 @@ import base64
 from typing import Any
 
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.qwen_code import conversation_of, is_line
+from chorus_cli.imports.rules.qwen_code import conversation_of
 from tests.imports.rules.exports import check, live, said
-from tests.imports.rules.sessions import claude_line, qwen_answer, qwen_call, qwen_line
+from tests.imports.rules.sessions import qwen_answer, qwen_call, qwen_line
 
 PNG = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(b"\x89PNG").decode()}}
 QUESTION = qwen_line("u1", None, "user", {"text": "What is in it?"})
@@ -91,8 +91,3 @@ def test_what_the_user_did_not_say_is_left_out() -> None:
     assert said(found) == [("user", "Read @a.txt"), ("user", "Wait!")]
     assert [(file.name, file.data) for file in live(found)[0].files] == [("image.png", b"\x89PNG")]
     assert dict(found.skipped) == {"note of the program": 1}
-
-
-def test_its_lines_are_the_sign() -> None:
-    assert all(map(is_line, FULL))
-    assert not any(map(is_line, [None, [], {"parentUuid": None}, claude_line("u1", None, "user", "Start")]))

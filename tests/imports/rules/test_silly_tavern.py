@@ -109,7 +109,7 @@ def test_a_line_of_a_narrator_or_of_the_program_makes_no_group(more: dict[str, A
 def test_a_chat_that_went_on_has_the_same_keys() -> None:
     before = conversation_of(HEADER, FULL[1:4], name="a")
     after = conversation_of(HEADER, [*FULL[1:3], {**REPLY, "swipe_id": 2, "mes": "three"}, AFTER], name="a")
-    assert before.key == after.key
+    assert before.key == after.key != conversation_of(HEADER, FULL[1:], name="b").key
     assert {message.key for message in before.messages} <= {message.key for message in after.messages}
 
 

@@ -23,7 +23,6 @@ def written(folder: Path, *lines: object) -> Path:
 
 
 async def took_in(world: World, *paths: Path) -> ImportReport:
-    """Import files, and return the report."""
     report = ImportReport(is_dry=False)
     await world.services.imports.take_in(Wanted(paths, "chorus"), report, lambda _line: None)
     return report
@@ -34,12 +33,10 @@ async def previewed(world: World, *paths: Path) -> ImportReport:
 
 
 async def reported(world: World, *lines: object) -> ImportReport:
-    """Import these lines, and return the report."""
     return await took_in(world, written(world.folder, *lines))
 
 
 async def exported(world: World, folder: Path, ending: str) -> dict[str, bytes]:
-    """Export everything, and return the files by their names."""
     exports = Exports(world.store, world.clock, world.folder / "attachments")
     await exports.export_all(folder, ending, None, lambda _line: None)
     return contents_of(folder)

@@ -211,7 +211,7 @@ async def test_the_memory_of_another_persona_is_not_touched(memory: Remembering)
 
 async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_name(memory: Remembering) -> None:
     persona_admin = memory.world.persona_admin
-    slug = await persona_admin.create("Sam")
+    slug, _ = await persona_admin.create("Sam")
     old = (await memory.service.remember(slug, ItemType.TASK, PLUMBER)).item
     await memory.service.flash(slug, *FIGURES, force=True)
     await persona_admin.archive(slug)

@@ -10,42 +10,71 @@ from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, Sett
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rules.acts import Window
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.settings.rules.table import SETTINGS
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.personas.commands.settings_desk import TEXT, Desk
 from tests.world import MODEL, World
 
+TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'
 
-async def test_the_list_has_every_setting_with_its_place_and_its_default(desk: Desk) -> None:
-    desk.world.configure(TEXT.replace("}", '  "context_hors": 5,\n}'))
-    (desk.world.folder / "config.jsonc").write_text('{"defaults": {"idle_minutes": 5}}', encoding="utf-8")
-    lines = (await desk.text("/settings")).splitlines()
-    assert lines[0] == f"Settings of chorus: {desk.path}"
+
+@pytest.fixture
+def desk(world: World) -> World:
+    """A persona with settings in a real file, a keyboard and an editor."""
+    (world.folder / "drafts").mkdir(exist_ok=True)
+    world.configure(TEXT)
+    return world
+
+
+def path(world: World) -> Path:
+    return world.personas.settings_path("chorus")
+
+
+async def windows(world: World) -> list[Act]:
+    return [entry.operation.act for entry in await world.journal.entries(world.current.target())]
+
+
+def offers(world: World, line: str) -> dict[str, str]:
+    found = completions(world.services.registry, world.services, line)
+    return {candidate.text: candidate.description for candidate in found.candidates}
+
+
+def kept(world: World) -> list[str]:
+    return [draft.read_text() for draft in sorted((world.folder / "drafts").glob("*"))]
+
+
+async def test_the_list_has_every_setting_with_its_place_and_its_default(desk: World) -> None:
+    desk.configure(TEXT.replace("}", '  "context_hors": 5,\n}'))
+    (desk.folder / "config.jsonc").write_text(
+        '{"defaults": {"idle_minutes": 5,\n"temperature": 0.5}}', encoding="utf-8"
+    )
+    lines = (await desk.told("/settings")).splitlines()
+    assert lines[0] == f"Settings of chorus: {path(desk)}"
     rows = {line.split()[0]: line.split(None, 1)[1] for line in lines if line[:1].islower()}
     assert [key for key in rows if key in {setting.key for setting in SETTINGS}] == [each.key for each in SETTINGS]
-    assert " ".join(rows["temperature"].split()) == "0.2 system.jsonc:3 the provider's"
+    assert " ".join(rows["temperature"].split()) == "0.2 system.jsonc:3 0.5 (config.jsonc:2)"
     assert " ".join(rows["aliases"].split()) == "a, b system.jsonc:4 none"
     assert " ".join(rows["idle_minutes"].split()) == "5 config.jsonc:1 5 (config.jsonc:1)"
     assert " ".join(rows["context_hours"].split()) == "8 default 8"
     assert " ".join(rows["on_idle"].split()) == "save default save"
-    assert f'{desk.path}:5: unknown setting "context_hors" (did you mean "context_hours"?)' in lines
+    assert f'{path(desk)}:5: unknown setting "context_hors" (did you mean "context_hours"?)' in lines
 
 
-async def test_a_long_text_is_shortened_in_the_list_and_whole_on_its_own(desk: Desk) -> None:
+async def test_a_long_text_is_shortened_in_the_list_and_whole_on_its_own(desk: World) -> None:
     prompt = "Be kind.\n" * 20
     await desk.services.persona_admin.set("chorus", "system_prompt", prompt)
-    listing = await desk.text("/settings")
+    listing = await desk.told("/settings")
     assert prompt not in listing
     assert "Be kind. Be kind. Be kind. Be kind. Be kind. Be…" in listing
-    assert (await desk.text("/settings system_prompt")).endswith(f"\n\n{prompt}")
+    assert (await desk.told("/settings system_prompt")).endswith(f"\n\n{prompt}")
 
 
 @pytest.mark.parametrize("line", ["/settings temperature", "/settings show temperature", "/SETTINGS Temperature"])
-async def test_one_setting_is_shown_with_all_there_is_to_say(desk: Desk, line: str) -> None:
-    assert (await desk.text(line)).splitlines() == [
+async def test_one_setting_is_shown_with_all_there_is_to_say(desk: World, line: str) -> None:
+    assert (await desk.told(line)).splitlines() == [
         "temperature: How freely the model words things.",
         "Value: 0.2",
-        f"From: {desk.path}:3",
+        f"From: {path(desk)}:3",
         "Default: the provider's",
         "Accepts: a number from 0 to 2",
     ]
@@ -75,10 +104,10 @@ async def test_one_setting_is_shown_with_all_there_is_to_say(desk: Desk, line: s
     ],
 )
 async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
-    desk: Desk, line: str, reply: str, before: str, after: str
+    desk: World, line: str, reply: str, before: str, after: str
 ) -> None:
-    assert await desk.text(f"/settings {line}") == reply.format(path=desk.path)
-    assert desk.world.settings_text() == TEXT.replace(before, after)
+    assert await desk.told(f"/settings {line}") == reply.format(path=path(desk))
+    assert desk.settings_text() == TEXT.replace(before, after)
 
 
 @pytest.mark.parametrize(
@@ -92,73 +121,80 @@ async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
         ("unset", CommandError, "/settings unset needs <key>."),
         ("unset mine", SettingsError, 'There is no setting "mine"'),
         ("set context_hours 24h", SettingsError, "For a time with a unit, use /context 24h."),
+        ("set context_hours 500", SettingsError, "context_hours cannot be 500: it must be a whole number from 1 to"),
+        ("set mine 5", SettingsError, 'There is no setting "mine"'),
         ("set name new", PersonaError, "A persona cannot be called 'new'"),
         ("set aliases x, Human", PersonaError, "A persona cannot be called 'Human'"),
     ],
 )
 async def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(
-    desk: Desk, line: str, error: type[ChorusError], sentence: str
+    desk: World, line: str, error: type[ChorusError], sentence: str
 ) -> None:
     with pytest.raises(error) as refusal:
-        await desk.type(f"/settings {line}")
+        await desk.carry_out(f"/settings {line}")
     assert sentence in str(refusal.value)
-    assert desk.world.settings_text() == TEXT
+    assert desk.settings_text() == TEXT
 
 
-async def test_unset_says_what_holds_by_the_settings_of_all_personas(desk: Desk) -> None:
-    config = desk.world.folder / "config.jsonc"
+async def test_unset_says_what_holds_by_the_settings_of_all_personas(desk: World) -> None:
+    config = desk.folder / "config.jsonc"
     config.write_text('{"defaults": {"temperature": 0.5}}', encoding="utf-8")
-    assert (await desk.text("/settings unset temperature")).endswith(f"Now in effect: 0.5, from {config}:1.")
+    assert (await desk.told("/settings unset temperature")).endswith(f"Now in effect: 0.5, from {config}:1.")
 
 
-async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Desk) -> None:
-    reply = await desk.text("/settings set context_hours 24")
-    assert reply.startswith(f"context_hours is now 24 (it was not set), in {desk.path}.\nContext window set to 24h\n")
+async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: World) -> None:
+    reply = await desk.told("/settings set context_hours 24")
+    assert reply.startswith(f"context_hours is now 24 (it was not set), in {path(desk)}.\nContext window set to 24h\n")
     assert "are in context." in reply
-    reply = await desk.text("/settings unset context_hours")
+    assert "is already 24" in await desk.told("/settings set context_hours 24")
+    reply = await desk.told("/settings unset context_hours")
     assert "Now in effect: 8 (default).\nContext window reset to default (8h)\nMessages since" in reply
-    assert await desk.windows() == [Window(None, 24), Window(24, None)]
-    await desk.world.journal.undo(desk.world.current.target(), None)
-    assert '"context_hours": 24' in desk.world.settings_text()
+    assert await windows(desk) == [Window(None, 24), Window(24, None)]
+    await desk.journal.undo(desk.current.target(), None)
+    assert '"context_hours": 24' in desk.settings_text()
+    await desk.journal.undo(desk.current.target(), None)
+    assert (await desk.window.state()).hours == 8
 
 
-async def test_a_model_that_is_set_answers_at_once_also_against_the_command_line(desk: Desk) -> None:
-    assert desk.world.current.target().choice.model == MODEL
-    assert "Model: chorus/eliza (set by /model)" in await desk.text("/settings set model chorus/eliza")
-    assert desk.world.current.target().choice.model == "chorus/eliza"
+async def test_a_model_that_is_set_answers_at_once_also_against_the_command_line(desk: World) -> None:
+    assert desk.current.target().choice.model == MODEL
+    assert "Model: chorus/eliza (set by /model)" in await desk.told("/settings set model chorus/eliza")
+    assert desk.current.target().choice.model == "chorus/eliza"
 
 
-async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: Desk) -> None:
+async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: World) -> None:
     keys = {setting.key: setting.help for setting in SETTINGS}
-    assert desk.offers("/settings unset ") == keys
-    assert desk.offers("/settings set context_") == {key: keys[key] for key in keys if key.startswith("context_")}
-    assert set(desk.offers("/settings ")) == {"list", "set", "unset", "edit", "show", *keys}
-    assert desk.offers("/settings set clock ") == {"true": "now in effect", "false": ""}
-    assert desk.offers("/settings set on_idle s") == {"save": "now in effect", "save+clear": ""}
-    assert desk.offers("/settings set temperature ") == {"0.2": "now in effect"}
-    assert desk.offers("/settings set Aliases ") == {"a, b": "now in effect", "[]": "the default"}
-    assert desk.offers("/settings set banana ") == {}
+    assert offers(desk, "/settings unset ") == keys
+    assert offers(desk, "/settings set context_") == {key: keys[key] for key in keys if key.startswith("context_")}
+    assert set(offers(desk, "/settings ")) == {"list", "set", "unset", "edit", "show", *keys}
+    assert offers(desk, "/settings set clock ") == {"true": "now in effect", "false": ""}
+    assert offers(desk, "/settings set on_idle s") == {"save": "now in effect", "save+clear": ""}
+    assert offers(desk, "/settings set temperature ") == {"0.2": "now in effect"}
+    assert offers(desk, "/settings set Aliases ") == {"a, b": "now in effect", "[]": "the default"}
+    assert offers(desk, "/settings set banana ") == {}
     await desk.services.persona_admin.set("chorus", "context_hours", 24)
-    assert desk.offers("/settings set context_hours ") == {"8": "the default", "24": "now in effect"}
+    assert offers(desk, "/settings set context_hours ") == {"8": "the default", "24": "now in effect"}
 
 
-async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Desk) -> None:
-    desk.editor.enqueue('{ "temperature": 0.9, "context_hours": 24,\n"mine": 1, "model": "chorus/eliza" }')
-    reply = (await desk.text("/settings edit")).splitlines()
+async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: World) -> None:
+    edited = '{ "temperature": 0.9, "context_hours": 24,\n"mine": 1, "model": "chorus/eliza", "clock": null }'
+    desk.editor.enqueue(edited)
+    reply = (await desk.told("/settings edit")).splitlines()
     assert desk.editor.shown == [TEXT]
     assert reply[:5] == [
-        f"Saved {desk.path}.",
+        f"Saved {path(desk)}.",
         "aliases: a, b → not set",
         "model: not set → chorus/eliza",
         "temperature: 0.2 → 0.9",
         "context_hours: not set → 24",
     ]
-    assert f'{desk.path}:2: unknown setting "mine"' in reply
+    assert f'{path(desk)}:2: unknown setting "mine"' in reply
     assert "Context window set to 24h" in reply
     assert "Model: chorus/eliza (set by /model)" in reply
-    assert await desk.windows() == [Window(None, 24)]
-    assert desk.path.with_name("system.jsonc.bak").read_text() == TEXT
-    assert desk.kept() == []
+    assert await windows(desk) == [Window(None, 24)]
+    assert desk.settings_text() == edited
+    assert path(desk).with_name("system.jsonc.bak").read_text() == TEXT
+    assert kept(desk) == []
 
 
 @pytest.mark.parametrize(
@@ -169,11 +205,11 @@ async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Des
         (" \n", "Nothing was changed: the saved text is empty."),
     ],
 )
-async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: Desk, draft: str | None, reply: str) -> None:
+async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: World, draft: str | None, reply: str) -> None:
     desk.editor.enqueue(draft)
-    assert await desk.text("/settings edit") == reply
-    assert desk.world.settings_text() == TEXT
-    assert desk.kept() == []
+    assert await desk.told("/settings edit") == reply
+    assert desk.settings_text() == TEXT
+    assert kept(desk) == []
 
 
 @pytest.mark.parametrize(
@@ -184,81 +220,82 @@ async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: Desk, draf
     ],
 )
 async def test_a_broken_file_that_was_left_unchanged_is_still_said_to_be_broken(
-    desk: Desk, text: str, error: str
+    desk: World, text: str, error: str
 ) -> None:
-    desk.world.configure(text)
-    assert await desk.text("/settings edit") == f"Nothing was changed. The file still has an error: {error}"
+    desk.configure(text)
+    assert await desk.told("/settings edit") == f"Nothing was changed. The file still has an error: {error}"
 
 
-async def test_an_editor_that_ended_badly_without_a_change_leaves_no_draft(desk: Desk) -> None:
+async def test_an_editor_that_ended_badly_without_a_change_leaves_no_draft(desk: World) -> None:
     desk.editor.enqueue(None, complaint="nano ended with status 1.", seconds=0.1)
-    assert await desk.text("/settings edit") == "nano ended with status 1. Nothing was changed."
-    assert desk.kept() == []
+    assert await desk.told("/settings edit") == "nano ended with status 1. Nothing was changed."
+    assert kept(desk) == []
 
 
-async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: Desk) -> None:
+async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: World) -> None:
     desk.editor.enqueue(None, seconds=0.1)
-    reply = await desk.text("/settings edit")
+    reply = await desk.told("/settings edit")
     assert reply.startswith("The editor returned at once; if it opens a window of its own, have it wait: code --wait")
-    assert f"Nothing was changed. The draft stays in {desk.drafts}" in reply
-    assert desk.kept() == [TEXT]
+    assert f"Nothing was changed. The draft stays in {desk.folder / 'drafts'}" in reply
+    assert kept(desk) == [TEXT]
 
 
-async def test_only_a_comment_that_is_edited_is_saved_too(desk: Desk) -> None:
+async def test_only_a_comment_that_is_edited_is_saved_too(desk: World) -> None:
     desk.editor.enqueue(TEXT.replace("calm", "lively"))
-    assert await desk.text("/settings edit") == f"Saved {desk.path}; no setting was changed."
-    assert desk.world.settings_text() == TEXT.replace("calm", "lively")
+    assert await desk.told("/settings edit") == f"Saved {path(desk)}; no setting was changed."
+    assert desk.settings_text() == TEXT.replace("calm", "lively")
 
 
-async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_draft(desk: Desk) -> None:
+async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_draft(desk: World) -> None:
     desk.editor.enqueue('{\n  "temperature" 1\n}')
-    desk.editor.enqueue('{\n  "temperature": 5\n}')
+    desk.editor.enqueue('{\n  "temperature": 5, "clock":\n"no" }')
     desk.editor.enqueue('{\n  "temperature": 1\n}')
-    question = await desk.ask("/settings edit")
+    question = await desk.asked_back("/settings edit")
     assert question.text == "system.jsonc:2:17: expected ':', found '1'.\nEdit again?"
     again = await question.confirmed()
     assert isinstance(again, Question)
-    assert again.text == "system.jsonc:2: temperature is 5; it must be a number from 0 to 2.\nEdit again?"
-    assert plain(await again.confirmed()).startswith(f"Saved {desk.path}.")
-    assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5\n}']
+    wrong = "temperature is 5; it must be a number from 0 to 2.", 'clock is "no"; it must be true or false.'
+    assert again.text == "".join(f"system.jsonc:2: {each}\n" for each in wrong) + "Edit again?"
+    assert plain(await again.confirmed()).startswith(f"Saved {path(desk)}.")
+    assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5, "clock":\n"no" }']
     assert len(set(desk.editor.opened)) == 1
-    assert desk.kept() == []
+    assert kept(desk) == []
 
 
-async def test_a_mistake_that_is_not_mended_leaves_the_file_and_keeps_the_draft(desk: Desk) -> None:
+async def test_a_mistake_that_is_not_mended_leaves_the_file_and_keeps_the_draft(desk: World) -> None:
     desk.editor.enqueue('{ "temperature": 1')
-    question = await desk.ask("/settings edit")
-    assert question.declined.text == (f"{desk.path} is unchanged; your text is kept in {desk.editor.opened[0]}.")
-    assert desk.world.settings_text() == TEXT
-    assert desk.kept() == ['{ "temperature": 1']
+    question = await desk.asked_back("/settings edit")
+    assert question.declined.text == (f"{path(desk)} is unchanged; your text is kept in {desk.editor.opened[0]}.")
+    assert desk.settings_text() == TEXT
+    assert kept(desk) == ['{ "temperature": 1']
 
 
-async def test_an_editor_that_ended_badly_with_changes_is_asked_about(desk: Desk) -> None:
+async def test_an_editor_that_ended_badly_with_changes_is_asked_about(desk: World) -> None:
     for _ in range(2):
         desk.editor.enqueue('{ "tools": false }', complaint="vim was killed.")
-    question = await desk.ask("/settings edit")
+    question = await desk.asked_back("/settings edit")
     assert question.text == "vim was killed.\nUse what was saved?"
-    assert desk.world.settings_text() == TEXT
-    assert desk.kept() == ['{ "tools": false }']
-    assert plain(await question.confirmed()).startswith(f"Saved {desk.path}.")
-    assert desk.kept() == []
+    assert desk.settings_text() == TEXT
+    assert kept(desk) == ['{ "tools": false }']
+    assert plain(await question.confirmed()).startswith(f"Saved {path(desk)}.")
+    assert kept(desk) == []
 
 
-async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft_is_kept(desk: Desk) -> None:
+async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft_is_kept(desk: World) -> None:
     def edit(draft: Path) -> None:
-        draft.write_text('{ "temperature": 1 }')
-        desk.world.configure('{ "temperature": 2 }')
+        draft.write_text('{ "context_hours": 24 }')
+        desk.configure('{ "temperature": 2 }')
 
     desk.editor.enqueue(edit)
     with pytest.raises(CommandError) as refusal:
-        await desk.type("/settings edit")
+        await desk.carry_out("/settings edit")
     draft = desk.editor.opened[0]
     assert str(refusal.value) == (
-        f"{desk.path} was changed by another program in the meantime and was not overwritten. "
+        f"{path(desk)} was changed by another program in the meantime and was not overwritten. "
         f"Your text is kept in {draft}."
     )
-    assert desk.world.settings_text() == '{ "temperature": 2 }'
-    assert desk.kept() == ['{ "temperature": 1 }']
+    assert desk.settings_text() == '{ "temperature": 2 }'
+    assert (kept(desk), await windows(desk)) == (['{ "context_hours": 24 }'], [])
 
 
 OTHER = "anthropic/claude-sonnet-5"
@@ -270,37 +307,37 @@ async def temperatures(world: World) -> list[float | None]:
     return [request.temperature for request in world.model.requests]
 
 
-async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(desk: Desk) -> None:
-    before = desk.path.read_text()
-    assert await desk.text("/set temperature 0.9") == "temperature is 0.9 until the end of this run."
-    assert desk.path.read_text() == before
-    assert await temperatures(desk.world) == [0.9]
-    assert await desk.text("/set") == "temperature: 0.9 (this run)"
-    assert "From: this run" in await desk.text("/settings temperature")
-    assert await desk.text("/set temperature default") == "temperature is 0.2 again."
-    assert await temperatures(desk.world) == [0.9, 0.2]
-    assert await desk.text("/set") == "No setting was changed for this run. For example: /set temperature 0.2"
+async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(desk: World) -> None:
+    before = path(desk).read_text()
+    assert await desk.told("/set temperature 0.9") == "temperature is 0.9 until the end of this run."
+    assert path(desk).read_text() == before
+    assert await temperatures(desk) == [0.9]
+    assert await desk.told("/set") == "temperature: 0.9 (this run)"
+    assert "From: this run" in await desk.told("/settings temperature")
+    assert await desk.told("/set temperature default") == "temperature is 0.2 again."
+    assert await temperatures(desk) == [0.9, 0.2]
+    assert await desk.told("/set") == "No setting was changed for this run. For example: /set temperature 0.2"
 
 
-async def test_an_effort_is_offered_and_goes_with_each_request(desk: Desk) -> None:
+async def test_an_effort_is_offered_and_goes_with_each_request(desk: World) -> None:
     offered = completions(desk.services.registry, desk.services, "/set effort ").candidates
     assert [candidate.text for candidate in offered] == ["none", "low", "medium", "high"]
-    await desk.world.say("Think")
-    await desk.text("/set effort high")
-    await desk.world.say("Think harder")
-    assert [request.effort for request in desk.world.model.requests] == [None, "high"]
+    await desk.say("Think")
+    await desk.told("/set effort high")
+    await desk.say("Think harder")
+    assert [request.effort for request in desk.model.requests] == [None, "high"]
 
 
-async def test_a_setting_that_is_written_to_the_file_ends_that_of_the_run(desk: Desk) -> None:
-    await desk.text("/set temperature 0.9")
-    await desk.text("/settings set temperature 0.5")
-    assert await temperatures(desk.world) == [0.5]
+async def test_a_setting_that_is_written_to_the_file_ends_that_of_the_run(desk: World) -> None:
+    await desk.told("/set temperature 0.9")
+    await desk.told("/settings set temperature 0.5")
+    assert await temperatures(desk) == [0.5]
 
 
-async def test_a_setting_of_this_run_is_of_one_persona(desk: Desk) -> None:
-    (desk.world.personas.folder / "other").mkdir()
-    await desk.text("/set temperature 0.9")
-    assert desk.world.personas.load("other").settings.temperature is None
+async def test_a_setting_of_this_run_is_of_one_persona(desk: World) -> None:
+    (desk.personas.folder / "other").mkdir()
+    await desk.told("/set temperature 0.9")
+    assert desk.personas.load("other").settings.temperature is None
 
 
 @pytest.mark.parametrize(
@@ -323,20 +360,20 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: Desk) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_set_for_a_run_is_refused(desk: Desk, line: str, refusal: str) -> None:
-    assert await desk.world.told(line) == refusal
-    assert desk.world.personas.set_in_this_run("chorus") == {}
+async def test_what_cannot_be_set_for_a_run_is_refused(desk: World, line: str, refusal: str) -> None:
+    assert await desk.told(line) == refusal
+    assert desk.personas.set_in_this_run("chorus") == {}
 
 
 @pytest.mark.parametrize("line", [f"/model {OTHER} --once", f"/set model {OTHER}"])
-async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: Desk, line: str) -> None:
-    before = desk.path.read_text()
-    assert await desk.text(line) == f"Model: {OTHER} (for this run)\n{WITHOUT_A_KEY}"
-    assert desk.path.read_text() == before
-    await desk.world.say("Go on")
-    assert desk.world.model.requests[-1].model == OTHER
-    await desk.text("/model default")
-    assert desk.world.current.target().choice.model == MODEL
+async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: World, line: str) -> None:
+    before = path(desk).read_text()
+    assert await desk.told(line) == f"Model: {OTHER} (for this run)\n{WITHOUT_A_KEY}"
+    assert path(desk).read_text() == before
+    await desk.say("Go on")
+    assert desk.model.requests[-1].model == OTHER
+    await desk.told("/model default")
+    assert desk.current.target().choice.model == MODEL
 
 
 @pytest.mark.parametrize(
@@ -366,10 +403,8 @@ async def test_a_model_that_takes_the_figures_of_another_names_it(world: World) 
     assert await world.told("/model") == f"Model: openai/gpt-99 (set by /model)\n{told}"
 
 
-async def test_once_needs_a_model_and_is_completed_after_one(desk: Desk) -> None:
-    assert await desk.world.told("/model --once") == (
-        "/model --once needs a model, for example: /model chorus/eliza --once"
-    )
+async def test_once_needs_a_model_and_is_completed_after_one(desk: World) -> None:
+    assert await desk.told("/model --once") == ("/model --once needs a model, for example: /model chorus/eliza --once")
     offered = completions(desk.services.registry, desk.services, f"/model {OTHER} --o").candidates
     assert [candidate.text for candidate in offered] == ["--once"]
 

@@ -15,7 +15,6 @@ CHANGED = "Your latest action changed {key}, which /undo does not revert; {comma
 
 
 async def spoken_before(world: World, *commands: str) -> None:
-    """Say something, then run the commands a minute apart."""
     await world.say("Precious words")
     for command in commands:
         world.clock.advance(timedelta(minutes=1))

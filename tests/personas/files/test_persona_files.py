@@ -1,16 +1,22 @@
-"""Personas as folders: shipped ones are copied once, and flaws of their files are warnings."""
+"""Personas as folders: copied once, with warnings about flaws of their files, and named after their personas."""
 
 from __future__ import annotations
 
+import re
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from chorus_cli.cards import commands as cards
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.machine.paths import shipped_personas
+from chorus_cli.personas.commands import persona
 from chorus_cli.personas.files import create, documents, install, slugs
-from chorus_cli.personas.rules.persona import Document
+from chorus_cli.personas.rules.persona import COMMAND_WORDS, LONGEST_NAME, Document, checked_name, folded, slug_of
 
 UNREADABLE = Path("/proc/self/mem")
 
@@ -31,7 +37,6 @@ def shipped(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Where the user's personas are going to be."""
     (tmp_path / "home").mkdir()
     return tmp_path / "home" / "personas"
 
@@ -47,9 +52,6 @@ def docs_of(personas: Path, **contents: bytes) -> Path:
     for name, content in contents.items():
         (folder / f"{name}.md").write_bytes(content)
     return folder
-
-
-# The first run
 
 
 def test_the_shipped_personas_are_copied_for_their_owner_only(shipped: Path, home: Path) -> None:
@@ -103,9 +105,6 @@ def test_the_personas_that_really_ship_can_be_copied(home: Path) -> None:
     assert warnings == ()
 
 
-# What is there
-
-
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
@@ -129,9 +128,6 @@ def test_a_file_is_no_persona_and_a_missing_folder_holds_none(tmp_path: Path) ->
     (tmp_path / "frodo").touch()
     assert slugs(tmp_path) == ()
     assert slugs(tmp_path / "missing") == ()
-
-
-# Documents
 
 
 def test_documents_come_by_name_without_blank_and_hidden_ones(tmp_path: Path) -> None:
@@ -163,9 +159,6 @@ def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Pat
     assert warning.startswith(f"{folder / 'bad.md'} is left out: ")
 
 
-# A new persona
-
-
 def test_it_is_recorded_when_it_lacks_only_its_name(home: Path) -> None:
     found: list[tuple[str, ...]] = []
 
@@ -194,3 +187,69 @@ def test_a_folder_that_is_there_is_not_replaced_even_if_it_is_empty(home: Path) 
     with pytest.raises(PersonaError, match=f"^The folder {home / 'frodo'} cannot be made: File exists"):
         create(home, "frodo", "{}")
     assert [*home.rglob("*")] == [home / "frodo"]
+
+
+GOOD = {
+    "Ada": "ada",
+    "  Ada  ": "ada",
+    "é": "e",
+    "Bób the Builder": "bob-the-builder",
+    "O'Hara": "o-hara",
+    "3": "3",
+    "日本": "persona",
+    "x" * LONGEST_NAME: "x" * (LONGEST_NAME - 4),
+    "conrad": "conrad",
+    "Cön": "con-2",
+    "aux.": "aux-2",
+    "Néw": "new-2",
+}
+
+BAD = {
+    "at least one letter or digit": ("", "   ", "-.-", ".."),
+    "none of the characters": ("../x", "a/b", "a\\b", "C:", "[x]"),
+    "Windows reserves that name": ("CON", "com1"),
+    "at most 40 characters, this one has 41": ("x" * 41,),
+    "at most 40 characters, this one has 200": ("x" * 200,),
+    "no control or invisible characters": ("a\nb", "a\x1b[31m", "a\u202eb"),
+    "transcripts use that name for you": ("Human", " hUmAn "),
+    "/persona new is a command": ("new", "New York"),
+    "/persona delete is a command": ("Delete",),
+}
+
+
+def test_a_name_is_kept_as_it_is_composed() -> None:
+    """Two names that look alike are one, whichever way the keyboard composed their letters."""
+    assert checked_name("Rene\u0301") == "Ren\u00e9"
+
+
+@pytest.mark.parametrize(("name", "slug"), GOOD.items())
+def test_a_good_name_stays_and_names_its_folder(name: str, slug: str) -> None:
+    assert checked_name(name) == name.strip()
+    assert slug_of(checked_name(name), ()) == slug
+
+
+@pytest.mark.parametrize(("name", "reason"), [(name, reason) for reason, names in BAD.items() for name in names])
+def test_a_bad_name_is_refused_with_its_reason(name: str, reason: str) -> None:
+    with pytest.raises(PersonaError, match=f"^A persona cannot be called .*{reason}"):
+        checked_name(name)
+
+
+def test_no_command_of_the_group_can_be_a_name() -> None:
+    assert {*persona.GROUP.words, *cards.GROUP.words} - {""} == COMMAND_WORDS
+
+
+def test_a_folder_that_is_taken_gets_a_number() -> None:
+    assert slug_of("Bób", {"bob"}) == "bob-2"
+    assert slug_of("bob!", {"bob", "bob-2", "frodo"}) == "bob-3"
+
+
+def test_case_blanks_and_composition_do_not_count() -> None:
+    assert folded("  Bo\u0301b   The ") == folded("B\u00f3B the")
+
+
+@given(st.text(), st.sets(st.sampled_from(["a", "persona", "persona-2", "x"])))
+def test_every_text_is_a_name_with_a_safe_new_folder_or_refused(text: str, taken: set[str]) -> None:
+    with suppress(PersonaError):
+        slug = slug_of(checked_name(text), taken)
+        assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", slug)
+        assert slug not in taken | COMMAND_WORDS | {"con", "aux", "nul", "prn", "com1"}

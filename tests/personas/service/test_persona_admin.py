@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, PersonaError, UnknownPersonaError
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
@@ -67,7 +69,7 @@ async def test_the_folder_comes_before_the_alias_of_another(people: World) -> No
 
 
 async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(world: World) -> None:
-    assert await world.persona_admin.create("Bób the Builder") == "bob-the-builder"
+    assert await world.persona_admin.create("Bób the Builder") == ("bob-the-builder", False)
     persona = world.personas.load("bob-the-builder")
     assert (persona.name, persona.warnings) == ("Bób the Builder", ())
     assert "You are Bób the Builder." in persona.settings.system_prompt
@@ -78,10 +80,6 @@ async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(
 async def test_the_name_of_another_is_refused(people: World, name: str) -> None:
     with pytest.raises(PersonaError, match="already has it"):
         await people.persona_admin.create(name)
-
-
-async def test_names_that_fold_to_one_folder_get_two(world: World) -> None:
-    assert [await world.persona_admin.create(name) for name in ("Bob", "Bób")] == ["bob", "bob-2"]
 
 
 async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_it_is_not_cut_off(
@@ -98,13 +96,15 @@ async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_
 
 
 async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_makes_nobody(world: World) -> None:
-    await world.persona_admin.archive(await world.persona_admin.create("Ada Lovelace"))
+    await world.persona_admin.create("Ada Lovelace")
+    await world.persona_admin.archive("ada-lovelace")
     for name in ("ada", "Ada L", "ada-"):
         assert await world.told(f"/persona {name}") == (
             "Ada Lovelace is archived. /persona unarchive ada-lovelace brings it back; "
             f"/persona new {name} makes another."
         )
-    await world.persona_admin.archive(await world.persona_admin.create("Adam"))
+    await world.persona_admin.create("Adam")
+    await world.persona_admin.archive("adam")
     assert await world.told("/persona ada") == (
         "Ada Lovelace and Adam are archived. "
         "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
@@ -185,7 +185,7 @@ async def test_a_persona_that_cannot_be_recorded_is_not_made(
 
 async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
     people.configure('{"name": "Fredegar", "aliases": ["ada"]}', "fredegar")
-    assert await people.persona_admin.create("Äda") == "ada-2"
+    assert await people.persona_admin.create("Äda") == ("ada-2", False)
     assert people.personas.find("ada") == "fredegar"
 
 
@@ -259,3 +259,54 @@ async def test_a_new_conversation_leaves_nothing_to_tell(world: World) -> None:
     await world.journal.clear(world.current.target())
     world.clock.advance(timedelta(hours=14))
     assert await world.current.notices() == ()
+
+
+def hold_replies(world: World, number: int) -> None:
+    for _ in range(number):
+        world.model.enqueue(TextDelta("half"), asyncio.Event(), ReplyEnd("stop"))
+
+
+async def job_runs(world: World) -> None:
+    world.shell.enqueue(asyncio.Event())
+    await world.told("/run sleep 100")
+
+
+async def test_a_persona_with_a_reply_and_a_job_is_archived_after_both_are_stopped(world: World) -> None:
+    await world.told("/persona new Ada")
+    hold_replies(world, 1)
+    await world.told("/bg question")
+    await job_runs(world)
+    there = "Ada is still busy: 1 reply and 1 job. Stop them first: /thread kill 2 and /jobs kill 1."
+    assert await world.told("/persona archive") == there
+    await world.told("/persona chorus")
+    refused = there.replace("first: ", "first: /persona ada, then ")
+    assert await world.told("/persona archive ada") == refused
+
+    await world.told("/persona ada")
+    await world.told("/thread kill 2")
+    assert await world.told("/persona archive") == "Ada is still busy: 1 job. Stop it first: /jobs kill 1."
+    await world.told("/jobs kill 1")
+    assert (await world.told("/persona archive")).startswith("Archived Ada.")
+
+
+async def test_messages_that_wait_are_counted(world: World) -> None:
+    await world.told("/persona new Ada")
+    hold_replies(world, 2)
+    await world.told("/bg question")
+    here = world.current.target()
+    await world.services.replies.send(here, "first")
+    await world.services.replies.send(here, "second")
+    await world.services.replies.send(here, "third")
+    assert await world.told("/persona archive") == (
+        "Ada is still busy: 2 replies and 2 waiting messages. Stop them first: /thread kill 1 and /thread kill 2."
+    )
+    await world.services.replies.close()
+
+
+async def test_the_work_of_other_personas_does_not_matter(world: World) -> None:
+    await world.told("/persona new Ada")
+    await world.told("/persona chorus")
+    await job_runs(world)
+    assert "it stays" in await world.told("/persona archive chorus")
+    assert (await world.told("/persona archive ada")).startswith("Archived Ada.")
+    await world.services.jobs.close()

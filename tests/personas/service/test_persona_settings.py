@@ -1,4 +1,4 @@
-"""A persona's settings with their sources, and changes by one value or as a whole."""
+"""Changes of a persona's settings, by one value, as a whole or by hand, and the windows that the journal notes."""
 
 from __future__ import annotations
 
@@ -9,50 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, StorageError
+from chorus_cli.core.errors import PersonaError, SettingsError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Window
-from chorus_cli.personas.service.persona_admin import Change, PersonaAdmin, SettingState, state
+from chorus_cli.personas import rows as persona_rows
+from chorus_cli.personas.service.persona_admin import Change, state
 from chorus_cli.settings.rules.schema import template
-from chorus_cli.settings.rules.table import SETTINGS, setting_of
-from chorus_cli.storage.store import Store
-from tests.fakes import FakeClock, ScriptedModel
+from chorus_cli.settings.rules.table import setting_of
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.store import Connection, Store
+from tests.fakes import START, FakeClock, ScriptedModel
 from tests.world import World, built
 
 ME = "chorus"
-FLAG = "it must be true or false."
 TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "mine": 1,\n}\n'
-
-
-@pytest.fixture
-def persona_settings(world: World) -> PersonaAdmin:
-    return world.persona_admin
 
 
 async def window_changes(world: World) -> list[Window]:
     acts = [entry.operation.act for entry in await world.journal.entries(world.current.target()) if entry.counts]
     return [act for act in acts if isinstance(act, Window)]
-
-
-def other_persona(world: World, text: str) -> None:
-    (world.folder / "personas" / "frodo").mkdir()
-    world.configure(text, "frodo")
-
-
-async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(world: World) -> None:
-    world.configure('{\n"context_hours": 24,\n"clock": false }')
-    config = world.folder / "config.jsonc"
-    config.write_text('{"defaults": {"context_hours": 12,\n"temperature": 0.5}}', encoding="utf-8")
-    own = world.personas.settings_path(ME)
-    persona = world.current.target().persona
-    assert state(persona, setting_of("context_hours")) == SettingState(
-        setting_of("context_hours"), 24, f"{own}:2", 12, f"{config}:1"
-    )
-    states = [state(persona, setting) for setting in SETTINGS]
-    found = {each.setting.key: (each.value, each.source, each.default, each.default_source) for each in states}
-    assert found["clock"] == (False, f"{own}:3", True, "default")
-    assert found["temperature"] == (0.5, f"{config}:2", 0.5, f"{config}:2")
-    assert found["aliases"] == ([], "default", [], "default")
 
 
 @pytest.mark.parametrize(
@@ -65,156 +41,84 @@ async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(wo
         *(("auto_memory", False), ("tools", False)),
     ],
 )
-async def test_what_is_set_holds_from_then_on_until_it_is_unset(
-    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue
-) -> None:
+async def test_what_is_set_holds_from_then_on_until_it_is_unset(world: World, key: str, value: JsonValue) -> None:
     world.configure('{ "mine": 1, /* last */ }')
     setting = setting_of(key)
-    assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
+    assert await world.persona_admin.set(ME, key, value) == Change(setting, None, value)
     assert state(world.current.target().persona, setting).value == value
-    assert await persona_settings.set(ME, key, value) == Change(setting, value, value)
-    assert await persona_settings.set(ME, key, None) == Change(setting, value, None)
+    assert await world.persona_admin.set(ME, key, value) == Change(setting, value, value)
+    assert await world.persona_admin.set(ME, key, None) == Change(setting, value, None)
     assert state(world.current.target().persona, setting).source == "default"
-    assert await persona_settings.set(ME, key, None) == Change(setting, None, None)
+    assert await world.persona_admin.set(ME, key, None) == Change(setting, None, None)
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
 
-async def test_what_does_not_fit_is_never_written(world: World, persona_settings: PersonaAdmin) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"), [("name", "Sam"), ("aliases", ["me", "sam"]), ("aliases", ["[x]"]), ("context_hours", 500)]
+)
+async def test_a_name_that_is_taken_or_a_value_that_breaks_the_rules_is_refused(
+    world: World, key: str, value: JsonValue
+) -> None:
+    (world.folder / "personas" / "frodo").mkdir()
+    world.configure('{ "aliases": ["Sam"] }', "frodo")
     world.configure(TEXT)
-    with pytest.raises(SettingsError, match=r"context_hours is 500; it must be a whole number from 1 to 168\."):
-        await persona_settings.set(ME, "context_hours", 500)
-    with pytest.raises(SettingsError, match='There is no setting "mine"'):
-        await persona_settings.set(ME, "mine", 5)
+    with pytest.raises((PersonaError, SettingsError)):
+        await world.persona_admin.set(ME, key, value)
+    opened = await world.persona_admin.open(ME)
+    with pytest.raises((PersonaError, SettingsError)):
+        await world.persona_admin.save(opened, json.dumps({key: value}))
     assert world.settings_text() == TEXT
 
 
-@pytest.mark.parametrize(("key", "value"), [("name", "Sam"), ("aliases", ["me", "sam"]), ("aliases", ["[x]"])])
-async def test_a_name_that_is_taken_or_breaks_the_rules_is_refused(
-    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue
-) -> None:
-    other_persona(world, '{ "aliases": ["Sam"] }')
-    world.configure(TEXT)
-    with pytest.raises(PersonaError):
-        await persona_settings.set(ME, key, value)
-    opened = await persona_settings.open(ME)
-    with pytest.raises(PersonaError):
-        await persona_settings.save(opened, json.dumps({key: value}))
-    assert world.settings_text() == TEXT
-
-
-async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_back(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
-    world.configure(TEXT)
-    await persona_settings.set(ME, "context_hours", 24)
-    await persona_settings.set(ME, "context_hours", 24)
-    await persona_settings.set(ME, "context_hours", None)
-    await persona_settings.set(ME, "context_hours", None)
-    assert await window_changes(world) == [Window(None, 24), Window(24, None)]
-    await world.journal.undo(world.current.target(), None)
-    assert (await world.window.state()).hours == 24
-    await world.journal.undo(world.current.target(), None)
-    assert (await world.window.state()).hours == 8
-
-
-async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, persona_settings: PersonaAdmin) -> None:
+async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World) -> None:
     world.configure('{ "temperature": }')
     for key in ("temperature", "context_hours"):
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: expected a value: .* /settings edit opens"):
-            await persona_settings.set(ME, key, 1)
+            await world.persona_admin.set(ME, key, 1)
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: "):
-            await persona_settings.set(ME, key, None)
+            await world.persona_admin.set(ME, key, None)
     assert world.settings_text() == '{ "temperature": }'
 
 
-async def test_a_whole_file_is_opened_as_it_is_and_saved_as_it_was_edited(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
-    world.configure(TEXT)
-    opened = await persona_settings.open(ME)
-    assert (opened.text, opened.draft) == (TEXT, TEXT)
-    edited = '{ "temperature": 0.9, "tools": true, "clock": null, "mine": 2 }'
-    assert await persona_settings.save(opened, edited) == (
-        Change(setting_of("temperature"), 0.2, 0.9),
-        Change(setting_of("tools"), before=None, after=True),
-    )
-    assert world.settings_text() == edited
-    assert world.personas.settings_path(ME).with_name("system.jsonc.bak").read_text() == TEXT
-
-
-async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
+async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(world: World) -> None:
     world.configure("\ufeff{\r\n}\r\n")
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     assert opened.draft == "{\r\n}\r\n"
     for draft in ('{"tools": false}\r\n', '\ufeff{"tools": false}\r\n'):
-        await persona_settings.save(opened, draft)
+        await world.persona_admin.save(opened, draft)
         assert world.personas.settings_path(ME).read_bytes().decode() == '\ufeff{"tools": false}\r\n'
         world.configure(opened.text)
 
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
-async def test_where_there_are_no_settings_a_template_is_edited(
-    world: World, persona_settings: PersonaAdmin, text: str | None
-) -> None:
+async def test_where_there_are_no_settings_a_template_is_edited(world: World, text: str | None) -> None:
     if text is not None:
         world.configure(text)
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     assert opened.draft == template(ME)
-    await persona_settings.save(opened, '{"tools": false}')
+    await world.persona_admin.save(opened, '{"tools": false}')
     assert world.settings_text() == '{"tools": false}'
 
 
-@pytest.mark.parametrize(
-    ("draft", "sentence"),
-    [
-        ('{\n  "tools": true\n  "clock": true\n}', "system.jsonc:3:3: expected ',' or '}', found '\"'"),
-        ("[]", "system.jsonc:1:1: expected '{', found '['"),
-        ('{ "tools": 1,\n"clock": 2 }', f"system.jsonc:1: tools is 1; {FLAG}\nsystem.jsonc:2: clock is 2; {FLAG}"),
-    ],
-)
-async def test_a_draft_that_is_wrong_is_refused_with_the_place(
-    world: World, persona_settings: PersonaAdmin, draft: str, sentence: str
-) -> None:
-    world.configure(TEXT)
-    opened = await persona_settings.open(ME)
-    with pytest.raises((JsoncError, SettingsError)) as refusal:
-        await persona_settings.save(opened, draft)
-    assert str(refusal.value) == sentence
-    assert world.settings_text() == TEXT
-
-
-async def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(world: World, persona_settings: PersonaAdmin) -> None:
-    world.configure(TEXT)
-    opened = await persona_settings.open(ME)
-    await persona_settings.set(ME, "tools", value=False)
-    changed = world.settings_text()
-    assert await persona_settings.save(opened, '{ "context_hours": 24 }') is None
-    assert world.settings_text() == changed
-    assert await window_changes(world) == []
-
-
-async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona_settings: PersonaAdmin) -> None:
+async def test_a_window_that_is_edited_is_an_operation_too(world: World) -> None:
     world.configure('{ "context_hours": 12, "tools": true }')
-    await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": true }')
-    await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
-    await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
+    await world.persona_admin.save(await world.persona_admin.open(ME), '{ "context_hours": 24, "tools": true }')
+    await world.persona_admin.save(await world.persona_admin.open(ME), '{ "context_hours": 24, "tools": false }')
+    await world.persona_admin.save(await world.persona_admin.open(ME), '{ "tools": false }')
     assert await window_changes(world) == [Window(None, 12), Window(12, 24), Window(24, None)]
     await world.journal.undo(world.current.target(), None)
     await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'
 
 
-async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_then(
-    world: World, persona_settings: PersonaAdmin
-) -> None:
+async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_then(world: World) -> None:
     world.configure('{ "context_hours": 24,, }')
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     assert opened.draft == '{ "context_hours": 24,, }'
-    assert await persona_settings.save(opened, '{ "context_hours": 24, }') == (
+    assert await world.persona_admin.save(opened, '{ "context_hours": 24, }') == (
         Change(setting_of("context_hours"), None, 24),
     )
+    assert world.personas.settings_path(ME).with_name("system.jsonc.bak").read_text() == opened.text
     assert await window_changes(world) == [Window(None, 24)]
     await world.journal.undo(world.current.target(), None)
     assert (await world.window.state()).hours == 8
@@ -222,14 +126,14 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
     assert (await world.window.state()).hours == 24
 
 
-async def test_a_window_that_cannot_be_recorded_is_not_written(world: World, persona_settings: PersonaAdmin) -> None:
+async def test_a_window_that_cannot_be_recorded_is_not_written(world: World) -> None:
     world.configure(TEXT)
     await world.store.write(lambda connection: connection.execute("DROP TABLE operations"))
-    opened = await persona_settings.open(ME)
+    opened = await world.persona_admin.open(ME)
     with pytest.raises(StorageError):
-        await persona_settings.set(ME, "context_hours", 24)
+        await world.persona_admin.set(ME, "context_hours", 24)
     with pytest.raises(StorageError):
-        await persona_settings.save(opened, '{ "context_hours": 24 }')
+        await world.persona_admin.save(opened, '{ "context_hours": 24 }')
     assert world.settings_text() == TEXT
 
 
@@ -239,20 +143,110 @@ async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
     await store.open()
     world = await built(tmp_path, store, clock, model, limit_tokens=10_000)
-    persona_settings = world.persona_admin
     world.configure(TEXT)
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM operations").fetchone()
         with pytest.raises(SettingsError, match=r"the journal has not: database is locked\. The next start notes it\."):
-            await persona_settings.set(ME, "context_hours", 24)
+            await world.persona_admin.set(ME, "context_hours", 24)
         assert await window_changes(world) == []
     await world.current.note_edit(ME)
     assert await window_changes(world) == [Window(None, 24)]
     await store.close()
 
 
-async def test_a_file_that_is_no_text_is_not_opened(world: World, persona_settings: PersonaAdmin) -> None:
-    world.personas.settings_path(ME).write_bytes(b'{"name": "\xe9"}')
-    with pytest.raises(JsoncError, match="expected text in UTF-8"):
-        await persona_settings.open(ME)
+FRODO = "frodo"
+BEFORE, EDITED = b'{ "context_hours": 12 }', b'{ "context_hours": 7 }'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "personas" / FRODO / "system.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(BEFORE)
+    return path
+
+
+def edit(file: Path, text: bytes | None) -> None:
+    if text is None:
+        file.unlink()
+    else:
+        file.write_bytes(text)
+
+
+def text_of(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
+
+
+async def noted(store: Store, file: Path) -> list[object]:
+    """Note what the file says, and return the acts of the journal."""
+    await store.write(persona_rows.note_edit, file, FRODO, START)
+    return await acts(store)
+
+
+async def acts(store: Store) -> list[object]:
+    return [each.act for each in await store.read(operation_rows.all_of, FRODO, 0)]
+
+
+EDITS: dict[str, tuple[bytes | None, list[object]]] = {
+    "another window": (EDITED, [Window(12, 7)]),
+    "no window": (b"{}", [Window(12, None)]),
+    "a window that is none": (b'{ "context_hours": "long" }', []),
+    "an empty file": (b"", [Window(12, None)]),
+    "no file": (None, [Window(12, None)]),
+    "another setting": (b'{ "context_hours": 12, "tools": true }', []),
+    "a broken file": (b"{", []),
+    "no UTF-8": (b"\xff", []),
+}
+
+
+@pytest.mark.parametrize(("text", "entries"), EDITS.values(), ids=EDITS)
+async def test_an_edit_by_hand_is_noted_once_and_leaves_the_file_alone(
+    store: Store, file: Path, text: bytes | None, entries: list[object]
+) -> None:
+    assert await noted(store, file) == []
+    edit(file, text)
+    assert await noted(store, file) == entries
+    assert text_of(file) == text
+    assert await noted(store, file) == entries
+
+
+async def test_an_edit_is_noted_once_the_file_is_mended(store: Store, file: Path) -> None:
+    await noted(store, file)
+    edit(file, b"{")
+    assert await noted(store, file) == []
+    edit(file, EDITED)
+    assert await noted(store, file) == [Window(12, 7)]
+
+
+async def test_an_edit_is_noted_before_the_next_change(store: Store, file: Path) -> None:
+    await noted(store, file)
+    edit(file, EDITED)
+    await store.write_in_steps(persona_rows.change_window, file, lambda _: 48, FRODO, START)
+    assert await acts(store) == [Window(12, 7), Window(7, 48)]
+    assert await noted(store, file) == [Window(12, 7), Window(7, 48)]
+
+
+async def test_a_change_of_a_window_that_the_journal_has_not_seen_is_one_entry(store: Store, file: Path) -> None:
+    await store.write_in_steps(persona_rows.change_window, file, lambda _: 48, FRODO, START)
+    assert await noted(store, file) == [Window(12, 48)]
+
+
+@pytest.mark.parametrize("known", ["", "{", "twelve"])
+async def test_a_damaged_note_of_the_window_begins_anew(store: Store, file: Path, known: str) -> None:
+    await store.write(meta_rows.store, meta_rows.WINDOW + FRODO, known)
+    assert await noted(store, file) == []
+    edit(file, EDITED)
+    assert await noted(store, file) == [Window(12, 7)]
+
+
+async def test_an_edit_during_a_change_is_not_overwritten(store: Store, file: Path) -> None:
+    def by_hand(connection: Connection) -> None:
+        # A trigger runs in the transaction, when the text of the file is known already.
+        connection.create_function("edit", 0, lambda: edit(file, EDITED))
+        connection.execute("CREATE TEMP TRIGGER edited AFTER INSERT ON main.operations BEGIN SELECT edit(); END")
+
+    await store.write(by_hand)
+    with pytest.raises(SettingsError, match=r"is being edited by another program\. It is left as it is"):
+        await store.write_in_steps(persona_rows.change_window, file, lambda _: 24, FRODO, START)
+    assert (text_of(file), await acts(store)) == (EDITED, [])

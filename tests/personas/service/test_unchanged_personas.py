@@ -102,11 +102,6 @@ def test_files_that_have_not_changed_are_not_read_again(personas: Personas) -> N
     (personas.folder / "sam").mkdir()
     assert personas.load("sam") is personas.load("sam")
     assert personas.load("frodo") is first
-
-
-def test_a_missing_file_is_not_looked_for_twice_and_found_when_it_comes(personas: Personas) -> None:
-    (personas.folder / "sam").mkdir()
-    assert personas.load("sam") is personas.load("sam")
     (personas.folder / "sam" / "system.jsonc").write_text('{"name": "Samwise"}')
     assert personas.load("sam").name == "Samwise"
 

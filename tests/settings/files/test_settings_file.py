@@ -14,11 +14,20 @@ import pytest
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json.jsonc import JsonValue, parse_object, same
-from chorus_cli.settings.files import change_key, held, read_defaults, read_layer, read_text
+from chorus_cli.settings.files import change_key, read_defaults, read_layer, read_text
 from chorus_cli.settings.rules.table import Layer, resolve
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import sweep_stale
-from tests.settings.files.frodos_settings import DATA
+
+DATA = '\ufeff// Frodo\r\n{\r\n  "context_hours": 24, // a day\r\n  "mine": [1,],\r\n}\r\n'.encode()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Settings as their user wrote them, with a byte order mark, comments and keys of his own."""
+    path = tmp_path / "system.jsonc"
+    path.write_bytes(DATA)
+    return path
 
 
 def test_a_file_is_read_with_the_lines_of_its_keys(file: Path) -> None:
@@ -170,44 +179,6 @@ def test_a_full_disk_is_told_in_a_sentence_and_costs_nothing(file: Path) -> None
     assert ended.stdout == f"{file} cannot be changed: File too large. It is left as it was.\n"
     assert file.read_bytes() == DATA
     assert not list(file.parent.glob(".chorus-*"))
-
-
-def replace_text(path: Path, expected: str, text: str) -> bool:
-    """Replace the whole text if it still is ``expected``, and return whether it was."""
-    with held(path) as file:
-        if file.text != expected:
-            return False
-        file.replace(text)
-    return True
-
-
-def test_a_whole_text_is_replaced_and_the_one_before_is_kept(file: Path) -> None:
-    assert read_text(file).encode() == DATA
-    assert replace_text(file, read_text(file), '{ "clock": true }\r\n')
-    assert file.read_bytes() == b'{ "clock": true }\r\n'
-    assert file.with_name("system.jsonc.bak").read_bytes() == DATA
-
-
-def test_a_text_that_was_changed_since_is_not_replaced(file: Path) -> None:
-    opened = read_text(file)
-    change_key(file, "context_hours", 48)
-    changed = file.read_bytes()
-    assert not replace_text(file, opened, "{}")
-    assert file.read_bytes() == changed
-
-
-def test_a_missing_file_is_replaced_as_an_empty_one(tmp_path: Path) -> None:
-    file = tmp_path / "system.jsonc"
-    assert read_text(file) == ""
-    assert replace_text(file, "", "{}")
-    assert file.read_text() == "{}"
-    assert not replace_text(file, "", "[]")
-
-
-def test_a_broken_file_is_replaced_like_any_other(file: Path) -> None:
-    file.write_text('{ "clock": }')
-    assert replace_text(file, '{ "clock": }', '{ "clock": true }')
-    assert file.with_name("system.jsonc.bak").read_text() == '{ "clock": }'
 
 
 def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, file: Path) -> None:

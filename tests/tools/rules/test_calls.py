@@ -122,16 +122,12 @@ def test_a_call_is_written_as_the_api_writes_it_and_read_in_words() -> None:
         {"id": "c1", "type": "function", "function": {"name": "remember", "arguments": '{"content": "Brötchen"}'}}
     ]
     assert calls_in_words(call.as_json) == 'remember {"content": "Brötchen"}'
+    assert stored_calls(call.as_json) == (call,)
 
 
 @pytest.mark.parametrize("stored", ["", "{", "null", "3", "[3]", "[{}]", '[{"id": "a", "function": {"name": 3}}]'])
 def test_text_that_holds_no_call_has_no_stored_calls(stored: str) -> None:
     assert stored_calls(stored) == ()
-
-
-def test_a_stored_call_is_read_as_it_was_written() -> None:
-    call = ToolCall("c1", "remember", '{"content": "Brötchen"}')
-    assert stored_calls(call.as_json) == (call,)
 
 
 @pytest.mark.parametrize(

@@ -171,12 +171,6 @@ async def test_a_model_remembers_and_names_the_question_as_the_source(world: Wor
     assert line.endswith(f"): #{item.id}; /undo takes it back")
 
 
-async def test_an_undo_takes_back_what_a_model_remembered(world: World) -> None:
-    await result_of(world, "remember", type="TASK", content=PLUMBER)
-    await world.carry_out("/undo")
-    assert await world.services.memory.listing("chorus") == []
-
-
 async def test_the_same_is_kept_once(world: World) -> None:
     await result_of(world, "remember", type="TASK", content=PLUMBER)
     result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)

@@ -1,0 +1,207 @@
+"""The user's own commands, which are sent as messages, and those of a private chat, which change nothing kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.catalogue import groups, registry
+from chorus_cli.core.errors import CommandError
+from chorus_cli.framework.command_line import OwnCommands, completions, resolve, template_of
+from chorus_cli.framework.replies import Answer, Exit, PrivateChat, plain
+from chorus_cli.private import ANNOUNCED, REFUSED, REFUSED_GROUPS, private_groups
+from chorus_cli.threads.commands.composing import command_of
+from chorus_cli.threads.service.running_turn import RunningTurn
+from tests.world import World
+
+
+@pytest.fixture
+def shared(world: World) -> Path:
+    folder = world.folder / "commands"
+    folder.mkdir()
+    return folder
+
+
+async def sent(world: World, line: str) -> str:
+    """Type a line and return the message that the model was sent."""
+    turn = await resolve(world.services.registry, line, world.clock.now()).run(world.services)
+    assert isinstance(turn, RunningTurn)
+    await turn.over()
+    return world.asked()[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "message"),
+    [
+        ("Explain $ARGUMENTS in one line.", "/explain don't panic", "Explain don't panic in one line."),
+        ("$ARGUMENTS? $ARGUMENTS!", "/explain  why", "why? why!"),
+        ("Explain this.", "/explain", "Explain this."),
+        ("Explain this.", "/explain monads", "Explain this.\n\nmonads"),
+        ("Explain $ARGUMENTS", "/expl x", "Explain x"),
+        ("---\ndescription: Explains\n---\n\nExplain $ARGUMENTS\r\n", "/EXPLAIN x", "Explain x"),
+    ],
+    ids=["in its place", "twice", "without", "at the end", "by a beginning", "with front matter"],
+)
+async def test_a_template_is_sent_with_the_text_after_its_name(
+    world: World, shared: Path, template: str, line: str, message: str
+) -> None:
+    (shared / "explain.md").write_text(template)
+    assert await sent(world, line) == message
+
+
+async def test_files_that_a_template_names_are_attached(
+    world: World, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("Buy milk.")
+    (shared / "plan.md").write_text("Plan my day by @notes.txt, not by @nothing.")
+    assert await sent(world, "/plan") == "Plan my day by @notes.txt, not by @nothing."
+    assert [each.name for each in world.model.requests[-1].messages[-1].attachments] == ["notes.txt"]
+    assert [each.name for each in (await world.log())[0].attachments] == ["notes.txt"]
+
+
+async def test_those_of_a_persona_take_precedence_and_are_of_it_alone(world: World, shared: Path) -> None:
+    of_persona = world.personas.folder / "chorus" / "commands"
+    of_persona.mkdir()
+    (shared / "hi.md").write_text("Hi all.")
+    (of_persona / "hi.md").write_text("Hi you.")
+    assert await sent(world, "/hi") == "Hi you."
+    (of_persona / "hi.md").unlink()
+    assert await sent(world, "/hi") == "Hi all."
+    (shared / "hi.md").unlink()
+    assert "There is no command '/hi'" in await world.told("/hi")
+
+
+async def test_they_are_listed_explained_and_completed(world: World, shared: Path) -> None:
+    (shared / "explain.md").write_text('---\ndescription: "Explains a word"\n---\nExplain $ARGUMENTS')
+    (shared / "hello.md").write_text("# Say hello\nto me")
+    menu = await world.told("/help")
+    assert "/explain [text]" in menu
+    assert "Explains a word" in menu
+    assert "Say hello" in menu
+    assert "Explain $ARGUMENTS" in await world.told("/help explain")
+    offered = completions(world.services.registry, world.services, "/expl").candidates
+    assert [(each.text, each.description) for each in offered] == [("/explain", "Explains a word")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flaw"),
+    [
+        ("new.md", b"x", "/new is a command of Chorus; rename the file"),
+        ("Two words.md", b"x", "its name may have letters from a to z, digits, hyphens and underscores"),
+        ("blank.md", b" \n", "it is empty"),
+        ("latin.md", b"\xe9", "it is not UTF-8"),
+        ("big.md", b"x" * 1_000_001, "it has more than 1 MB"),
+    ],
+)
+async def test_a_file_that_cannot_be_a_command_is_told_once(
+    world: World, shared: Path, name: str, content: bytes, flaw: str
+) -> None:
+    (shared / name).write_bytes(content)
+    own = world.services.own_commands
+    assert own.new_flaws("chorus") == [f"{shared / name} is not used as a command: {flaw}."]
+    assert own.new_flaws("chorus") == []
+
+
+async def test_a_word_that_only_leads_to_a_command_may_be_a_name(world: World, shared: Path) -> None:
+    (shared / "history.md").write_text("Tell me the history of Rome.")
+    assert await sent(world, "/history") == "Tell me the history of Rome."
+
+
+async def test_a_template_that_has_only_a_place_needs_text(world: World, shared: Path) -> None:
+    (shared / "say.md").write_text("$ARGUMENTS")
+    assert await world.told("/say") == "/say needs text. Its template has nothing else."
+
+
+def test_front_matter_that_is_not_closed_is_text() -> None:
+    assert template_of("a", "---\ndescription: x\nyes").body == "---\ndescription: x\nyes"
+
+
+@pytest.fixture
+def private(world: World) -> World:
+    commands = OwnCommands(private_groups(groups()), lambda _slug: (), command_of)
+    world.services = replace(world.services, own_commands=commands)
+    return world
+
+
+async def answered(world: World, line: str) -> Answer:
+    return await resolve(world.services.registry, line, world.clock.now()).run(world.services)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and "chorus.db" not in str(path)
+    }
+
+
+def test_every_command_that_is_refused_or_announced_is_one() -> None:
+    assert {*REFUSED, *ANNOUNCED} <= {command.path for command in registry()}
+    assert not {*REFUSED} & {*ANNOUNCED}
+
+
+def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() -> None:
+    """Those of these groups keep nothing but in the log, which is in memory, unless they are refused or announced."""
+    usual = {"", "context", "memory", "persona", "thread", "jobs", "settings", "attach"}
+    assert {command.group for command in registry()} - REFUSED_GROUPS.keys() == usual
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("/import export.zip", "Conversations are imported into the log"),
+        ("/persona new Gandalf", "makes and changes no persona"),
+        ("/persona import mira.png", "makes and changes no persona"),
+        ("/persona archive", "makes and changes no persona"),
+        ("/persona delete chorus", "makes and changes no persona"),
+        ("/persona Gandalf", "There is no such persona."),
+        ("/rescue", "Rescued texts belong to the log"),
+        ("/rescue keep", "Rescued texts belong to the log"),
+        ("/backup", "A private chat has no backup."),
+        ("/private and my secret", "typed here, it would not be private"),
+    ],
+)
+async def test_a_command_that_changes_what_is_kept_is_refused_and_does_nothing(
+    private: World, line: str, sentence: str
+) -> None:
+    before = files(private.folder)
+    with pytest.raises(CommandError, match=sentence):
+        await answered(private, line)
+    assert files(private.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("/settings set temperature 0.3", "This holds until the private chat ends."),
+        ("/remember tea", "This holds until the private chat ends."),
+        ("/export {folder}/talk.md", "This goes to a file, which is kept."),
+    ],
+)
+async def test_a_command_that_keeps_something_elsewhere_is_preceded_by_a_sentence(
+    private: World, line: str, sentence: str
+) -> None:
+    told: list[str] = []
+    await private.say("hello")
+    with private.services.notifier.heard_by(told.append, told.append):
+        await answered(private, line.format(folder=private.folder))
+    assert told[0] == sentence
+
+
+async def test_a_private_chat_begins_and_ends_by_one_command(world: World, private: World) -> None:
+    assert isinstance(await answered(private, "/private off"), Exit)
+    assert isinstance(await answered(private, "/quit"), Exit)
+    assert "nothing of it is kept" in await private.told("/private")
+    private.services = replace(private.services, own_commands=OwnCommands(groups(), lambda _slug: (), command_of))
+    begun = await answered(world, "/private")
+    assert isinstance(begun, PrivateChat)
+    assert plain(begun) == ""
+    assert await world.told("/private off") == "This chat is not private. /private begins one that is."
+
+
+async def test_help_and_completion_know_the_commands_of_a_private_chat(private: World) -> None:
+    here = private.services
+    assert "everything is kept" not in await private.told("/help quit")
+    assert "Not in a private chat." in await private.told("/help import")
+    assert {each.text for each in completions(here.registry, here, "/private o").candidates} == {"off"}
