@@ -70,6 +70,7 @@ REQUESTS = {
     "temperature 1": ModelRequest("", (HELLO,), temperature=1.0),
     "two of each in a row": ModelRequest("", (user("a"), user("b"), assistant("c"), assistant("d"), user("e"))),
     "the reply is to be gone on with": ModelRequest("", (HELLO, assistant("Hi"))),
+    "blanks at the end": ModelRequest("", (HELLO, assistant("hi \n"))),
     "begun by the model": ModelRequest("", (SYSTEM, assistant("Hi"), HELLO)),
     "tools": ModelRequest("", (HELLO,), tools=(ECHO, COUNT, NOW)),
     "a call": ModelRequest("", ASKED_TOOL, tools=(ECHO,)),

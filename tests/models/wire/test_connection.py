@@ -259,17 +259,6 @@ async def test_cancelling_a_request_of_http_2_before_its_answer_stops_the_server
         await cancel(asyncio.create_task(events_of(client)), server.silent, server.given_up)
 
 
-async def test_cancelling_the_reader_of_a_reply_of_http_2_stops_the_server(authority: trustme.CA) -> None:
-    async with speaking_two(certified(authority), hangs=True) as server, client_of(server.address) as client:
-        heard = asyncio.Event()
-
-        async def read() -> None:
-            async for _ in client.stream(ASKING):
-                heard.set()
-
-        await cancel(asyncio.create_task(read()), heard, server.given_up)
-
-
 async def test_a_stream_that_is_reset_again_and_again_is_not_asked_for_ever(authority: trustme.CA) -> None:
     async with speaking_two(certified(authority), replies=1) as server, client_of(server.address) as client:
         assert await events_of(client) == RAINS

@@ -481,18 +481,6 @@ async def test_a_stream_written_in_another_way_is_the_same_reply(stream: bytes) 
     assert await replied(STREAM_HEAD, stream) == RAINS
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
-async def test_a_stream_may_be_cut_within_a_letter(size: int) -> None:
-    written = RAIN.replace(b"\\u00fc", "ü".encode()).replace(b"\\ud83c\\udf27", "🌧".encode())
-    stream = codecs.BOM_UTF8 + written.replace(b"\n", b"\r\n")
-    assert await read_pieces(stream[start : start + size] for start in range(0, len(stream), size)) == RAINS
-
-
-@pytest.mark.parametrize("kind", [b"application/octet-stream", b"application/json"])
-async def test_a_stream_of_another_declared_type_is_read(kind: bytes) -> None:
-    assert await replied(STREAM_HEAD.replace(b"text/event-stream", kind), RAIN) == RAINS
-
-
 @pytest.mark.parametrize("body", [b"data: " + b"x" * 2_000, b"x" * 2_000, b'{"id": "' + b"x" * 2_000])
 async def test_an_event_without_end_is_given_up(body: bytes) -> None:
     pieces = [RAIN[:100], RAIN[100:], *(body[start : start + 100] for start in range(0, len(body), 100))]
