@@ -83,7 +83,6 @@ def warm() -> None:
 
 @cache
 def _imported() -> ModuleType:
-    """Import litellm, configured not to print, not to use the network, and to drop settings that a model lacks."""
     installation_folder()
     prepare_environment()
     with _garbage_collector_paused():

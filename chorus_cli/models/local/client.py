@@ -289,7 +289,6 @@ class LocalClient:
         await self._wire.aclose()
 
     async def _serving(self, wanted: LoadedModel) -> LocalServer:
-        """Return a server of the model with as large a context as wanted, started if need be."""
         self._servers = [server for server in self._servers if server.process.returncode is None]
         for server in self._servers:
             if server.loaded.file == wanted.file and server.loaded.context_tokens >= wanted.context_tokens:

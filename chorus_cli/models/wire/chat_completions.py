@@ -154,7 +154,6 @@ class ChatReader(wire.ReplyReader):
                     pass
 
     def _readable(self, delta: wire.JsonObject) -> Iterator[str]:
-        """Yield the readable thoughts of a chunk."""
         added = [self._join(piece) for piece in wire.objects_at(delta, _DETAILS)] if _DETAILS in delta else ()
         field = next((name for name in FIELDS if wire.text_at(delta, name)), "")
         if field not in {"", FIELDS[0], self._came_in}:

@@ -187,7 +187,6 @@ class WireClient:
 
 
 async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:
-    """Yield the events in each piece of a stream, up to the end of the reply."""
     async with aclosing(stream.data()) as pieces:
         async for data in pieces:
             try:

@@ -14,8 +14,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.litellm import library
-from chorus_cli.models.litellm.client import LiteLLMClient, effort_arguments
-from chorus_cli.models.litellm.errors import litellm_error
+from chorus_cli.models.litellm.client import LiteLLMClient, effort_arguments, litellm_error
 from chorus_cli.models.providers.failures import Asked
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
