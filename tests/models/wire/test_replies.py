@@ -25,6 +25,7 @@ from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader,
 from chorus_cli.models.wire.gemini import GeminiReply as Gemini
 from chorus_cli.models.wire.responses import ResponsesReply as Responses
 from tests.models.providers.asked_models import STOP as ENDED
+from tests.models.providers.asked_models import text_of
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import HELLO, read_pieces, replied
@@ -45,10 +46,6 @@ def read(reader: ReplyReader, *payloads: object) -> list[ModelEvent]:
         if found and isinstance(found[-1], ReplyEnd):
             return found
     return found + list(reader.end())
-
-
-def text_in(events: list[ModelEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 def reasoning_in(events: list[ModelEvent]) -> str:
@@ -85,7 +82,7 @@ def over(reason: str | None = "end_turn", **usage: int | None) -> Body:
     return {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": counts}
 
 
-PING, STOP = {"type": "ping"}, {"type": "message_stop"}
+STOP = {"type": "message_stop"}
 
 
 def piece(*parts: object, reason: str | None = None, index: int = 0) -> Body:
@@ -101,7 +98,6 @@ def call(name: str, arguments: object, id_: str = "", signature: str = "") -> Bo
 
 
 NO_CONTENT = {"candidates": [{"finishReason": "STOP", "index": 0}]}
-BLOCKED = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}}
 OF_GEMINI = {"promptTokenCount": 10, "candidatesTokenCount": 4, "totalTokenCount": 14}
 
 
@@ -176,7 +172,7 @@ def parts_of(end: ReplyEnd) -> Any:
 )
 def test_the_end_is_told_as_it_was(reader: Reader, text: str, reason: str | None, payloads: list[object]) -> None:
     events = read(reader(), *payloads)
-    assert (text_in(events), end_of(events).finish_reason) == (text, reason)
+    assert (text_of(events), end_of(events).finish_reason) == (text, reason)
 
 
 def arguments(*pieces: str) -> list[Body]:
@@ -268,7 +264,7 @@ def test_thoughts_and_words_of_responses_come_in_their_order() -> None:
         item("done", {"type": "message", "id": "msg_1", "phase": "final_answer", "content": []}, 1),
         COMPLETED,
     )
-    assert (reasoning_in(events), text_in(events)) == ("First.\n\nThen.", "Hello")
+    assert (reasoning_in(events), text_of(events)) == ("First.\n\nThen.", "Hello")
     assert json.loads(end_of(events).thought_parts)["form"] == "responses"
     assert parts_of(end_of(events)) == [REASONING, {"said": 5, "phase": "final_answer"}]
 
@@ -278,7 +274,7 @@ def test_a_whole_reply_of_claude_to_a_request_for_a_stream_is_read() -> None:
     usage = {"input_tokens": 3, "output_tokens": 4}
     events = read(Claude(), {"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage})
     end = end_of(events)
-    assert (text_in(events), end.finish_reason, end.calls) == (
+    assert (text_of(events), end.finish_reason, end.calls) == (
         *("Hello.", "tool_calls"),
         (ToolCall("a", "f", '{"n": 1}'),),
     )
@@ -340,7 +336,7 @@ ODD_PARTS: list[object] = [None, {}, {"text": 3}, {"functionCall": []}]
     ],
 )
 def test_fields_of_another_kind_are_passed_over(reader: Reader, payload: object) -> None:
-    assert text_in(read(reader(), payload, said("a") if reader is Claude else piece("a"))) == "a"
+    assert text_of(read(reader(), payload, said("a") if reader is Claude else piece("a"))) == "a"
 
 
 _NAMES = st.sampled_from(
@@ -423,10 +419,7 @@ def test_chunks_of_mistral_are_one_with_the_newest_signature() -> None:
     assert parts == [whole, {"said": 2}]
 
 
-CHUNK: dict[str, object] = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
 DETAIL: dict[str, object] = {"type": "reasoning.text", "index": 0, "text": "hm"}
-OF_GOOGLE = {"google": {"thought_signature": "QQ=="}}
-OWN = {"OPENAI_BASE_URL": "http://localhost:8000/v1"}
 
 
 @pytest.mark.parametrize(
@@ -461,8 +454,7 @@ RAINS = [TextDelta("It rains in Zürich 🌧."), ReplyEnd("stop")]
 
 
 def adding(**fields: object) -> bytes:
-    """Return a chunk with these fields in its delta."""
-    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": None}]})
+    return event(chat_delta(**fields))
 
 
 @pytest.mark.parametrize(
