@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.editing.service.context import OvertakenError
-from chorus_cli.framework.replies import Question, plain
+from chorus_cli.framework.replies import plain
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.editing.commands.edited_texts import LINE, changing, replacing, without
@@ -253,37 +253,14 @@ async def test_a_line_that_looks_like_a_header_and_is_none_is_asked_about(turns:
     (number,) = [i for i, line in enumerate(turns.editor.opened[0].read_text().split("\n"), 1) if line[:4] == "2026"]
     assert question.text.startswith(f"Line {number}: this looks like the beginning of a message, but is none; ")
     assert question.text.endswith("\nEdit again?")
-    assert list(question.choices) == ["y", "n", "t", "d"]
+    assert list(question.choices) == ["y", "n", "d"]
     assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
 
 
-async def test_it_is_edited_again_kept_as_text_or_discarded(turns: World) -> None:
-    edited, kept, discarded = [await asked(turns) for _ in range(3)]
-    assert discarded.discarded is not None
-    assert plain(await discarded.discarded()) == "The context is unchanged; your edit was discarded."
-    turns.editor.enqueue(replacing("2026-02-12 14:32:00] Human: A3", "[2026-02-12 14:32:00] Human: A three"))
-    assert plain(await edited.confirmed()) == "Context edited: 6 messages (1 reworded). /undo reverts."
-    await turns.told("/undo")
-    assert kept.kept_as_text is not None
-    with pytest.raises(CommandError, match="changed in the meantime"):
-        await kept.kept_as_text()
-    again = await asked(turns)
-    assert again.kept_as_text is not None
-    assert plain(await again.kept_as_text()) == "Context edited: 5 messages (1 reworded, 1 left out). /undo reverts."
-    assert await turns.seen() == ["A1", "B1", "A2", "B2\n\n2026-02-12 14:32:00] Human: A3", "B3"]
-    turns.editor.enqueue(None)
-    assert await turns.told("/context edit") == "Nothing was changed."
-    assert "\n\\2026-02-12 14:32:00] Human: A3\n" in turns.editor.shown[-1]
-
-
-async def asked(turns: World) -> Question:
+async def test_an_edit_that_comes_too_late_is_refused_and_its_text_is_kept(turns: World) -> None:
     turns.editor.enqueue(SLIP)
-    return await turns.asked_back("/context edit")
-
-
-async def test_after_another_visit_to_the_editor_such_a_line_is_asked_about_anew(turns: World) -> None:
-    question = await asked(turns)
-    turns.editor.enqueue(None)
-    once_more = await question.confirmed()
-    assert isinstance(once_more, Question)
-    assert "t" in once_more.choices
+    question = await turns.asked_back("/context edit")
+    await turns.told("/new")
+    turns.editor.enqueue(replacing("2026-02-12 14:32:00] Human: A3", "[2026-02-12 14:32:00] Human: A three"))
+    with pytest.raises(CommandError, match=r"changed in the meantime.* Your text is kept in "):
+        await question.confirmed()
