@@ -57,32 +57,6 @@ async def test_a_reworded_message_is_sent_reworded_and_the_original_stays_in_the
     assert turns.editor.shown[-1].count("Human: A2") == 1
 
 
-async def test_the_line_moved_up_or_deleted_brings_older_messages_in(turns: World) -> None:
-    await turns.told("/new")
-    turns.editor.enqueue(replacing(LINE + "\n", ""))
-    assert await turns.told("/context edit") == "Context edited: 6 messages. /undo reverts."
-    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
-
-
-async def test_messages_from_before_a_clear_never_come_back_by_widening(turns: World) -> None:
-    await turns.told("/new")
-    await turns.say("Fresh")
-    turns.editor.enqueue(replacing("Human: Fresh", "Human: Fresher"))
-    await turns.told("/context edit")
-    await turns.told("/context 168h")
-    assert await turns.seen() == ["Fresher", "ok"]
-
-
-async def test_what_is_not_shown_stays_as_it_was(turns: World) -> None:
-    turns.clock.advance(timedelta(hours=2))
-    turns.model.say("B4")
-    await turns.say("A4")
-    turns.editor.enqueue(without("A4"))
-    assert await turns.told("/context edit 1h") == "Context edited: 7 messages (1 left out). /undo reverts."
-    assert "A1" not in turns.editor.shown[-1]
-    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3", "B4"]
-
-
 async def test_edited_members_leave_together_when_the_window_has_passed(turns: World) -> None:
     turns.clock.advance(timedelta(hours=7))
     turns.editor.enqueue(without("A2"))
@@ -98,14 +72,6 @@ async def test_edited_members_leave_together_when_the_window_has_passed(turns: W
     assert await turns.notices("Hello again?") == []
     await turns.told("/context 9h")
     assert (await turns.seen())[:5] == ["A1", "B1", "B2", "A3", "B3"]
-
-
-async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(turns: World) -> None:
-    editing = turns.services.context_editing
-    opened = await editing.open(turns.current.target())
-    await turns.say("Meanwhile")
-    assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
-    assert await turns.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "Meanwhile", "ok"]
 
 
 async def test_a_reply_still_running_when_the_editor_opens_follows_too(turns: World) -> None:
@@ -160,18 +126,6 @@ async def test_while_a_retry_runs_the_context_cannot_be_edited(turns: World) -> 
     assert (await turns.seen())[-1] == "B3!"
 
 
-async def test_what_is_not_shown_stays_in_its_place(turns: World) -> None:
-    """An older message that was written in by hand stands behind younger ones."""
-    added = "--- end of messages ---"
-    old = "[2026-02-01 08:00:00] Human: Long ago\n\n"
-    turns.editor.enqueue(replacing(added, old + added))
-    await turns.told("/context edit")
-    assert (await turns.seen())[-1] == "Long ago"
-    turns.editor.enqueue(replacing("Human: A1", "Human: A one"))
-    await turns.told("/context edit 1h")
-    assert await turns.seen() == ["A one", "B1", "A2", "B2", "A3", "B3", "Long ago"]
-
-
 @pytest.mark.parametrize(
     ("change", "reply"),
     [
@@ -222,13 +176,6 @@ async def test_an_edit_that_is_not_used_is_kept_or_discarded(turns: World, compl
     assert plain(await discarded.discarded()) == "The context is unchanged; your edit was discarded."
     assert [path.exists() for path in turns.editor.opened] == [True, False]
     assert await turns.journal.entries(turns.current.target()) == []
-
-
-async def test_a_retried_reply_is_shown_once(turns: World) -> None:
-    turns.model.say("B3 again")
-    await retry(turns)
-    await turns.told("/context edit")
-    assert turns.editor.shown[-1].count("chorus: B3") == 1
 
 
 async def test_the_answer_counts_what_was_changed_by_its_kind(turns: World) -> None:
