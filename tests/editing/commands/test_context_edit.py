@@ -42,21 +42,6 @@ async def test_deleted_messages_leave_and_the_rest_keeps_its_rows_and_is_sent_wi
     assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
 
 
-async def test_a_reworded_message_is_sent_reworded_and_the_original_stays_in_the_log(turns: World) -> None:
-    turns.editor.enqueue(replacing("Human: A2", "Human: A2, but better"))
-    await turns.told("/context edit")
-    assert await turns.seen() == ["A1", "B1", "A2, but better", "B2", "A3", "B3"]
-    assert "A2" in [message.content for message in await turns.log()]
-    turns.editor.enqueue(None)
-    await turns.told("/context edit")
-    assert turns.editor.shown[-1].count("Human: A2") == 1
-    await turns.told("/undo")
-    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
-    turns.editor.enqueue(None)
-    await turns.told("/context edit")
-    assert turns.editor.shown[-1].count("Human: A2") == 1
-
-
 async def test_edited_members_leave_together_when_the_window_has_passed(turns: World) -> None:
     turns.clock.advance(timedelta(hours=7))
     turns.editor.enqueue(without("A2"))

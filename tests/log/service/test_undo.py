@@ -53,22 +53,6 @@ async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
     assert await world.told("/context redo #1") == 'Redone: your message "Hello"'
 
 
-async def test_retry_asks_the_same_again_and_undo_brings_the_old_reply_back(world: World) -> None:
-    for text in ("first", "second", "third"):
-        world.model.say(text)
-    await world.say("Hello")
-    assert await retried(world) == "second"
-    assert world.asked() == [("user", "Hello")]
-    await retried(world)
-    assert await world.seen() == ["Hello", "third"]
-    assert [message.content for message in await world.log()] == ["Hello", "first", "second", "third"]
-    assert await world.told("/undo") == "Undone: another reply to the last message"
-    assert await world.seen() == ["Hello", "second"]
-    await world.told("/redo")
-    await world.say("And then?")
-    assert world.asked() == [("user", "Hello"), ("assistant", "third"), ("user", "And then?")]
-
-
 async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
     with pytest.raises(JournalError, match="nothing in context to be answered again"):
         await retried(world)

@@ -102,12 +102,6 @@ async def test_save_session_empty_context_raises(world: World) -> None:
     assert await count(world, "sessions") == 0
 
 
-async def test_the_same_name_on_the_same_day_is_numbered_also_of_two_at_once(talked: World) -> None:
-    first, second = await asyncio.gather(save(talked), save(talked))
-    assert {first.row.session_id, second.row.session_id} == {SHIPPED, f"{SHIPPED}-2"}
-    assert (await save(talked)).row.session_id == f"{SHIPPED}-3"
-
-
 # What is saved
 
 
