@@ -122,16 +122,6 @@ async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
     assert await world.seen() == ["ONE", "ok"]
 
 
-async def test_a_window_comes_back_by_its_number_unless_the_file_says_something_else_by_now(world: World) -> None:
-    await world.told("/context 24h")
-    await world.told("/undo")
-    await world.say("One")
-    assert await world.told("/context redo 1") == "Redone: window default → 24h; it is 24h again."
-    await world.told("/context undo 1")
-    world.configure('{"context_hours": 99}')
-    assert "says 99 for context_hours by now" in await world.told("/context redo 1")
-
-
 @pytest.mark.parametrize(
     ("number", "sentence"),
     [
