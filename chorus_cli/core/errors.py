@@ -105,10 +105,6 @@ class EditFormatError(ChorusError):
         super().__init__(f"Line {line}: {problem}")
 
 
-class HeaderLikeError(EditFormatError):
-    """A line of an edited context that may begin a message, or be a part of the one above it."""
-
-
 class SessionError(ChorusError):
     """A session that cannot be saved, found or read; nothing was changed."""
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, EditorError, HeaderLikeError, JsoncError
+from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, EditorError, JsoncError
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
 from chorus_cli.framework.replies import Question, Reply, Text
 from chorus_cli.machine.editor import UserEditor
@@ -112,10 +112,10 @@ Store = Callable[[str], Awaitable[Reply | Refused]]
 """Stores the edited text and returns the reply; a ``ChorusError`` names a mistake to correct in it."""
 
 
-async def answered(editing: Editing, edited: Edited, store: Store, name: str, as_text: Store | None = None) -> Reply:
+async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
     """Store the edited text and return the reply; the draft is deleted once the text is stored, or if there is none.
 
-    ``name`` is the thing edited. ``as_text`` stores a text with a line that only looks like a header.
+    ``name`` is the thing edited.
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
@@ -124,36 +124,27 @@ async def answered(editing: Editing, edited: Edited, store: Store, name: str, as
         editing.finish(edited)
         nothing = "Nothing was changed: the saved text is empty." if edited.changed else "Nothing was changed."
         return Text(f"{edited.doubt} {nothing}" if edited.doubt else nothing)
-    draft = _Draft(editing, edited, store, name, as_text)
+    draft = _Draft(editing, edited, store, name)
     if edited.doubt:
         return draft.asked(f"{edited.doubt}\nUse what was saved?", draft.stored)
     return await draft.stored()
 
 
 class _Draft(NamedTuple):
-    """A text that was edited, and the ways to store it, as it should be or ``as_text``."""
+    """A text that was edited, and the way to store it."""
 
     editing: Editing
     edited: Edited
     store: Store
     name: str
-    as_text: Store | None
+
+    def asked(self, question: str, confirmed: Callable[[], Awaitable[Reply]]) -> Question:
+        kept = Text(f"{self.name} is unchanged; your text is kept in {self.edited.path}.")
+        return Question(question, confirmed, kept, self._discarded)
 
     async def stored(self) -> Reply:
-        return await self._stored(self.store)
-
-    def asked(
-        self,
-        question: str,
-        confirmed: Callable[[], Awaitable[Reply]],
-        kept_as_text: Callable[[], Awaitable[Reply]] | None = None,
-    ) -> Question:
-        kept = Text(f"{self.name} is unchanged; your text is kept in {self.edited.path}.")
-        return Question(question, confirmed, kept, self._discarded, kept_as_text)
-
-    async def _stored(self, store: Store) -> Reply:
         try:
-            outcome = await store(self.edited.text)
+            outcome = await self.store(self.edited.text)
         except ChorusError as error:
             return self._edited_again(error)
         if isinstance(outcome, Refused):
@@ -163,14 +154,12 @@ class _Draft(NamedTuple):
 
     def _edited_again(self, error: ChorusError) -> Question:
         line = error.line if isinstance(error, EditFormatError | JsoncError) else None
-        as_text = self.as_text if isinstance(error, HeaderLikeError) else None
 
         async def again() -> Reply:
             edited = await self.editing.edit_again(self.edited, line)
-            return await answered(self.editing, edited, self.store, self.name, self.as_text)
+            return await answered(self.editing, edited, self.store, self.name)
 
-        kept_as_text = None if as_text is None else lambda: self._stored(as_text)
-        return self.asked(f"{str(error).removesuffix('.')}.\nEdit again?", again, kept_as_text)
+        return self.asked(f"{str(error).removesuffix('.')}.\nEdit again?", again)
 
     async def _discarded(self) -> Reply:
         self.editing.finish(self.edited)

@@ -99,20 +99,19 @@ class PrivateChat:
 class Question:
     """A yes-or-no question before an action; ``declined``, also where no one can be asked, must lose nothing.
 
-    If that keeps a draft, ``discarded`` may offer to discard it. ``kept_as_text`` may offer to store a doubtful text.
+    If that keeps a draft, ``discarded`` may offer to discard it.
     """
 
     text: str
     confirmed: Callable[[], Awaitable[Reply]]
     declined: Text
     discarded: Callable[[], Awaitable[Reply]] | None = None
-    kept_as_text: Callable[[], Awaitable[Reply]] | None = None
 
     @property
     def choices(self) -> dict[str, Callable[[], Awaitable[Reply]] | None]:
         """The possible answers and their actions; ``n`` has none."""
-        offered = {"t": self.kept_as_text, "d": self.discarded}
-        return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
+        choices: dict[str, Callable[[], Awaitable[Reply]] | None] = {"y": self.confirmed, "n": None}
+        return choices if self.discarded is None else choices | {"d": self.discarded}
 
 
 Reply = Text | Aside | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat

@@ -38,7 +38,7 @@ from tests.fakes import START
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 NUMBERS = st.integers(1, 2**63 - 1)
-MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
+MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9998, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
 CALLS = st.none() | st.just('[{"id": "c1",  "function": {"name": "search", "arguments": "{}"}}]')
 THREADS = st.lists(
     st.builds(SavedThread, NUMBERS, TEXT, TEXT, st.integers(0, 9)),
@@ -49,22 +49,20 @@ THREADS = st.lists(
 
 
 def messages_in(threads: list[SavedThread]) -> st.SearchStrategy[tuple[MessageContent, ...]]:
-    # Builds would make up the fields, too, that no file keeps.
-    fields = st.fixed_dictionaries(
-        {
-            "thread_id": st.sampled_from([thread.id for thread in threads]),
-            "turn_id": NUMBERS,
-            "role": st.sampled_from(Role),
-            "content": TEXT,
-            "timestamp": MOMENTS,
-            "status": st.sampled_from([status for status in Status if status is not Status.STREAMING]),
-            "preamble": TEXT,
-            "tool_calls": CALLS,
-            "tool_call_id": st.none() | TEXT,
-            "model": st.none() | TEXT,
-        }
-    )
-    message = fields.map(lambda each: MessageContent(**each))
+    # By name, because `builds` would make up the fields that a file does not keep.
+    fields = {
+        "thread_id": st.sampled_from([thread.id for thread in threads]),
+        "turn_id": NUMBERS,
+        "role": st.sampled_from(Role),
+        "content": TEXT,
+        "timestamp": MOMENTS,
+        "status": st.sampled_from([status for status in Status if status is not Status.STREAMING]),
+        "preamble": TEXT,
+        "tool_calls": CALLS,
+        "tool_call_id": st.none() | TEXT,
+        "model": st.none() | TEXT,
+    }
+    message = st.fixed_dictionaries(fields).map(lambda drawn: MessageContent(**drawn))
     return st.lists(message, min_size=1, max_size=5).map(tuple)
 
 

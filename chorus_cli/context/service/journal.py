@@ -204,8 +204,7 @@ def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]
 def _reverse_import(connection: Connection, new: NewOperation, here: int) -> None:
     """Store the undo or redo of an import; its threads without other messages are closed, but for the one in focus."""
     operation_rows.introduce_reversal(connection, new)
-    undone = operation_rows.undone_imports(connection, new.persona)
-    withdrawn = thread_lists.withdrawn_threads(connection, new.persona, undone)
+    withdrawn = thread_lists.withdrawn_threads(connection, new.persona)
     thread_rows.close(connection, withdrawn - {here}, new.created_at)
 
 

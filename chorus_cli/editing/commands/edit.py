@@ -33,16 +33,13 @@ async def edit(services: Services, time: Annotated[Span | None, TIME] = None) ->
     """
     shown_since = None if time is None else time.before(services.clock.now())
     opened = await services.context_editing.open(services.current.target(), shown_since)
-    store = partial(_stored, services, opened)
     edited = await services.drafts.edit("context.md", opened.sheet.text, opened.line)
-    return await answered(services.drafts, edited, store, "The context", partial(store, header_like_is_text=True))
+    return await answered(services.drafts, edited, partial(_stored, services, opened), "The context")
 
 
-async def _stored(
-    services: Services, opened: OpenContext, text: str, *, header_like_is_text: bool = False
-) -> Reply | Refused:
+async def _stored(services: Services, opened: OpenContext, text: str) -> Reply | Refused:
     try:
-        edited = await services.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
+        edited = await services.context_editing.save(opened, text)
     except OvertakenError:
         return Refused("The context was changed in the meantime, so your edit was not applied.")
     if edited is None:

@@ -36,7 +36,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from chorus_cli.core.errors import EditFormatError, HeaderLikeError
+from chorus_cli.core.errors import EditFormatError
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import LONGEST_NAME, folded
 
@@ -176,19 +176,17 @@ def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
     return "\n\n".join(parts)
 
 
-def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedEdit:
+def parse(text: str, name: str) -> ParsedEdit:
     """Read the text back, with any line ends, with or without a byte order mark and the comments.
 
-    Both rules are required, so that half a file is never taken for the whole. With ``header_like_is_text`` a line that
-    only looks like a header is part of the message above it.
+    Both rules are required, so that half a file is never taken for the whole.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))
     speakers = _speakers(name)
     roles = {folded(speaker): role for role, speaker in speakers.items()}
     is_header_like = header_likeness(speakers.values())
-    if not header_like_is_text:
-        _check_header_like(lines, marks, is_header_like)
+    _check_header_like(lines, marks, is_header_like)
     blocks: list[Block] = []
     context: tuple[int, int] | None = None
     for (index, kind), (following, _) in pairwise(marks):
@@ -269,7 +267,7 @@ def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], i
     if numbers:
         others = len(numbers) - 1
         too = f" (nor {'is 1 more line' if others == 1 else f'are {others:,} more lines'} like it)" if others else ""
-        raise HeaderLikeError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
+        raise EditFormatError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
 
 
 def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: LineTest) -> Block:

@@ -92,15 +92,11 @@ def edit_scope(
     too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
     counting = {operation.id for operation in journal.effective(operations)}
     known = [row for row in history if row.introduced_by is None or row.introduced_by in counting]
-    moved_off = journal.moved_off(operations)
-    elsewhere = (
-        {row.id for row in seen}
-        | {row.revises for row in [*known, *seen]}
-        | journal.replaced(journal.effective(operations))
-        | {row.id for row in known if moved_off.get(row.id, row.superseded)}
-    )
+    marks = journal.log_marks(operations, 0)
+    elsewhere = {row.id for row in seen} | {row.revises for row in [*known, *seen]}
+    older = (row for row in known if row.id not in elsewhere and not marks.is_replaced(row))
     return EditScope(
-        before=tuple(row for row in known if row.id not in elsewhere and row.turn_id < running and _is_shown(row)),
+        before=tuple(row for row in older if row.turn_id < running and _is_shown(row)),
         context=tuple(row for row in settled if row.id not in too_old),
         settled=tuple(settled),
         after_message_id=running - 1,

@@ -12,8 +12,7 @@ from chorus_cli.context.rows.thread_views import EditableRows, editable_rows, in
 from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
 from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import JournalError
-from chorus_cli.editing.rules import format as edit_format
-from chorus_cli.editing.rules.format import CONTEXT_LINE
+from chorus_cli.editing.rules.format import CONTEXT_LINE, parse
 from chorus_cli.editing.rules.matching import EditCounts, EditScope, Sheet, edit_scope, laid_out, matched, with_hidden
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.acts import Edit
@@ -72,24 +71,17 @@ class ContextEditing:
         rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
         return self.context.read(connection, request_settings, now), rows
 
-    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditCounts | None:
+    async def save(self, opened: OpenContext, text: str) -> EditCounts | None:
         """Make the edited text the context, and count the changes; ``None`` if there are none.
 
         Messages in context that were not shown stay. A text without messages changes nothing.
 
         Raises:
-            HeaderLikeError: a line only looks like a header, and ``header_like_is_text`` is false.
             EditFormatError: the text cannot be read; the error has the line.
             OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
         """
         sheet = opened.sheet
-        edit = await asyncio.to_thread(
-            lambda: matched(
-                edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text),
-                sheet,
-                opened.target.thread_id,
-            )
-        )
+        edit = await asyncio.to_thread(lambda: matched(parse(text, sheet.name), sheet, opened.target.thread_id))
         if not edit.is_changed:
             return None
         new = NewOperation(

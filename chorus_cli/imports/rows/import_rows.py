@@ -19,7 +19,6 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.log_acts import Import
@@ -322,7 +321,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
 def _with_moves(connection: sqlite3.Connection, act: Import, incoming: Incoming, known: Known) -> Import:
     """Return the act with known messages that leave the live branch, perhaps because they are hidden, or return."""
     live = frozenset(incoming.conversation.live)
-    moved = journal.moved_off(operation_rows.imports_of(connection, incoming.persona))
+    moved = operation_rows.import_marks(connection, incoming.persona).moved_off
     moves = [
         (row.id, each.key in live, each.is_hidden)
         for each in incoming.conversation.messages

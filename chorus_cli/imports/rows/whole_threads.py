@@ -49,8 +49,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
         {"persona": persona},
     ).fetchall()
     slugs = {slug for slug, _ in found}
-    undone = {slug: operation_rows.undone_imports(connection, slug) for slug in slugs}
-    hidden = {slug: thread_lists.withdrawn_threads(connection, slug, undone[slug]) for slug in slugs}
+    hidden = {slug: thread_lists.withdrawn_threads(connection, slug) for slug in slugs}
     before = {slug: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + slug) or 0) for slug in slugs}
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
 

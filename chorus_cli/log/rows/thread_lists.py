@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -38,7 +37,7 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
 
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
-    withdrawn = withdrawn_threads(connection, persona, operation_rows.undone_imports(connection, persona))
+    withdrawn = withdrawn_threads(connection, persona)
     found = _threads(connection, persona)
     return [each for each in found if each.id not in withdrawn or each.closed_at is None]
 
@@ -66,11 +65,7 @@ def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> 
         "SELECT 1 FROM messages WHERE thread_id = threads.id AND timestamp > :since)) ORDER BY id DESC",
         {"persona": scope.persona, "since": timestamps.to_text(scope.since) if scope.since else None},
     ).fetchall()
-    withdrawn = {
-        id_
-        for persona in {row[1] for row in rows}
-        for id_ in withdrawn_threads(connection, persona, operation_rows.undone_imports(connection, persona))
-    }
+    withdrawn = {id_ for persona in {row[1] for row in rows} for id_ in withdrawn_threads(connection, persona)}
     titles = {id_: title for id_, *_, title in rows if all(literal in title for literal in query.literals)}
     found = search_index.excerpts(titles, query)
     return [
@@ -80,8 +75,9 @@ def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> 
     ]
 
 
-def withdrawn_threads(connection: sqlite3.Connection, persona: str, undone: Iterable[int]) -> set[int]:
-    """Return the threads in which there is nothing but messages of these undone imports, by their ids."""
+def withdrawn_threads(connection: sqlite3.Connection, persona: str) -> set[int]:
+    """Return the threads in which there is nothing but messages of undone imports, by their ids."""
+    undone = operation_rows.undone_imports(connection, persona)
     if not undone:
         return set()
     found = connection.execute(

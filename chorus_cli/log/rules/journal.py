@@ -123,12 +123,8 @@ def replaced(operations: Iterable[Operation]) -> set[int]:
     return {message_id for each in operations if isinstance(each.act, Retry) for message_id in each.act.replaced}
 
 
-def moved_off(operations: Sequence[Operation]) -> dict[int, bool]:
-    """Return the messages that imports which count moved off the live branch, or back to it (``False``), by id."""
-    return _moved_off_by(effective(operations))
-
-
 def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
+    """Return the messages that imports moved off the live branch, or back to it (``False``), by id."""
     moved: dict[int, bool] = {}
     for each in counting:
         if isinstance(each.act, Import):

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 
 _SIGN, _PLAIN_SIGN = "❯", ">"
-_ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
-_OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
+_ANSWERS = ("y", "yes", "n", "no", "d", "discard")
 _ATTACHES = " Tab attaches this file"
 _AGAIN = " Press Ctrl-C again to quit"
 _OWN_GROUND = "fg:default bg:default"
@@ -225,7 +224,7 @@ class Prompt:
             output=None if self._echo else self._session.output, input_processors=[Revealing()]
         )
         words = [word for word in _ANSWERS if word[0] in choices]
-        choice = f"(y/n{''.join(offer for letter, offer in _OFFERS.items() if letter in choices)})"
+        choice = "(y/n, or d to discard it)" if "d" in choices else "(y/n)"
         # prompt_toolkit cuts off all lines of a prompt but the last at the width, so they are wrapped here.
         width = shutil.get_terminal_size().columns
         lines = [textwrap.fill(line, width) for line in f"{safe_text(question)} {choice}".splitlines()]

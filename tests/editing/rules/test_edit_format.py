@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chorus_cli.core.errors import EditFormatError, HeaderLikeError
+from chorus_cli.core.errors import EditFormatError
 from chorus_cli.editing.rules.format import (
     CONTEXT_LINE,
     END_LINE,
@@ -325,11 +325,9 @@ def test_what_stands_in_ordinary_texts_does_not(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", LIKE)
-def test_such_a_line_is_refused_by_its_number_unless_it_is_said_to_be_text(line: str) -> None:
-    text = f"---\n[{NOON}] Human: a\n\n{line}\n{END_LINE}"
-    with pytest.raises(HeaderLikeError, match=r"^Line 4: this looks like the beginning of a message, but is none; "):
-        parse(text, "Frodo")
-    assert parse(text, "Frodo", header_like_is_text=True).blocks == (Block(Role.USER, NOON, f"a\n\n{line}", 2),)
+def test_such_a_line_is_refused_by_its_number(line: str) -> None:
+    with pytest.raises(EditFormatError, match=r"^Line 4: this looks like the beginning of a message, but is none; "):
+        messages(f"[{NOON}] Human: a\n\n{line}")
 
 
 @pytest.mark.parametrize(
@@ -337,6 +335,6 @@ def test_such_a_line_is_refused_by_its_number_unless_it_is_said_to_be_text(line:
 )
 def test_of_several_such_lines_the_first_is_named_and_the_others_are_counted(more: int, told: str) -> None:
     text = "\n".join(["---", f"[{NOON}] Human: a", *LIKE[:1] * (more + 1), END_LINE])
-    with pytest.raises(HeaderLikeError, match="Line 3: ") as caught:
+    with pytest.raises(EditFormatError, match="Line 3: ") as caught:
         parse(text, "Frodo")
     assert told in str(caught.value)

@@ -278,32 +278,37 @@ def test_an_attachment_is_a_line_below_its_message() -> None:
     assert edited(ASKED_TALK) == ContextEdit(kept(3, 4, 5), dropped=(), changed=False)
 
 
-def test_a_line_that_is_deleted_or_moved_takes_the_attachment_with_it() -> None:
-    deleted = (f"\n{LINE}", "")
-    assert edited(ASKED_TALK, deleted).members == (Reworded(3, "Where?"), Kept(4), Kept(5))
-    moved = edited(ASKED_TALK, deleted, ("Thanks!", f"Thanks!\n{LINE}"))
-    assert moved.members == (Reworded(3, "Where?"), Kept(4), Reworded(5, "Thanks!", (PHOTO,)))
+NO_LINE = (f"\n{LINE}", "")
+AT_12_01 = NOON.replace(minute=1, second=0, microsecond=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "members"),
+    [
+        ([NO_LINE], (Reworded(3, "Where?"), *kept(4, 5))),
+        (
+            [NO_LINE, ("Thanks!", f"Thanks!\n{LINE}")],
+            (Reworded(3, "Where?"), Kept(4), Reworded(5, "Thanks!", (PHOTO,))),
+        ),
+        ([("Where?", "When?")], (Reworded(3, "When?", (PHOTO,)), *kept(4, 5))),
+        ([("Where?", "")], (Reworded(3, "", (PHOTO,)), *kept(4, 5))),
+        (
+            [("Thanks!", f"Thanks!\n\n[2026-02-12 12:01:00] Human: Again:\n{LINE}")],
+            (*kept(3, 4, 5), Added(Role.USER, AT_12_01, "Again:", (PHOTO,))),
+        ),
+    ],
+)
+def test_an_attachment_follows_its_line(changes: list[tuple[str, str]], members: tuple[Member, ...]) -> None:
+    assert edited(ASKED_TALK, *changes).members == members
 
 
 def test_a_line_may_stand_anywhere_in_its_message() -> None:
     assert not edited(ASKED_TALK, (f"Where?\n{LINE}", f"Where?\n\n{LINE}\n  ")).changed
 
 
-def test_words_can_change_beside_an_attachment_and_go_altogether() -> None:
-    assert edited(ASKED_TALK, ("Where?", "When?")).members[0] == Reworded(3, "When?", (PHOTO,))
-    assert edited(ASKED_TALK, ("Where?", "")).members[0] == Reworded(3, "", (PHOTO,))
-
-
 def test_a_message_of_an_attachment_alone_stays() -> None:
     sheet = sheet_of([], [ASKED._replace(content="")])
     assert edited(sheet) == ContextEdit(kept(3), dropped=(), changed=False)
-
-
-def test_a_new_message_may_have_an_attachment_of_another() -> None:
-    (_, _, _, added) = edited(
-        ASKED_TALK, ("Thanks!", f"Thanks!\n\n[2026-02-12 12:01:00] Human: Again:\n{LINE}")
-    ).members
-    assert added == Added(Role.USER, NOON.replace(minute=1, second=0, microsecond=0), "Again:", (PHOTO,))
 
 
 def test_attachments_with_the_same_name_and_size_are_told_apart() -> None:

@@ -7,12 +7,12 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
-
 from chorus_cli.context.rows.thread_views import count_outside
+from chorus_cli.context.rows.thread_views import Outside, count_outside
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Subject, Undo
+from chorus_cli.log.rules.acts import Clear, Edit, Redo, Subject, Undo
 from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
@@ -72,17 +72,6 @@ def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connec
     assert found(connection) == ({Reason.AGE: 2}, {Reason.AGE: 7 + 2 * TOKENS_PER_MESSAGE})
 
 
-def test_what_a_restore_has_put_in_is_told_apart_once_it_is_undone(connection: sqlite3.Connection) -> None:
-    say(connection, 3, 2)
-    do(connection, Clear())
-    restored = do(connection, Restore(), 1, 2, copy("from elsewhere"), copy("and this"))
-    assert numbers(connection) == {Reason.BOUNDARY: 2}
-    undo(connection, restored)
-    assert numbers(connection) == {Reason.BOUNDARY: 4, Reason.WITHDRAWN: 2}
-    undo(connection, restored, Redo)
-    assert numbers(connection) == {Reason.BOUNDARY: 2}
-
-
 def test_a_message_that_was_reworded_twice_is_one(connection: sqlite3.Connection) -> None:
     say(connection, 3)
     do(connection, Edit(), copy("reworded", revises=1), 2)
@@ -95,28 +84,3 @@ def test_a_message_that_was_reworded_twice_is_one(connection: sqlite3.Connection
     assert numbers(connection) == {}
     do(connection, Clear())
     assert numbers(connection) == {Reason.BOUNDARY: 2}
-
-
-@pytest.mark.parametrize(("content", "number"), [("from a tool", 1), ("", 0)])
-def test_what_comes_late_to_a_turn_that_was_cleared_is_cleared_too(
-    connection: sqlite3.Connection, content: str, number: int
-) -> None:
-    say(connection, 3)
-    do(connection, Clear())
-    connection.execute(
-        "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp) "
-        "VALUES ('frodo', 1, 1, 'tool_result', ?, '2026-02-12T14:30:00Z')",
-        (content,),
-    )
-    assert numbers(connection) == {Reason.BOUNDARY: 2 + number}
-
-
-def test_a_message_of_another_thread_that_an_edit_kept_is_counted_once_its_restore_is_undone(
-    connection: sqlite3.Connection,
-) -> None:
-    say(connection, 2, thread=2)
-    restored = do(connection, Restore((1, 2), threads=((1, 2),)), 1, 2)
-    do(connection, Edit((1,)), 1)
-    undo(connection, restored)
-    do(connection, Clear())
-    assert numbers(connection) == {Reason.BOUNDARY: 1}

@@ -120,22 +120,6 @@ def test_times_are_stored_as_utc(connection: sqlite3.Connection) -> None:
 # Reading
 
 
-def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection: sqlite3.Connection) -> None:
-    for persona, thread in [("frodo", None), ("frodo", 1), ("frodo", 2), ("sam", None), ("sam", 1)]:
-        introduce(connection, NewOperation(persona, Fold(), START, thread))
-    for read in (all_of, since_boundary):
-        assert ids_of(read(connection, "frodo", 1)) == [1, 2]
-        assert ids_of(read(connection, "frodo", 2)) == [1, 3]
-        assert ids_of(read(connection, "sam", 3)) == [4]
-
-
-def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
-    clear(connection)
-    clear(connection)
-    introduce(connection, NewOperation("frodo", Undo(Subject(turn_id=2)), START, 1))
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [2, 3]
-
-
 Deed = tuple[Act | type[Undo | Redo], int | None, int]
 DEEDS = st.tuples(st.sampled_from([*BY_THEMSELVES, Undo, Redo]), st.sampled_from([None, *THREADS]), st.integers(0, 30))
 

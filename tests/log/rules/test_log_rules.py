@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject, Window
-from chorus_cli.log.rules.journal import fold_is_undone, redoable
+from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject
+from chorus_cli.log.rules.journal import fold_is_undone
 from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.log.rules.messages import Message, Role, Status, expanded, runs
 from chorus_cli.log.rules.operations import Operation
@@ -32,63 +32,16 @@ from tests.fakes import START
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 
 
-def journal(story: str) -> list[Operation]:
-    """Read operations from words, numbered from 1: ``clear`` or ``undo:1`` or ``redo:t5`` (a turn).
-
-    ``say:9`` is no operation but the newest message from then on, a turn of that id. A star marks what came by itself.
-    """
+def folds(story: str) -> list[Operation]:
+    """Read operations from words, numbered from 1, ``undo:1`` being the undo of the first."""
     operations: list[Operation] = []
-    newest_message = 0
-    for word in story.split():
+    for number, word in enumerate(story.split(), 1):
         name, _, about = word.partition(":")
-        if name == "say":
-            newest_message = int(about)
-            continue
-        subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about or 0))
-        number = len(operations) + 1
-        act = made(name.rstrip("*"), subject, number)
-        is_automatic = name.endswith("*")
-        operations.append(Operation(number, act, None, newest_message, NOW, is_automatic, number=number))
+        kind = ACTS[name]
+        subject = Subject(operation_id=int(about or 0))
+        act: Act = kind(subject) if issubclass(kind, Reversal) else Fold(((1, number),)) if kind is Fold else kind()
+        operations.append(Operation(number, act, None, 0, NOW, number=number))
     return operations
-
-
-def made(kind: str, subject: Subject, number: int) -> Act:
-    act = ACTS[kind]
-    if issubclass(act, Reversal):
-        return act(subject)
-    if issubclass(act, Window):
-        return Window(8, 24)
-    return Fold(((1, number),)) if issubclass(act, Fold) else act()
-
-
-def newest_turn(story: str) -> int:
-    return max((int(word.removeprefix("say:")) for word in story.split() if word.startswith("say:")), default=0)
-
-
-def number(operation: Operation | None) -> int | None:
-    return operation.id if operation else None
-
-
-@pytest.mark.parametrize(
-    ("story", "expected"),
-    [
-        ("clear undo:1", 2),
-        ("clear undo:1 redo:1", None),
-        ("clear window undo:2 undo:1", 4),
-        ("clear window undo:2 undo:1 redo:1", 3),
-        pytest.param("clear undo:1 window", None, id="an operation has followed"),
-        pytest.param("clear undo:1 window undo:3", 4, id="the undo of what followed can be redone, itself not"),
-        pytest.param("clear undo:1 compact* flash*", 2, id="what happens by itself follows nothing"),
-        pytest.param("clear compact* undo:2", 3, id="an undone fold can be put back"),
-        pytest.param("say:1 clear say:3 undo:1", 2, id="a message came before the undo"),
-        pytest.param("say:1 clear window undo:2 say:3 undo:1", 4, id="the undo after the message can be redone"),
-        pytest.param("say:1 clear window undo:2 say:3 undo:1 redo:1", None, id="the one before it cannot"),
-        pytest.param("say:1 undo:t1 redo:t1", None, id="a turn that was put back"),
-        pytest.param("say:1 clear undo:t1 undo:1 redo:1", 2, id="a turn and an operation of one number"),
-    ],
-)
-def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, expected: int | None) -> None:
-    assert number(redoable(journal(story), newest_turn(story))) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,17 +49,16 @@ def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, ex
     [
         ("", False),
         ("clear", False),
-        ("compact*", False),
-        ("compact* undo:1", True),
+        ("compact", False),
         ("compact undo:1", True),
-        ("compact* undo:1 redo:1", False),
-        ("compact* undo:1 compact*", False),
-        ("compact* compact* undo:1", False),
-        ("compact* compact* undo:2", True),
+        ("compact undo:1 redo:1", False),
+        ("compact undo:1 compact", False),
+        ("compact compact undo:1", False),
+        ("compact compact undo:2", True),
     ],
 )
 def test_a_fold_is_undone_while_the_newest_of_them_is(story: str, *, undone: bool) -> None:
-    assert fold_is_undone(journal(story)) is undone
+    assert fold_is_undone(folds(story)) is undone
 
 
 HIDDEN, VISIBLE = ItemState(visible=False), ItemState(visible=True)

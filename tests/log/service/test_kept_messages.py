@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.rows.thread_views import window_fill
 from chorus_cli.context.rules.view import Reason
-from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.log.rules.keeping import Keep, registered
@@ -36,14 +34,6 @@ async def keep(world: World, *members: int) -> int:
     return (await world.journal.introduce(world.current.target(), Keep(members))).id
 
 
-async def test_a_message_from_before_the_boundary_comes_back_in_its_place(talked: World) -> None:
-    await talked.told("/new")
-    talked.model.say("Hello.")
-    await talked.say("Hi")
-    await keep(talked, 3, 1, 5)
-    assert await talked.seen() == ["Who are you?", "Where to?", "Hi", "Hello."]
-
-
 async def test_the_report_counts_the_kept_messages_apart(talked: World) -> None:
     await keep(talked, 1)
     assert "3 in the 8h window, 1 kept whatever their age" in await talked.told("/why")
@@ -55,14 +45,6 @@ async def test_the_report_counts_the_kept_messages_apart(talked: World) -> None:
     ]
 
 
-async def test_an_undone_turn_is_out_although_it_is_kept(talked: World) -> None:
-    await keep(talked, 3)
-    await talked.told("/context undo")
-    await talked.told("/undo")
-    await talked.told("/context redo 1")
-    assert "Where to?" not in await talked.seen()
-
-
 async def test_an_edit_counts_the_kept_messages_as_its_own(talked: World) -> None:
     await talked.told("/new")
     await keep(talked, 1)
@@ -71,15 +53,6 @@ async def test_an_edit_counts_the_kept_messages_as_its_own(talked: World) -> Non
     opened = await talked.services.context_editing.open(talked.current.target())
     await talked.services.context_editing.save(opened, opened.sheet.text.replace("Hello.", "Good day."))
     assert await talked.seen() == ["Who are you?", "Hi", "Good day."]
-
-
-@pytest.mark.parametrize(("days", "held", "reachable"), [(0, 4, 4), (1, 1, 4), (10, 1, 1)])
-async def test_a_kept_message_is_held_by_every_window(talked: World, days: int, held: int, reachable: int) -> None:
-    await keep(talked, 1)
-    now = talked.clock.now() + timedelta(days=days)
-    slug = talked.current.target().persona.slug
-    fill = await talked.store.read(window_fill, slug, 1, cutoff(now, 8), cutoff(now, 168))
-    assert (fill.held, fill.reachable) == (held, reachable)
 
 
 async def test_a_session_has_a_thread_of_which_only_a_kept_message_is_left(talked: World) -> None:

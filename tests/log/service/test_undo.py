@@ -41,25 +41,6 @@ async def test_a_message_comes_back_as_the_line_that_sends_it(world: World, mess
     assert reply == Refill(f'Undone: your message "{message}" and its reply', line, gives_way=True)
 
 
-async def test_undo_goes_back_through_what_was_said_and_done_in_turn(world: World) -> None:
-    await world.say("One")
-    await world.told("/context 24h")
-    await world.say("Two")
-    await world.told("/new")
-    undone = [await world.told("/undo") for _ in range(5)]
-    assert undone == [
-        "Undone: new conversation",
-        'Undone: your message "Two" and its reply',
-        "Undone: window default → 24h; it is the default again.",
-        'Undone: your message "One" and its reply',
-        "There is nothing to undo here.",
-    ]
-    assert [(await world.told("/redo")).partition(":")[0] for _ in range(4)] == ["Redone"] * 4
-    assert (await world.told("/redo")).startswith("There is nothing to redo.")
-    assert (await world.window.state()).hours == 24
-    assert await world.seen() == []
-
-
 @pytest.mark.parametrize("ending", [ModelError("It is down.", status_code=400), TextDelta("\n\n")])
 async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
     world: World, ending: ModelError | TextDelta
@@ -70,30 +51,6 @@ async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
     assert await world.told("/redo") == 'Redone: your message "Hello"'
     assert await world.told("/undo") == 'Undone: your message "Hello"'
     assert await world.told("/context redo #1") == 'Redone: your message "Hello"'
-
-
-async def test_what_was_taken_back_stays_in_the_log_and_is_not_sent(world: World) -> None:
-    await world.say("Slip of the tongue")
-    await world.told("/undo")
-    await world.say("What I meant")
-    assert world.asked() == [("user", "What I meant")]
-    assert "Slip of the tongue" in [message.content for message in await world.log()]
-
-
-async def test_retry_asks_the_same_again_and_undo_brings_the_old_reply_back(world: World) -> None:
-    for text in ("first", "second", "third"):
-        world.model.say(text)
-    await world.say("Hello")
-    assert await retried(world) == "second"
-    assert world.asked() == [("user", "Hello")]
-    await retried(world)
-    assert await world.seen() == ["Hello", "third"]
-    assert [message.content for message in await world.log()] == ["Hello", "first", "second", "third"]
-    assert await world.told("/undo") == "Undone: another reply to the last message"
-    assert await world.seen() == ["Hello", "second"]
-    await world.told("/redo")
-    await world.say("And then?")
-    assert world.asked() == [("user", "Hello"), ("assistant", "third"), ("user", "And then?")]
 
 
 async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
@@ -153,25 +110,6 @@ async def test_an_edit_comes_back_by_its_number_after_something_was_said(world: 
     assert await world.seen() == ["ONE", "ok", "Two", "ok"]
 
 
-async def test_a_message_comes_back_by_the_number_of_its_undo(world: World) -> None:
-    await world.say("One")
-    await world.told("/undo")
-    await world.say("Two")
-    assert await world.told("/context redo #1") == 'Redone: your message "One" and its reply'
-    assert await world.seen() == ["One", "ok", "Two", "ok"]
-
-
-async def test_what_was_put_back_by_number_can_be_taken_back_again(world: World) -> None:
-    await edited(world)
-    contexts = []
-    for command in ("/context undo 1", "/context redo 1", "/context undo 1", "/context redo 4"):
-        await world.told(command)
-        contexts.append((await world.seen())[0])
-    assert contexts == ["One", "ONE", "One", "ONE"]
-    await world.told("/context undo 1")
-    assert await world.told("/context undo 1") == "Operation 1 is undone already. /context redo 1 puts it back."
-
-
 async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
     await edited(world)
     await world.told("/context undo 1")
@@ -182,16 +120,6 @@ async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
     assert told.endswith("/context undo 3 reverts that.")
     await world.told("/context undo 3")
     assert await world.seen() == ["ONE", "ok"]
-
-
-async def test_a_window_comes_back_by_its_number_unless_the_file_says_something_else_by_now(world: World) -> None:
-    await world.told("/context 24h")
-    await world.told("/undo")
-    await world.say("One")
-    assert await world.told("/context redo 1") == "Redone: window default → 24h; it is 24h again."
-    await world.told("/context undo 1")
-    world.configure('{"context_hours": 99}')
-    assert "says 99 for context_hours by now" in await world.told("/context redo 1")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ import pytest
 
 from chorus_cli.context.rules.memory import ids_held
 from chorus_cli.core.errors import SessionError, StorageError
-from chorus_cli.log.rules.acts import Restore
 from chorus_cli.log.rules.messages import Role, Status
 from tests.sessions.service.saved_sessions import SHIPPED, count, folder, restore, save, sql
-from tests.threads.service.slow_replies import Gate, sent, settled, slow_reply
 from tests.world import World, built
 
 SAVED = ["Hello", "Hi there", "How are you?", "ok"]
@@ -44,33 +42,6 @@ async def test_restore_session_loads_messages(talked: World) -> None:
     assert f"{seen.messages[0].timestamp:%Y-%m-%d}" == "2026-02-12"
 
 
-async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
-    await talked.threads.new("Rome")
-    await talked.say("To Rome")
-    await save(talked)
-    await talked.threads.new("Athens")
-    await talked.say("To Athens")
-    await restore(talked)
-    assert talked.current.target().thread_id == 2
-    assert await talked.seen() == ["To Rome", "ok"]
-    await talked.current.turn_to_thread(1)
-    assert await talked.seen() == SAVED
-    await talked.current.turn_to_thread(3)
-    assert await talked.seen() == []
-    (entry,) = await talked.journal.entries(talked.current.target())
-    assert (entry.operation.act.kind, entry.operation.thread_id) == (Restore.kind, None)
-
-
-async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_it_was_closed(talked: World) -> None:
-    await save(talked)
-    await talked.threads.new("Other")
-    await sql(talked, "UPDATE threads SET closed_at = '2026-02-12T15:00:00Z' WHERE id = 1")
-    await restore(talked)
-    assert talked.current.target().thread_id == 1
-    await talked.current.open(None)
-    assert talked.current.target().thread_id == 1
-
-
 async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(talked: World) -> None:
     await talked.threads.new("Silent")
     await save(talked)
@@ -78,53 +49,6 @@ async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(t
     await restore(talked)
     assert talked.current.target().thread_id == 2
     assert await count(talked, "threads") == 2
-
-
-# Beside a reply in progress
-
-
-async def begun(world: World, text: str) -> Gate:
-    """Send a message to the thread in focus, whose reply waits after its first word."""
-    gate = slow_reply(world, "slow")
-    await sent(world, world.current.target(), text)
-    return gate
-
-
-async def finished(world: World, gate: Gate) -> list[str]:
-    gate.set()
-    await settled(world)
-    await world.services.idle_timer.close()
-    return await world.seen()
-
-
-async def test_a_turn_in_progress_in_context_follows_the_session_and_what_was_said_elsewhere_leaves(
-    talked: World,
-) -> None:
-    await save(talked)
-    await talked.told("/thread new")
-    gate = await begun(talked, "A long one")
-    await talked.told("/thread 1")
-    await talked.say("Not in the session")
-    await restore(talked)
-    assert await finished(talked, gate) == SAVED
-    await talked.current.turn_to_thread(2)
-    assert await talked.seen() == ["A long one", "slow"]
-
-
-async def test_a_reply_that_a_new_conversation_left_behind_stays_behind(talked: World) -> None:
-    await save(talked)
-    gate = await begun(talked, "Left behind")
-    await talked.told("/new")
-    await restore(talked)
-    assert await finished(talked, gate) == SAVED
-
-
-async def test_the_reply_to_a_restored_question_comes_in(talked: World) -> None:
-    gate = await begun(talked, "In the session")
-    await save(talked)
-    await talked.told("/new")
-    await restore(talked)
-    assert await finished(talked, gate) == [*SAVED, "In the session", "slow"]
 
 
 # Forks: each thread has its messages, and none is stored twice
@@ -160,20 +84,6 @@ async def test_a_session_has_the_forked_messages_in_both_threads(forked: World) 
         (1, "One"), (1, "ok"), (1, "Two"), (1, "ok"), (2, "One"), (2, "ok"), (2, "Three"), (2, "ok"),
     ]  # fmt: skip
     assert forked.model.requests[-1].messages[-1].content.count("One") == 1
-
-
-@pytest.mark.parametrize("before", ["/new", "/context undo 1"])
-async def test_a_restored_session_has_the_rows_that_it_had_in_each_thread(forked: World, before: str) -> None:
-    expected, rows = await contexts(forked), await forked.log()
-    forked.model.say("A summary.")
-    await forked.told("/context save both")
-    await forked.told(before)
-    for _ in range(2):
-        await forked.told("/context restore 2026")
-        assert await contexts(forked) == expected
-    assert await forked.log() == rows
-    await forked.told("/undo")
-    assert await contexts(forked) == expected
 
 
 async def test_a_fork_in_which_nothing_was_said_is_restored_as_itself(world: World) -> None:

@@ -13,7 +13,7 @@ from chorus_cli.core.errors import ModelError, SessionError
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.sessions import rows as session_rows
-from chorus_cli.sessions.rules.format import FAILED, STOPPED
+from chorus_cli.sessions.rules.format import FAILED
 from chorus_cli.sessions.service.sessions import Saved
 from chorus_cli.turns.service.folding import Summarizer
 from tests.sessions.service.saved_sessions import (
@@ -102,12 +102,6 @@ async def test_save_session_empty_context_raises(world: World) -> None:
     assert await count(world, "sessions") == 0
 
 
-async def test_the_same_name_on_the_same_day_is_numbered_also_of_two_at_once(talked: World) -> None:
-    first, second = await asyncio.gather(save(talked), save(talked))
-    assert {first.row.session_id, second.row.session_id} == {SHIPPED, f"{SHIPPED}-2"}
-    assert (await save(talked)).row.session_id == f"{SHIPPED}-3"
-
-
 # What is saved
 
 
@@ -180,17 +174,6 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
     saved = await saving.save(talked.current.target(), "Slow")
     assert saved.row.summary == FAILED
     assert "did not write a summary within 0.02 s" in saved.problem
-
-
-async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_saved(talked: World) -> None:
-    requests = len(talked.model.requests)
-    talked.model.enqueue(asyncio.Event())
-    saving = asyncio.create_task(talked.sessions.save(talked.current.target(), "Slow"))
-    await seen(lambda: len(talked.model.requests) > requests)
-    saving.cancel()
-    saved = await saving
-    assert saved.row.summary == file_of(talked, saved.row.session_id)["summary"] == STOPPED
-    assert len(await listed(talked)) == 1
 
 
 async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None:
@@ -280,14 +263,6 @@ async def test_what_has_left_the_context_by_age_stays_in_the_session_and_what_wa
     assert said == ["Hello", "How are you?", "Later", "Instead"]
     assert saved.row.window_start is not None
     assert f"{saved.row.window_start:%H:%M}" == "06:40"
-
-
-async def test_a_new_conversation_begins_a_new_idle_session(talked: World) -> None:
-    first = await kept(talked)
-    await talked.journal.clear(talked.current.target())
-    await talked.say("Afresh")
-    assert (await kept(talked)).row.session_id != first.row.session_id
-    assert len(await listed(talked)) == 2
 
 
 async def test_a_purge_of_a_message_in_an_idle_session_begins_a_new_one(talked: World) -> None:

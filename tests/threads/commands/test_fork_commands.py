@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Subject, Undo
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Message, Status
+from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.operations import NewOperation
 from tests.log.rules.keeping import Keep, registered
 from tests.world import World
@@ -38,25 +36,6 @@ async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_oper
     assert await turns.store.read(lambda log: log.execute("SELECT kind, thread_id FROM operations").fetchall()) == [
         ("fork", 2)
     ]
-
-
-async def test_what_is_said_and_done_in_one_thread_does_not_change_the_other(turns: World) -> None:
-    await turns.told("/thread fork")
-    await turns.say("In the fork")
-    assert (await turns.told("/thread fork")).splitlines()[0] == "Thread #3: A1 (fork 2)"
-    await turns.told("/thread 1")
-    # It passes over the forks, which are listed.
-    assert await turns.told("/undo") == 'Undone: your message "A3" and its reply'
-    assert "fork of thread #1, 6 messages" in await turns.told("/context ops")
-    turns.model.say("Another reply")
-    async for _ in turns.conversation.retry(turns.current.target()):
-        pass
-    assert await turns.seen() == [*TALK[:3], "Another reply"]
-    await turns.told("/thread 2")
-    assert await turns.seen() == [*TALK, "In the fork", "ok"]
-    await turns.told("/context undo 1")
-    await turns.told("/thread 3")
-    assert await turns.seen() == [*TALK, "In the fork", "ok"]
 
 
 @pytest.mark.parametrize(
@@ -160,20 +139,6 @@ async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(turn
         entries = [each async for each in transcript(turns.store, selection, operations)]
         messages = [each for each in entries if isinstance(each, Message)]
         assert [each.id for each in messages if marks.is_undone(each)] == expected
-
-
-async def test_a_fork_beside_a_running_reply_has_the_complete_turns(turns: World) -> None:
-    answer = turns.conversation.answer(turns.current.target(), "Running")
-    turns.model.enqueue(asyncio.Event())
-    running = asyncio.ensure_future(anext(answer))
-    await turns.log_row_with_status(7, Status.STREAMING)
-    await turns.told("/thread fork")
-    assert await turns.seen() == TALK
-    await turns.told("/thread 1")
-    assert (await turns.told("/thread fork 7")).startswith("The turn of message #7 is still being answered.")
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
 
 
 async def test_threads_and_operations_of_a_fork_are_told_by_their_numbers(turns: World) -> None:

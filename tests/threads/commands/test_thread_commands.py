@@ -11,16 +11,6 @@ from chorus_cli.storage.file_lock import hold
 from tests.world import World
 
 
-async def test_each_thread_has_a_context_of_its_own(world: World) -> None:
-    await world.say("In the first")
-    assert await world.told("/thread new The trip to Rome") == "Thread #2: The trip to Rome"
-    assert await world.seen() == []
-    await world.say("In the second")
-    assert await world.told("/t 1") == "Thread #1: In the first"
-    assert await world.seen() == ["In the first", "ok"]
-    assert world.asked() == [("user", "In the second")]
-
-
 async def test_the_list_marks_where_you_are_and_says_what_each_is_about(world: World) -> None:
     await world.say("Hello")
     await world.told("/thread new Rome")
@@ -41,7 +31,7 @@ async def test_each_persona_counts_its_own_threads(world: World) -> None:
     await world.told("/thread new")
     await world.told("/persona new Ada")
     assert await world.told("/thread new Rome") == "Thread #2: Rome"
-    assert (await world.told("/thread 1")).startswith("Thread #1")
+    assert (await world.told("/t 1")).startswith("Thread #1")
     assert world.current.target().thread_number == 1
     assert world.current.target().thread_id == 3
 

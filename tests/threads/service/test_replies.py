@@ -25,24 +25,6 @@ async def begun(world: World, *words: str) -> tuple[Target, Gate, RunningTurn]:
     return here, gate, await sent(world, here, "first")
 
 
-async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
-    targets = [world.current.target(), await world.threads.new_aside(), await world.threads.new_aside()]
-    gates = [slow_reply(world, f"one {n}", f" two {n}") for n in range(3)]
-    turns = [await sent(world, target, f"question {n}") for n, target in enumerate(targets)]
-    assert replies(world).running == tuple(turns)
-    for gate in reversed(gates):
-        gate.set()
-    await settled(world)
-    for n, target in enumerate(targets):
-        assert await rows(world, target) == [
-            (Role.USER, f"question {n}", Status.COMPLETE),
-            (Role.ASSISTANT, f"one {n} two {n}", Status.COMPLETE),
-        ]
-        said = [text for role, text in world.asked(n) if role == "user"]
-        assert said[-1].endswith(f"question {n}")
-        assert len(said) == 1
-
-
 async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
     here, aside = world.current.target(), await world.services.threads.new_aside()
     for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
