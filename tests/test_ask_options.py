@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recording_server import recording
+from tests.loopback_providers import recording
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home
 
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"

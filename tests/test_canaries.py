@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.calling_provider import CallingProvider, calling
+from tests.loopback_providers import CallingProvider, calling
 from tests.models.providers.fault_server import chunk, event
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor

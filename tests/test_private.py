@@ -22,7 +22,7 @@ from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
-from tests.recording_server import recording
+from tests.loopback_providers import recording
 from tests.storage.database import note, notes
 from tests.terminal.driver import Home
 from tests.test_bugs import main_with_a_bug

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
+from tests.loopback_providers import calling
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
 
