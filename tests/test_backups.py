@@ -38,11 +38,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
-
-
 def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
     """Return all that a backup holds: the messages, and the bytes of the other files."""
     with closing(sqlite3.connect(home / "chorus.db")) as connection:

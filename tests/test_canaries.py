@@ -41,11 +41,6 @@ QUOTING = (
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
-@pytest.fixture
 def provider() -> Iterator[CallingProvider]:
     with calling() as running:
         yield running

@@ -19,11 +19,6 @@ UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unha
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\done"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with a log, for tests that only read it."""

@@ -19,11 +19,6 @@ NO_SPACE = "The output cannot be written: No space left on device.\n"
 is_there = pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with a long log, for tests that only read it."""

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,11 +34,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     assert home.run("backup").code == 0
     assert home.run("ask", SAID[2]).code == 0
     return home
-
-
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
 
 
 def wrong(home: Home) -> dict[str, str]:

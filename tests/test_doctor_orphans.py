@@ -36,11 +36,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
-
-
 def stored(home: Home) -> Path:
     """Store an attachment, and return its path."""
     path = home.path / "attachments" / DIGEST[:2] / DIGEST

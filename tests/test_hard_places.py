@@ -18,11 +18,6 @@ UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unha
 NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -> None:
     refused(home.run("ask", "--model", "chorus/parry", UNHAPPY), "There is no embedded model 'chorus/parry'")
     assert home.said() == [UNHAPPY]

@@ -17,11 +17,6 @@ _SIZES = (
 _TALKS, _MESSAGES = 40, 400
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path) -> None:
     path = written(tmp_path, ROME, WHERE, LATIUM, OSLO, OFTEN)
     assert "Imported 3 new messages in 2 new threads" in home.run("import", str(path)).output

@@ -31,11 +31,6 @@ from tests.world import World
 WORD = "xyzzy-canary-0451"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
     found = ((path, path.lstat()) for path in folder.rglob("*"))
     return {str(path): (status.st_size, status.st_mtime_ns) for path, status in found}

@@ -31,11 +31,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
-
-
 def assert_purged(home: Home) -> None:
     """The word is nowhere, and every message without it is as it was."""
     assert holding(home.path) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     for words in (["ask", _WORDS], ["ask", "/context save"], ["backup"]):
         assert home.run(*words).code == 0
     return home
-
-
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
 
 
 def run(home: Home, *words: str) -> Outcome:
