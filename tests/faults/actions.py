@@ -16,8 +16,8 @@ from tests.loopback_providers import call_chunk, piece
 from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor, replacing
+from tests.test_imports_and_exports import TAVERN
 from tests.test_kept_home import ARCHIVE
-from tests.test_moving_in import TAVERN
 
 if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending
