@@ -6,7 +6,6 @@ import json
 import shlex
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -19,9 +18,8 @@ FACTS = ["reply", "usage", "model", "thread", "seconds"]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(home: Home) -> Home:
     """A home in whose thread 1 something was said."""
-    home = Home(tmp_path / "home")
     assert home.run("ask", "Hello").code == 0
     return home
 

@@ -22,7 +22,7 @@ from chorus_cli.log.rows.thread_lists import all_threads
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.subcommands.repairs import MENDS
-from tests.loopback_server import serving
+from tests.loopback_providers import recording
 from tests.storage.damaged_files import PAGE_BYTES
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home, Terminal
@@ -397,16 +397,6 @@ def test_of_many_lost_messages_the_first_ones_are_named(home: Home) -> None:
     assert "; 6 are lost: #1, #2, #4, #5, #6 and 1 other. " in mended(home, "y", "n")
 
 
-def test_a_text_that_is_not_utf_8_is_told_and_salvaged(home: Home) -> None:
-    home.sql("UPDATE threads SET title = CAST(x'fffe41' AS TEXT)")
-    assert wrong(home).keys() == {"rows"}
-    assert "a name or a text in it is not UTF-8" in wrong(home)["rows"]
-    assert "The salvaged log is in use now." in mended(home, "y", "y")
-    assert wrong(home) == {}
-    assert home.said() == SAID
-    assert home.run("ask", "on we go").code == 0
-
-
 # Besides damage
 
 
@@ -439,16 +429,10 @@ def test_the_way_to_the_model_is_told(
 
 
 def test_a_server_that_can_be_reached_is_asked_nothing(home: Home) -> None:
-    asked: list[object] = []
-
-    def answer(body: dict[str, Any]) -> tuple[int, list[bytes]]:
-        asked.append(body)
-        return 200, []
-
-    with serving(answer) as address:
-        finding = about(home, "model", "--model", "openai/m", **KEY, OPENAI_BASE_URL=address)
-    assert (finding["state"], asked) == ("fine", [])
-    assert f"through the wire; {address} can be reached" in finding["sentence"]
+    with recording() as server:
+        finding = about(home, "model", "--model", "openai/m", **KEY, OPENAI_BASE_URL=server.address)
+    assert (finding["state"], server.bodies) == ("fine", [])
+    assert f"through the wire; {server.address} can be reached" in finding["sentence"]
 
 
 def test_a_disk_without_room_is_told(home: Home) -> None:
@@ -534,28 +518,15 @@ def test_what_a_running_chorus_uses_is_not_offered(home: Home, living_run: str) 
     assert [status for _, status in home.replies()] == ["streaming"] * 3
 
 
-def test_an_attachment_that_is_gone_comes_from_the_backup(home: Home) -> None:
-    home.sql("UPDATE messages SET attachments = ? WHERE role = 'user'", NAMED)
-    path = stored(home)
-    assert home.run("backup").code == 0
-    path.write_bytes(b"something else")
-    assert repairs(home) == {"attachments": "attachments"}
-    _, code = answered(home, "n")
-    assert (code, path.read_bytes()) == (1, b"something else")
-    told, code = answered(home, "y")
-    assert (code, path.read_bytes()) == (0, BYTES)
-    assert "1 file brought from" in told
-    assert repairs(home) == {}
-
-
 def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(home: Home) -> None:
     gone = json.loads(NAMED)[0] | {"sha256": "ab" * 32}
     home.sql("UPDATE messages SET attachments = ? WHERE role = 'user'", json.dumps([*json.loads(NAMED), gone]))
     path = stored(home)
     assert home.run("backup").code == 0
-    path.unlink()
+    path.write_bytes(b"something else")
     told, code = answered(home, "y")
     assert (code, path.read_bytes()) == (1, BYTES)
+    assert "1 file brought from" in told
     assert "No backup can give 1 file back; chorus doctor names what is lost." in told
 
 
@@ -586,25 +557,6 @@ def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None
     assert "The damaged file is kept as" in told
     (kept,) = (home.path / "state" / "drafts").glob("damaged-*.json")
     assert kept.read_bytes() == saved[:-20]
-    assert repairs(home) == {}
-
-
-ROWS = {
-    "a question and its thread": ("DELETE FROM messages WHERE role = 'user'", "DELETE FROM threads"),
-    "a value that cannot be read": ("UPDATE messages SET usage = 'x'",),
-}
-
-
-@pytest.mark.parametrize("gone", ROWS)
-def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone: str) -> None:
-    assert home.run("backup").code == 0
-    before = home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")
-    for statement in ROWS[gone]:
-        home.sql(statement)
-    assert repairs(home) == {"rows": "salvage"}
-    told, code = answered(home, "y", "y")
-    assert code == 0, told
-    assert home.sql("SELECT id, content, thread_id FROM messages ORDER BY id") == before
     assert repairs(home) == {}
 
 

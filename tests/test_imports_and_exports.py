@@ -147,8 +147,8 @@ def export_of(program: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("program", EXPORTS)
-def test_a_user_moves_in_searches_and_moves_out_again(tmp_path: Path, program: str) -> None:
-    home, path = Home(tmp_path / "home"), export_of(program, tmp_path)
+def test_a_user_moves_in_searches_and_moves_out_again(home: Home, tmp_path: Path, program: str) -> None:
+    path = export_of(program, tmp_path)
     foreseen = home.run("import", str(path), "--dry-run")
     assert (foreseen.code, foreseen.errors) == (0, "")
     assert f"({program})" in foreseen.output
@@ -162,8 +162,7 @@ def test_a_user_moves_in_searches_and_moves_out_again(tmp_path: Path, program: s
     assert "Byblos" in home.run("search", "byblos").output
 
 
-def test_no_title_of_an_export_commands_the_terminal(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_no_title_of_an_export_commands_the_terminal(home: Home, tmp_path: Path) -> None:
     outcomes = [
         home.run("import", str(export_of("chatgpt", tmp_path))),
         home.run("ask", "/thread 2"),

@@ -61,15 +61,6 @@ def test_a_script_purges_and_reads_json(home: Home) -> None:
     assert (again["purged"], again["messages"]) == (False, 0)
 
 
-def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home: Home) -> None:
-    draft = home.path / "state" / "drafts" / "draft-1-ab-cdefgh12-unsent-chorus.md"
-    draft.parent.mkdir(exist_ok=True)
-    draft.write_text("A line that was never sent")
-    told = json.loads(home.run("purge", "persona", "chorus", "--yes", "--json").output)
-    assert (told["unsent"], told["drafts"]) == (1, [])
-    assert (draft.exists(), home.unsent()) == (False, [])
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

@@ -29,13 +29,11 @@ NOTHING_SENT = "), so nothing was stored and nothing was sent.\n"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(home: Home) -> Home:
     """A home with two turns, the second of which is not in the index yet."""
-    made = Home(tmp_path / "home")
-    assert made.run("ask", SAID[0]).code == 0
-    assert made.run("search", SAID[0]).code == 0
-    assert made.run("ask", SAID[1]).code == 0
-    return made
+    for words in (("ask", SAID[0]), ("search", SAID[0]), ("ask", SAID[1])):
+        assert home.run(*words).code == 0
+    return home
 
 
 @contextmanager
