@@ -28,7 +28,6 @@ class Provider:
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     def environment(self, model: str = "openai/gpt-4o") -> dict[str, str]:
-        """Return the variables of a program that asks this server for a model."""
         return {"CHORUS_MODEL": model, "OPENAI_BASE_URL": self.address, "OPENAI_API_KEY": "sk-test-0123456789abcdef"}
 
     def answer(self, body: dict[str, Any]) -> tuple[int, Iterable[bytes]]:
@@ -48,7 +47,6 @@ P = TypeVar("P", bound=Provider)
 
 @contextmanager
 def running(provider: P) -> Iterator[P]:
-    """Start a server in threads of this process."""
     with serving(provider.answer) as provider.address:
         try:
             yield provider
@@ -63,7 +61,6 @@ class Recorder(Provider):
     tokens: tuple[int, int] | None = None
 
     def contents(self) -> list[Any]:
-        """Return the content of the last message of each request."""
         return [body["messages"][-1]["content"] for body in self.bodies]
 
     def reply(self, _messages: Messages, /) -> tuple[int, list[bytes]]:
@@ -115,7 +112,6 @@ def piece(
 
 
 def call_chunk(*pieces: dict[str, Any]) -> bytes:
-    """Return one chunk with pieces of calls."""
     delta = {"role": "assistant", "content": None, "tool_calls": list(pieces)}
     choices = [{"index": 0, "delta": delta, "finish_reason": None}]
     return event({"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices})
@@ -250,5 +246,4 @@ def remembering() -> AbstractContextManager[RememberingProvider]:
 
 
 def is_for_summary(messages: Messages) -> bool:
-    """Return whether a request is for a summary, and no part of the talk."""
     return wants_summary(str(messages[0]["content"]))

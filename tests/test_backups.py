@@ -49,7 +49,6 @@ def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
 
 
 def changed(home: Home) -> None:
-    """Change everything that a backup holds."""
     assert home.run("ask", "a third time").code == 0
     (home.path / "config.jsonc").write_text('{"context_hours": 3}\n')
     (home.path / "personas" / "frodo" / "docs" / "ring.md").write_text("It is heavy.")

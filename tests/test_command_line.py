@@ -288,7 +288,6 @@ is_there = pytest.mark.skipif(not FULL.exists(), reason="this system has no devi
 
 @pytest.fixture(scope="module")
 def long_log(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home with a long log, for tests that only read it."""
     home = Home(tmp_path_factory.mktemp("long_log") / "home")
     assert home.run("ask", UNHAPPY).code == 0
     home.sql(

@@ -145,7 +145,6 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
 
 
 def fill(path: Path) -> None:
-    """Write until there is no room."""
     with path.open("wb", buffering=0) as file:
         for size in (65536, 512):
             try:

@@ -401,7 +401,6 @@ def test_of_many_lost_messages_the_first_ones_are_named(home: Home) -> None:
 
 
 def about(home: Home, subject: str, *options: str, **variables: str) -> dict[str, Any]:
-    """Return the finding of the doctor about a subject."""
     outcome = finished([*PROGRAM, *options, "doctor", "--json"], {**home.environment, **variables})
     finding: dict[str, Any] = next(
         each for each in json.loads(outcome.output)["findings"] if each["subject"] == subject
@@ -454,7 +453,6 @@ THEIRS = ("notes.tmp", "state/drafts/draft-17-0123abcd-x-message.md", "state/res
 
 
 def stored(home: Home) -> Path:
-    """Store an attachment, and return its path."""
     path = home.path / "attachments" / DIGEST[:2] / DIGEST
     path.parent.mkdir(parents=True)
     path.write_bytes(BYTES)

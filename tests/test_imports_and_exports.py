@@ -135,7 +135,6 @@ EXPORTS = {
 
 
 def export_of(program: str, folder: Path) -> Path:
-    """Write the export of a program into a folder."""
     name, text = EXPORTS[program]
     path = folder / name
     if path.suffix == ".zip":

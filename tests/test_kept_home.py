@@ -164,7 +164,6 @@ async def calling(called: Home) -> AsyncIterator[World]:
 
 
 async def sent(calling: World, persona: str, model: str, protocol: WireProtocol) -> Any:
-    """Return the body of the next request, as it goes to the provider of ``model``."""
     await calling.current.turn_to(persona)
     await calling.say("And now?")
     asked = endpoint(model, {})

@@ -88,7 +88,6 @@ def is_slow(pattern: re.Pattern[Any], method: str, text: WorstText) -> bool:
 
 
 def seconds(pattern: re.Pattern[Any], method: str, text: WorstText, length: int) -> float:
-    """Return the shortest of a few times that it takes to use a pattern."""
     subject: Any = text.of(length)
     if isinstance(pattern.pattern, bytes):
         subject = subject.encode("latin-1", "replace")
@@ -209,7 +208,6 @@ class WorstText(NamedTuple):
     end: str
 
     def of(self, length: int) -> str:
-        """Return the text with about so many characters."""
         return self.beginning + self.pumped * (length // len(self.pumped) + 1) + self.end
 
 
@@ -277,7 +275,6 @@ class _Parts:
 
 
 def _words(parts: Sequence[_Part], samples: Sequence[str]) -> list[str]:
-    """Join the samples of letters that stand beside each other."""
     words: list[str] = []
     follows = False
     for (kind, _), sample in zip(parts, samples, strict=True):
@@ -291,7 +288,6 @@ def _words(parts: Sequence[_Part], samples: Sequence[str]) -> list[str]:
 
 
 def _within(kind: str, detail: Any) -> Sequence[Any]:
-    """Return the sequences of parts within a part."""
     if kind in _REPEATS:
         return (detail[2],)
     if kind == "SUBPATTERN":

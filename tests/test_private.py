@@ -92,8 +92,6 @@ def test_a_bug_in_a_private_run_leaves_no_traceback(tmp_path: Path, capsys: pyte
 
 
 class BrokenTerminal(_Terminal):
-    """A terminal in which every chat ends with a bug."""
-
     async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
         raise ValueError(f"{options.persona} {typed_early} {outer} {WORD}")
 

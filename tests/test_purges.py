@@ -215,7 +215,6 @@ def test_an_open_chat_forgets_purged_lines_at_its_next_prompt_and_writes_none_ba
 
 
 def typed(home: Home) -> list[str]:
-    """Return the stored lines of the input history, oldest first."""
     return home.sql("SELECT content FROM input_history ORDER BY id")
 
 

@@ -53,7 +53,6 @@ def without_permissions(home: Home) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def on_a_read_only_disk(home: Home) -> Iterator[Sequence[str]]:
-    """Mount the home read-only."""
     copy = shutil.copytree(home.path, home.path.with_name("copy"))
     with small_disk(home.path, "100m"):
         shutil.copytree(copy, home.path, dirs_exist_ok=True)
@@ -185,7 +184,6 @@ def shown(terminal: Terminal) -> str:
 
 
 def on(home: Home, program: Sequence[str]) -> Callable[..., Outcome]:
-    """Return a function that runs a command of a program on a home."""
     return lambda *arguments: finished([*program, *arguments], home.environment)
 
 

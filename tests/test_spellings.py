@@ -141,7 +141,6 @@ def home(tmp_path: Path, home: Home) -> Home:
 
 
 def outcome_of(home: Home, line: str) -> Outcome:
-    """Run a command line in the folder of the exports."""
     folder = home.path.parent
     if "daily.zip" in line:
         assert home.run("backup", str(folder / "daily.zip")).code == 0
