@@ -24,12 +24,18 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home with a log, for tests that only read it."""
+    """A home with a log, and a long one of another persona, for tests that only read them."""
     home = Home(tmp_path_factory.mktemp("archive") / "home")
     assert home.run("ask", UNHAPPY).code == 0
     home.say_by_sql("two hours ago", timedelta(hours=2))
     home.say_by_sql(HOSTILE, timedelta(minutes=5), role="assistant")
     home.say_by_sql("elsewhere", timedelta(minutes=5), thread=2)
+    home.sql(
+        "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ?) "
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) SELECT "
+        "'frodo', 9, 'user', 'row ' || n || ' ' || hex(zeroblob(60)), '2026-01-01T00:00:00.000000Z' FROM counted",
+        MANY_ROWS,
+    )
     return home
 
 
@@ -83,6 +89,12 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         (("export", "--all", ""), 2, "argument --all: the path is empty; name a file or folder"),
         (("ask", "-a", "", "hi"), 2, "argument -a/--attach: the path is empty; name a file or folder"),
         (("log", "--thread", "one"), 2, "usage: chorus"),
+        (("purge",), 2, "required:"),
+        (("purge", "thread", "x", "--yes"), 1, "'x' is not a number"),
+        (("purge", "backups", "x", "--yes"), 2, "unrecognized arguments: x"),
+        (("purge", "everything", "--yes"), 2, "invalid choice"),
+        (("purge", "search", "--yes"), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),
+        (("purge", "search", "said", "--persona", "nobody", "--yes"), 1, "nobody"),
         (("log", "-n", "0"), 2, "'0' is not a number from 1 upwards"),
     ],
 )
@@ -286,21 +298,8 @@ NO_SPACE = "The output cannot be written: No space left on device.\n"
 is_there = pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
 
 
-@pytest.fixture(scope="module")
-def long_log(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    home = Home(tmp_path_factory.mktemp("long_log") / "home")
-    assert home.run("ask", UNHAPPY).code == 0
-    home.sql(
-        "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ?) "
-        "INSERT INTO messages(persona, thread_id, role, content, timestamp) SELECT "
-        "'frodo', 9, 'user', 'row ' || n || ' ' || hex(zeroblob(60)), '2026-01-01T00:00:00.000000Z' FROM counted",
-        MANY_ROWS,
-    )
-    return home
-
-
-def test_a_reader_that_has_enough_is_no_error(long_log: Home) -> None:
-    outcome = long_log.shell('{ chorus --persona frodo log; echo "code $?" >&2; } | head -1')
+def test_a_reader_that_has_enough_is_no_error(archive: Home) -> None:
+    outcome = archive.shell('{ chorus --persona frodo log; echo "code $?" >&2; } | head -1')
     assert "Human: row 1 " in outcome.output
     assert outcome.errors == "code 0\n"
 
@@ -333,10 +332,10 @@ def test_a_closed_stream_does_not_keep_a_message_from_being_answered(
 @is_there
 @pytest.mark.parametrize(("output", "sentence"), [("&-", CLOSED), (FULL, NO_SPACE)], ids=["closed", "full"])
 def test_whatever_was_asked_an_output_that_takes_nothing_gets_a_sentence(
-    long_log: Home, output: str | Path, sentence: str
+    archive: Home, output: str | Path, sentence: str
 ) -> None:
     for command in ("log", "search --json row", "schema", "--version", "log --help"):
-        outcome = long_log.shell(f"chorus {command} >{output}")
+        outcome = archive.shell(f"chorus {command} >{output}")
         assert (outcome.code, outcome.errors) == (1, sentence), command
 
 

@@ -61,29 +61,6 @@ def test_a_script_purges_and_reads_json(home: Home) -> None:
     assert (again["purged"], again["messages"]) == (False, 0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (("thread", "x"), 1, "'x' is not a number"),
-        (("backups", "x"), 2, "unrecognized arguments: x"),
-        (("everything",), 2, "invalid choice"),
-        (("search",), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),
-        (("search", CANARY, "--persona", "nobody"), 1, "nobody"),
-    ],
-)
-def test_a_purge_that_cannot_be_done_says_why(home: Home, arguments: tuple[str, ...], code: int, sentence: str) -> None:
-    done = home.run("purge", *arguments, "--yes")
-    assert (done.code, done.output) == (code, "")
-    assert sentence in done.errors
-
-
-def test_a_purge_of_nothing_says_what_can_be_given(home: Home) -> None:
-    done = home.run("purge")
-    assert (done.code, done.output) == (2, "")
-    for given in ("message", "thread", "persona", "since", "search", "backups"):
-        assert given in done.errors.partition("required:")[2]
-
-
 def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:
     assert home.run("backup").code == 0
     shutil.copyfile(home.path / "chorus.db", home.path / "backups" / "old.db")
