@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -13,10 +14,6 @@ from tests.loopback_providers import CallingProvider, calling
 from tests.models.providers.fault_server import chunk, event
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 VARIABLES = {
     "OPENAI_API_KEY": "sk-canary-openai-0001",

@@ -7,8 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +17,7 @@ from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import ordinary_program, small_disk
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    Place = Callable[[Home], AbstractContextManager[Sequence[str]]]
+Place = Callable[[Home], AbstractContextManager[Sequence[str]]]
 
 SAID = ["hello", "good day"]
 CANNOT = "cannot be written ("
