@@ -23,10 +23,10 @@ class ShellFiles(BuildHookInterface):
         from chorus_cli.subcommands import shell_files  # noqa: PLC0415 - its sources are on the path only now
 
         self._folder = tempfile.TemporaryDirectory()
-        for shell, script in shell_files.completion_scripts().items():
-            path = self._made(shell, script)
+        for shell, place in shell_files.PLACES.items():
+            path = self._made(shell, shell_files.completion_script(shell))
             build_data["force_include"][path] = f"chorus_cli/{shell_files.FOLDER}/{shell}"
-            build_data["shared_data"][path] = shell_files.PLACES[shell]
+            build_data["shared_data"][path] = place
         build_data["shared_data"][self._made("chorus.1", shell_files.manual_page())] = shell_files.MANUAL_PLACE
 
     def finalize(self, _version: str, _build_data: dict[str, Any], _artifact_path: str) -> None:

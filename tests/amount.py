@@ -18,7 +18,6 @@ def set_amount(marked: str) -> None:
 
 
 def is_thorough() -> bool:
-    """Whether this run holds the slow tests."""
     return settings.get_current_profile_name() == THOROUGH
 
 

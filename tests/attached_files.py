@@ -50,7 +50,6 @@ def webp(kind: bytes = b"VP8X") -> bytes:
 
 
 def pdf(pages: int = 2) -> bytes:
-    """Return a PDF of so many empty pages."""
     kids = b" ".join(b"%d 0 R" % (3 + number) for number in range(pages))
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [%b] /Count %d >>" % (kids, pages)]
     objects += [b"<< /Type /Page /Parent 2 0 R >>"] * pages
@@ -76,11 +75,6 @@ def attachment(name: str, data: bytes | None = None) -> Attachment:
 
 
 def loaded(digest: str) -> bytes:
-    """Return the bytes of one of ``FILES``.
-
-    Raises:
-        AttachmentError: none has this SHA-256.
-    """
     found = next((data for data in FILES.values() if sha256(data).hexdigest() == digest), None)
     if found is None:
         raise AttachmentError("It is gone.")

@@ -21,6 +21,7 @@ from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.mock_provider import MockProvider, running
 from tests.storage.database import QuickStore, database
+from tests.terminal.driver import Home
 from tests.turns.folding.long_talk import Talk, long_talk
 from tests.turns.service.tool_talk import TOOLS
 from tests.world import Tools, World, built
@@ -106,6 +107,19 @@ def mock_provider() -> Iterator[MockProvider]:
     """A model server for all tests, which takes a second to start; each test tells it how to behave."""
     with running() as provider:
         yield provider
+
+
+@pytest.fixture(scope="session")
+def template() -> Home | None:
+    """The home of which each test of a file gets a copy; a file without one has new homes."""
+    return None
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home | None) -> Home:
+    if template:
+        shutil.copytree(template.path, tmp_path / "home")
+    return Home(tmp_path / "home")
 
 
 @pytest.fixture

@@ -64,7 +64,6 @@ def _thoughts() -> Iterable[tuple[str, str, str]]:
 
 @cache
 def _figures() -> tuple[tuple[str, str], ...]:
-    """Return the figures of SECURITY.md."""
     left_out = re.findall(_LEFT_OUT, "".join(map(chr, range(sys.maxunicode + 1))))
     letters = [letter for letter in map(chr, range(0x40, 0x7F)) if _passes(f"\x1b[1{letter}")]
     return (
@@ -85,7 +84,6 @@ def _passes(sequence: str) -> bool:
 
 
 def tables() -> dict[str, str]:
-    """Return the tables by the names in the marks around them."""
     private_keys = ("private keys", _code("-----BEGIN … PRIVATE KEY-----"))
     return {
         "commands": commands_table(registry(), only_in_chat=False),
@@ -116,12 +114,10 @@ def tables() -> dict[str, str]:
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Return the marks before and after a table."""
     return f"<!-- {name} -->", f"<!-- /{name} -->"
 
 
 def renewed(text: str) -> str:
-    """Return a document with up-to-date tables."""
     for name, table in tables().items():
         opening, closing = marks(name)
         before, found, rest = text.partition(opening)

@@ -9,10 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 NOWHERE = "/dev/null/home"
 _DEAD_END = "http://127.0.0.1:9"

@@ -28,7 +28,6 @@ class MockProvider:
         self._post("/_llmock/scenario", {"behaviors": [{"match": {"stream": True}, **behaviour}]})
 
     def requests(self) -> list[list[dict[str, Any]]]:
-        """Return the messages of each request for a reply since the last ``behave``, oldest first."""
         # What is asked for besides, such as the list of models, is not streamed.
         return [request["body"]["messages"] for request in self._recorded()["requests"] if request["stream"]]
 
@@ -72,7 +71,6 @@ def running() -> Iterator[MockProvider]:
 
 
 def free_port() -> int:
-    """Return a port of loopback on which nobody listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.documents import ROOT
 from tests.guard import isolated_environment
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.screen.picture import drawn
-from tests.terminal.screen.screen_cells import DimScreen, cursor_row, rows_of, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.terminal.screen.screen_cells import Row
+from tests.terminal.screen.screen_cells import DimScreen, Row, cursor_row, rows_of, text_of
 
 DOCS = ROOT / "docs"
 

@@ -30,7 +30,6 @@ def misfit_of_chat(body: Mapping[str, Any]) -> str:
 
 
 def misfit_of_responses(body: Mapping[str, Any]) -> str:
-    """Return why a body is no request of OpenAI's newer protocol; empty if it is one."""
     return _misfit(body, ResponseCreateParamsStreaming, "body")
 
 
@@ -44,7 +43,6 @@ def misfit_of_anthropic(body: Mapping[str, Any]) -> str:
 
 
 def misfit_of_gemini(body: Mapping[str, Any]) -> str:
-    """Return why a body is no request of Google's SDK; empty if it is one."""
     for name, value in body.items():
         kind = _GEMINI.get(name)
         if kind is None:

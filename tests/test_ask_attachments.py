@@ -14,7 +14,7 @@ import pytest
 import chorus_cli
 from tests.amount import is_thorough
 from tests.attached_files import FILES, png
-from tests.recording_server import Recorder, recording
+from tests.loopback_providers import Recorder, recording
 from tests.terminal.command import PROGRAM, finished
 
 

@@ -6,11 +6,10 @@ import json
 import shlex
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from tests.recording_server import recording
+from tests.loopback_providers import recording
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home
 
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
@@ -19,9 +18,8 @@ FACTS = ["reply", "usage", "model", "thread", "seconds"]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(home: Home) -> Home:
     """A home in whose thread 1 something was said."""
-    home = Home(tmp_path / "home")
     assert home.run("ask", "Hello").code == 0
     return home
 

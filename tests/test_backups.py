@@ -38,11 +38,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
-
-
 def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
     """Return all that a backup holds: the messages, and the bytes of the other files."""
     with closing(sqlite3.connect(home / "chorus.db")) as connection:
@@ -54,7 +49,6 @@ def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
 
 
 def changed(home: Home) -> None:
-    """Change everything that a backup holds."""
     assert home.run("ask", "a third time").code == 0
     (home.path / "config.jsonc").write_text('{"context_hours": 3}\n')
     (home.path / "personas" / "frodo" / "docs" / "ring.md").write_text("It is heavy.")
@@ -154,8 +148,7 @@ def with_statements(path: Path, *statements: str) -> None:
 
 
 def test_a_log_is_restored_without_the_triggers_and_views_that_somebody_put_into_it(home: Home, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(home.path / "chorus.db", copy)
+    copy = shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
     (own,) = home.sql("SELECT sql FROM sqlite_master WHERE name = 'messages_open_thread'")
     with_statements(
         copy,
@@ -202,8 +195,7 @@ def another(column: str, definition: str) -> tuple[str, ...]:
 def test_a_log_whose_tables_are_not_those_of_chorus_is_refused(
     home: Home, tmp_path: Path, table: str, statements: tuple[str, ...]
 ) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(home.path / "chorus.db", copy)
+    copy = shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
     with_statements(copy, *statements)
     outcome = home.run("restore", "--yes", str(copy))
     assert (outcome.code, home.said()) == (1, SAID), outcome
@@ -211,8 +203,7 @@ def test_a_log_whose_tables_are_not_those_of_chorus_is_refused(
 
 
 def test_a_log_with_columns_of_the_users_own_is_restored(home: Home, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(home.path / "chorus.db", copy)
+    copy = shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
     columns = ("mood TEXT", '"my stars" INTEGER NOT NULL DEFAULT 3')
     with_statements(copy, *(f"ALTER TABLE messages ADD COLUMN {column}" for column in columns))
     assert home.run("restore", "--yes", str(copy)).code == 0
@@ -275,33 +266,22 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        (damaged_archive, "is damaged, or is no backup of Chorus"),
-        (lambda path: path.write_bytes(path.read_bytes()[:3_000]), "is damaged, or is no backup of Chorus"),
-        (lambda path: path.write_bytes(b""), "is no backup of Chorus. Nothing was changed."),
-        (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is no backup of Chorus. Nothing was changed."),
-        (damaged_database, "is damaged, or is no backup of Chorus. Choose another one; nothing was changed."),
-        (other_database, "is damaged, or is no backup of Chorus. Choose another one; nothing was changed."),
-        (bomb, "would unpack to 1.1 GB, far more than a backup of its size holds. Choose another one; nothing was"),
-        (endless_manifest, "is damaged, or is no backup of Chorus (its list of contents is too long)"),
-        (pipe, "cannot be read: it is not a regular file. Nothing was changed."),
-        (lambda path: path.unlink(), "cannot be read: No such file or directory"),
-    ],
-    ids=[
-        "bits",
-        "cut short",
-        "empty",
-        "another file",
-        "damaged log",
-        "another program's",
-        "bomb",
-        "manifest",
-        "pipe",
-        "none",
-    ],
-)
+NO_BACKUP = "is damaged, or is no backup of Chorus"
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "bits": (damaged_archive, NO_BACKUP),
+    "cut short": (lambda path: path.write_bytes(path.read_bytes()[:3_000]), NO_BACKUP),
+    "empty": (lambda path: path.write_bytes(b""), "is no backup of Chorus. Nothing was changed."),
+    "another file": (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is no backup of Chorus. Nothing was"),
+    "damaged log": (damaged_database, f"{NO_BACKUP}. Choose another one; nothing was changed."),
+    "another program's": (other_database, f"{NO_BACKUP}. Choose another one; nothing was changed."),
+    "bomb": (bomb, "would unpack to 1.1 GB, far more than a backup of its size holds. Choose another one; nothing was"),
+    "manifest": (endless_manifest, f"{NO_BACKUP} (its list of contents is too long)"),
+    "pipe": (pipe, "cannot be read: it is not a regular file. Nothing was changed."),
+    "none": (lambda path: path.unlink(), "cannot be read: No such file or directory"),
+}
+
+
+@pytest.mark.parametrize(("damage", "sentence"), DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_backup_is_refused_and_nothing_changes(
     home: Home, tmp_path: Path, damage: Callable[[Path], object], sentence: str
 ) -> None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice, pairwise
@@ -76,31 +76,39 @@ def test_the_table_says_whether_the_goal_is_met_and_what_was_skipped(value: floa
     assert Skipped("a", "b").as_json() == {"name": "a", "skipped": "b"}
 
 
-def test_the_view_above_a_longer_log_is_measured_against_the_shortest() -> None:
-    found = list(long_log.compare(long_log.Sizes(old=(3, 10, 20), in_window=6, rounds=1)))
-    assert [shown.name for shown in found] == ["8 h view above 10 messages", "8 h view above 20 messages"]
-    assert {shown.reference for shown in found} == {"above 3"}
-    assert all(shown.value > 0 for shown in found)
+FIGURES: dict[str, tuple[Callable[[], Iterator[Figure]], list[str], str]] = {
+    "long log": (
+        lambda: long_log.compare(long_log.Sizes(old=(3, 10, 20), in_window=6, rounds=1)),
+        ["8 h view above 10 messages", "8 h view above 20 messages"],
+        "above 3",
+    ),
+    "edit": (lambda: context_edit.compare(context_edit.Sizes(small=5, large=20, rounds=1)), [""], ""),
+    "streaming": (lambda: streaming.compare(400, 1, 4), [""], ""),
+    "search": (
+        lambda: search.compare(search.Sizes(messages=50, rounds=1)),
+        ["search 50 messages for a word", "search 50 messages for a part of a Chinese sentence"],
+        "LIKE",
+    ),
+    "recall": (
+        lambda: recall.compare(recall.Sizes(messages=4, few=1, many=5, rounds=1)),
+        ["assembling with 5 memory items"],
+        "",
+    ),
+    "assembly": (
+        lambda: assembly.compare(assembly.Sizes(tokens=300, words=[((5, 10), (10, 20))], rounds=1)),
+        ["assembling 300 tokens in "],
+        "",
+    ),
+}
 
 
-def test_an_edit_of_a_longer_log_is_measured_against_a_short_one() -> None:
-    (found,) = context_edit.compare(context_edit.Sizes(small=5, large=20, rounds=1))
-    assert found.ratio > 0
-
-
-def test_painting_a_reply_is_measured_against_rich_live() -> None:
-    (found,) = streaming.compare(400, 1, 4)
-    assert found.value > 0
-
-
-def test_the_search_is_measured_against_like() -> None:
-    found = list(search.compare(search.Sizes(messages=50, rounds=1)))
-    assert [shown.name for shown in found] == [
-        "search 50 messages for a word",
-        "search 50 messages for a part of a Chinese sentence",
-    ]
-    assert {shown.reference for shown in found} == {"LIKE"}
-    assert all(shown.value > 0 for shown in found)
+@pytest.mark.parametrize("benchmark", FIGURES)
+def test_a_benchmark_measures_against_its_reference(benchmark: str) -> None:
+    compare, names, reference = FIGURES[benchmark]
+    found = list(compare())
+    assert all(each.name.startswith(name) for each, name in zip(found, names, strict=True))
+    assert {each.reference for each in found} == {reference or found[0].reference}
+    assert all(each.value > 0 and each.ratio > 0 for each in found)
 
 
 def test_an_import_is_measured_by_memory_time_and_a_search() -> None:
@@ -120,12 +128,6 @@ def test_a_generated_export_is_read_as_it_was_counted(tmp_path: Path) -> None:
     assert len(read) == written.conversations > 100
     assert sum(len(item.messages) for item in read) == written.messages
     assert sum(len(item.messages) - len(item.live) for item in read) == written.superseded > 100
-
-
-def test_assembling_with_a_large_memory_is_measured_against_a_small_one() -> None:
-    (found,) = recall.compare(recall.Sizes(messages=4, few=1, many=5, rounds=1))
-    assert found.name == "assembling with 5 memory items"
-    assert found.value > 0
 
 
 def test_each_item_is_captured_in_an_operation_of_its_own(tmp_path: Path) -> None:
@@ -304,9 +306,3 @@ def test_a_talk_that_is_folded_is_measured_against_one_that_is_not() -> None:
     new, *_, uncached, cached = found
     assert new.ratio < 1
     assert uncached.reference_value > cached.reference_value
-
-
-def test_assembling_a_prompt_is_measured_against_counting_it() -> None:
-    (found,) = assembly.compare(assembly.Sizes(tokens=300, words=[((5, 10), (10, 20))], rounds=1))
-    assert found.name.startswith("assembling 300 tokens in ")
-    assert found.ratio > 0

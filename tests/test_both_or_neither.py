@@ -39,7 +39,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def window_of_the_journal(home: Home) -> object:
-    """Return the window that the operations lead to."""
     changes, present = {}, None
     for id_, kind, detail in home.sql("SELECT id, kind, detail FROM operations WHERE persona = 'chorus' ORDER BY id"):
         found = json.loads(detail)
@@ -56,7 +55,6 @@ def window_of_the_file(home: Home) -> object:
 
 
 def start(home: Home) -> None:
-    """Start Chorus again, which says nothing."""
     outcome = home.run("log", "-n", "1")
     assert (outcome.code, outcome.errors) == (0, "")
 

@@ -25,8 +25,7 @@ HELLO = ("ask", "hello")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home")
+def home(home: Home) -> Home:
     home.run("log")
     for folder in ("docs", "sessions"):
         (home.path / CHORUS / folder).mkdir(exist_ok=True)
@@ -112,6 +111,7 @@ def test_what_is_too_large_is_told_in_a_sentence_at_once(home: Home, case: Case)
     assert case.words in told
     assert "bug" not in told
     assert done.code == case.code
+    assert home.said() == ["hello"] * (case.code == 0)
 
 
 def test_a_settings_file_is_not_made_too_large(home: Home) -> None:

@@ -42,7 +42,6 @@ class BrokenEnvironment(UserDict[str, str]):
 
 
 def main_with_a_bug(home: Path, *arguments: str) -> int:
-    """Run a command with a bug, and return its exit code."""
     mask = os.umask(0o077)
     try:
         return main([*arguments], BrokenEnvironment({"CHORUS_HOME": str(home), "CHORUS_PERSONA": "frodo"}))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from tests.calling_provider import CallingProvider, calling
+from tests.loopback_providers import CallingProvider, calling
 from tests.models.providers.fault_server import chunk, event
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 VARIABLES = {
     "OPENAI_API_KEY": "sk-canary-openai-0001",
@@ -38,11 +35,6 @@ QUOTING = (
     f"Bad keys {', '.join(CANARIES)}; see http://host/v1?key={quote(CANARIES[1], safe='')}"
     f" and https://user:{ADDRESS}@host/"
 )
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
-"""The outer command line, as a shell and its scripts see it: its subcommands, options and exit codes."""
+"""The outer command line, as a shell and its scripts see it: subcommands, options, exit codes, streams and signals."""
 
 from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
+import sys
 import unicodedata
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,25 +15,27 @@ from pathlib import Path
 import pytest
 
 from chorus_cli import __version__
-from tests.terminal.driver import PATIENCE_SECONDS, Home
+from tests.terminal.command import Outcome, finished
+from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, Home
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\done"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home with a log, for tests that only read it."""
+    """A home with a log, and a long one of another persona, for tests that only read them."""
     home = Home(tmp_path_factory.mktemp("archive") / "home")
     assert home.run("ask", UNHAPPY).code == 0
     home.say_by_sql("two hours ago", timedelta(hours=2))
     home.say_by_sql(HOSTILE, timedelta(minutes=5), role="assistant")
     home.say_by_sql("elsewhere", timedelta(minutes=5), thread=2)
+    home.sql(
+        "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ?) "
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) SELECT "
+        "'frodo', 9, 'user', 'row ' || n || ' ' || hex(zeroblob(60)), '2026-01-01T00:00:00.000000Z' FROM counted",
+        MANY_ROWS,
+    )
     return home
 
 
@@ -85,6 +89,12 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         (("export", "--all", ""), 2, "argument --all: the path is empty; name a file or folder"),
         (("ask", "-a", "", "hi"), 2, "argument -a/--attach: the path is empty; name a file or folder"),
         (("log", "--thread", "one"), 2, "usage: chorus"),
+        (("purge",), 2, "required:"),
+        (("purge", "thread", "x", "--yes"), 1, "'x' is not a number"),
+        (("purge", "backups", "x", "--yes"), 2, "unrecognized arguments: x"),
+        (("purge", "everything", "--yes"), 2, "invalid choice"),
+        (("purge", "search", "--yes"), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),
+        (("purge", "search", "said", "--persona", "nobody", "--yes"), 1, "nobody"),
         (("log", "-n", "0"), 2, "'0' is not a number from 1 upwards"),
     ],
 )
@@ -279,3 +289,92 @@ def test_the_next_run_goes_on_with_the_persona_last_talked_to(home: Home) -> Non
     home.run("ask", "hello again")
     home.run("log", "--persona", "reviewer")
     assert json.loads(home.run("context", "--json").output)["persona"] == "frodo"
+
+
+MANY_ROWS = 2000
+FULL = Path("/dev/full")
+CLOSED = "The output cannot be written: it is closed.\n"
+NO_SPACE = "The output cannot be written: No space left on device.\n"
+is_there = pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+
+
+def test_a_reader_that_has_enough_is_no_error(archive: Home) -> None:
+    outcome = archive.shell('{ chorus --persona frodo log; echo "code $?" >&2; } | head -1')
+    assert "Human: row 1 " in outcome.output
+    assert outcome.errors == "code 0\n"
+
+
+def test_a_reader_that_leaves_a_reply_leaves_none_in_progress(home: Home) -> None:
+    with home.running("ask", LONG_MESSAGE) as asking:
+        assert asking.stdout
+        assert asking.stderr
+        assert asking.stdout.read(1)
+        asking.stdout.close()
+        assert asking.stderr.read() == b""
+        assert asking.wait(PATIENCE_SECONDS) == 0
+    [(content, status)] = home.replies()
+    assert content
+    assert status in {"complete", "interrupted"}
+
+
+@pytest.mark.parametrize(
+    ("redirection", "outcome"),
+    [("<&-", Outcome(0, WHY_UNHAPPY, "")), (">&-", Outcome(1, "", CLOSED)), ("2>&-", Outcome(0, WHY_UNHAPPY, ""))],
+)
+def test_a_closed_stream_does_not_keep_a_message_from_being_answered(
+    home: Home, redirection: str, outcome: Outcome
+) -> None:
+    assert home.shell(f'chorus ask "{UNHAPPY}" {redirection}') == outcome
+    assert home.said() == [UNHAPPY]
+    assert home.replies() == [(WHY_UNHAPPY.strip(), "complete")]
+
+
+@is_there
+@pytest.mark.parametrize(("output", "sentence"), [("&-", CLOSED), (FULL, NO_SPACE)], ids=["closed", "full"])
+def test_whatever_was_asked_an_output_that_takes_nothing_gets_a_sentence(
+    archive: Home, output: str | Path, sentence: str
+) -> None:
+    for command in ("log", "search --json row", "schema", "--version", "log --help"):
+        outcome = archive.shell(f"chorus {command} >{output}")
+        assert (outcome.code, outcome.errors) == (1, sentence), command
+
+
+def test_without_any_stream_the_exit_code_still_tells(home: Home) -> None:
+    assert home.shell("chorus <&- >&- 2>&-").code == 1
+    assert home.shell("chorus ask <&- >&- 2>&-").code == 1
+    assert home.shell('chorus ask "/nonsense" <&- >&- 2>&-').code == 1
+
+
+@is_there
+def test_an_output_that_takes_nothing_gets_a_sentence_and_the_reply_is_kept(home: Home) -> None:
+    assert home.shell(f'chorus ask "{UNHAPPY}" >{FULL}') == Outcome(1, "", NO_SPACE)
+    assert home.said() == [UNHAPPY]
+    assert home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming'") == [0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_reply_and_keeps_what_has_arrived(home: Home, number: signal.Signals) -> None:
+    with home.running("ask", LONG_MESSAGE) as asking:
+        assert asking.stdout
+        first = asking.stdout.read(1)
+        asking.send_signal(number)
+        rest, errors = asking.communicate(timeout=PATIENCE_SECONDS)
+        assert asking.returncode == 128 + number
+    [(content, status)] = home.replies()
+    assert status == "interrupted"
+    assert content.strip() == (first + rest).decode().strip()
+    assert b"Traceback" not in errors
+
+
+def test_ctrl_c_while_the_program_is_being_loaded_ends_it_without_a_traceback(home: Home) -> None:
+    interrupting = (
+        "import signal, sys\n"
+        "class Loading:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'chorus_cli.cli': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Loading())\n"
+        "from chorus_cli.__main__ import run\n"
+        "run()\n"
+    )
+    outcome = finished([sys.executable, "-c", interrupting], home.environment)
+    assert (outcome.code, outcome.output, outcome.errors) == (-signal.SIGINT, "", "")

@@ -1,33 +1,32 @@
-"""Each condition of the log has its own true sentence, in the chat and in the commands around it."""
+"""Each condition of the log, also any damage, has its own true sentence, in the chat and in the commands around it."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.storage.damaged_files import readable, spoil
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import small_disk
 
-SAID, HELLO, LATER = "I was said before", "I am unhappy", "I am tired"
+SAID, HELLO, LATER = ["hello", "hello again", "and again"], "I am unhappy", "I am tired"
 MOVED = "was moved, deleted or replaced while Chorus had it open. Leave Chorus and start it again."
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(tmp_path_factory.mktemp("template") / "home")
-    assert home.run("ask", SAID).code == 0
+    for text in (*SAID, "/context 24h"):
+        assert home.run("ask", text).code == 0
+    assert home.run("search", "hello").code == 0
     return home
-
-
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
 
 
 def database(home: Home) -> Path:
@@ -120,7 +119,7 @@ def test_a_log_that_another_program_does_not_let_go_is_called_busy(home: Home) -
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)
         terminal.ask(LATER, "tired?")
-    assert home.said() == [SAID, LATER]
+    assert home.said() == [*SAID, LATER]
 
 
 def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home) -> None:
@@ -130,7 +129,7 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
         shutil.copytree(home.path, full.path, dirs_exist_ok=True)
         full.sql("UPDATE messages SET status = 'streaming', run = '999999-dead' WHERE role = 'assistant'")
         fill(full.path / "filling")
-        assert SAID in full.run("log").output
+        assert SAID[0] in full.run("log").output
         (full.path / "filling").unlink()
         with full.chat(TMPDIR=str(home.path.parent)) as terminal:
             terminal.ask(HELLO, "made you unhappy?")
@@ -142,11 +141,10 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
             terminal.await_line(PROMPT)
             (full.path / "filling").unlink()
             terminal.ask(LATER, "tired?")
-        assert full.said() == [SAID, HELLO, LATER]
+        assert full.said() == [*SAID, HELLO, LATER]
 
 
 def fill(path: Path) -> None:
-    """Write until there is no room."""
     with path.open("wb", buffering=0) as file:
         for size in (65536, 512):
             try:
@@ -163,3 +161,63 @@ def told(terminal: Terminal, sentence: str) -> bool:
 
 def rescued(home: Home) -> str:
     return "\n".join(path.read_text() for path in (home.path / "state" / "rescue").glob("*.jsonl"))
+
+
+def is_as_it_was(home: Home, original: Home) -> bool:
+    """Return whether every message is as it was written, as far as SQLite can tell."""
+    found = []
+    with suppress(sqlite3.Error, UnicodeDecodeError):
+        for each in (home, original):
+            with closing(sqlite3.connect(each.path / "chorus.db")) as connection:
+                found.append(connection.execute("SELECT id, role, content, timestamp FROM messages").fetchall())
+    return len(found) == 2 and found[0] == found[1]
+
+
+def traceback_of(home: Home) -> str:
+    kept = home.path / "state" / "chorus.log"
+    return kept.read_text(encoding="utf-8") if kept.exists() else ""
+
+
+def exit_code_of_a_chat(home: Home) -> int:
+    """Open the chat and leave it at once, if it opens at all."""
+    terminal = Terminal(home.environment)
+    try:
+        with suppress(AssertionError):
+            terminal.await_line(PROMPT)
+            terminal.press("ctrl-d")
+        return terminal.await_end()
+    finally:
+        terminal.close()
+
+
+def a_damage_is_told_and_nothing_changed(original: Home, home: Home, number: int) -> None:
+    spoil(home.path / "chorus.db", number)
+    before = readable(home.path / "chorus.db", 100)
+    doctor, log = home.run("doctor", "--json"), home.run("log", "--json")
+    codes = {doctor.code, log.code, exit_code_of_a_chat(home)}
+    assert codes <= {0, 1}, (number, codes, traceback_of(home))
+    assert "Traceback" not in doctor.errors + log.errors
+    assert readable(home.path / "chorus.db", 100) == before
+    if log.code:
+        assert (log.output, log.errors.count("\n")) == ("", 1), log
+    if not is_as_it_was(home, original):
+        assert doctor.code == 1, doctor
+        assert not json.loads(doctor.output)["well"]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", [3, 4, 5, 6, 7, 8, 17, 26])
+def test_a_damage_is_a_sentence_wherever_it_is_met(template: Home, tmp_path: Path, number: int) -> None:
+    a_damage_is_told_and_nothing_changed(template, copied(template, tmp_path / "home"), number)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_two_hundred_damages_are_sentences_wherever_they_are_met(template: Home, tmp_path: Path) -> None:
+    for number in range(200):
+        a_damage_is_told_and_nothing_changed(template, copied(template, tmp_path / str(number)), number)
+        shutil.rmtree(tmp_path / str(number))
+
+
+def copied(home: Home, path: Path) -> Home:
+    return Home(shutil.copytree(home.path, path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,9 +13,6 @@ from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.command import finished
 from tests.terminal.driver import PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Nothing connects or looks a name up without the interpreter telling its hooks.
 PROGRAM = """

@@ -53,13 +53,11 @@ def links(document: Path) -> list[str]:
 
 
 def anchors(document: Path) -> set[str]:
-    """Return the names by which the headings of a document are linked to."""
     headings = re.findall(r"^#+ (.*)$", prose(document), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def lines(document: Path, language: str) -> list[str]:
-    """Return the lines of code of a language."""
     return [line for found, code in FENCE.findall(TEXTS[document]) if found == language for line in code.splitlines()]
 
 

@@ -18,11 +18,6 @@ UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unha
 NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -> None:
     refused(home.run("ask", "--model", "chorus/parry", UNHAPPY), "There is no embedded model 'chorus/parry'")
     assert home.said() == [UNHAPPY]
@@ -89,15 +84,6 @@ def test_a_read_only_home_is_one_sentence_and_stays_as_it_is(home: Home) -> None
     assert list(home.path.iterdir()) == []
 
 
-def test_a_home_that_has_become_read_only_is_one_sentence(home: Home) -> None:
-    assert home.run("ask", UNHAPPY).code == 0
-    home.path.chmod(0o500)
-    (home.path / "chorus.db").chmod(0o400)
-    refused(run_without_privileges(home, "ask", UNHAPPY), str(home.path))
-    home.path.chmod(0o700)
-    refused(run_without_privileges(home, "ask", UNHAPPY), str(home.path / "chorus.db"))
-
-
 def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> None:
     refused(home.run("ask", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
     refused(home.run("ask", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")
@@ -106,11 +92,6 @@ def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> No
     refused(home.run("log", "--persona", b"caf\xe9"), "There is no persona called")
     refused(home.run("ask", "--model", b"caf\xe9", "hi"), "The name of the model is not valid UTF-8.")
     assert home.run("log").output == ""
-
-
-def test_a_message_of_ten_megabytes_is_refused_with_its_size(home: Home) -> None:
-    refused(home.run("ask", stdin=b"ten bytes\n" * 1_000_000), "The message has 10.0 MB", "It was not stored.")
-    assert home.said() == []
 
 
 def test_a_message_that_the_model_cannot_take_is_refused_with_its_size(home: Home) -> None:

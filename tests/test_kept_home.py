@@ -1,6 +1,6 @@
-"""A home that Chorus 0.1.0 made before its rooms were moved: database, settings and a session open and work.
+"""Homes that Chorus 0.1.0 made open and go on.
 
-``kept_home.zip`` holds the home, and beside it the log and the context of each persona as that program printed them.
+``kept_home.zip`` holds one, and beside it the log and the context of each persona as that program printed them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,22 @@ from zipfile import ZipFile
 
 import pytest
 
+from chorus_cli.models.providers.providers import endpoint
+from chorus_cli.models.wire.chat_completions import ChatCompletions
+from chorus_cli.models.wire.gemini import GeminiContents
+from chorus_cli.models.wire.protocol import WireProtocol
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
+from tests.loopback_server import Asked
+from tests.models.providers.ways import MODEL_MAP
+from tests.strict.providers import PROVIDERS
+from tests.strict.server import Call, Reply, Sent, StrictServer, serving
 from tests.terminal.driver import Home
 from tests.world import World, built
 
 ARCHIVE = Path(__file__).with_name("kept_home.zip")
-MADE_AT = datetime(2026, 11, 22, 4, 5, tzinfo=UTC)
+CALLS = ARCHIVE.with_name("kept_calls.zip")
+MADE_AT, CALLED_AT = datetime(2026, 11, 22, 4, 5, tzinfo=UTC), datetime(2026, 11, 23, 20, 16, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -32,13 +41,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@asynccontextmanager
+async def inhabited(home: Home, now: datetime) -> AsyncIterator[World]:
+    store = Store(home.path / "chorus.db")
+    await store.open()
+    yield await built(home.path, store, FakeClock(now), ScriptedModel(), 128_000)
+    await store.close()
+
+
 @pytest.fixture
 async def kept(folder: Path) -> AsyncIterator[World]:
     """A world on the kept home, a minute after it was left."""
-    store = Store(folder / "home" / "chorus.db")
-    await store.open()
-    yield await built(folder / "home", store, FakeClock(MADE_AT), ScriptedModel(), 128_000)
-    await store.close()
+    async with inhabited(Home(folder / "home"), MADE_AT) as world:
+        yield world
 
 
 def expected(folder: Path, name: str) -> Any:
@@ -129,3 +144,88 @@ async def test_a_session_of_a_kept_home_is_restored(kept: World) -> None:
     assert await contents(kept) == []
     await kept.told("/context restore 2026-11-22_before")
     assert await contents(kept) == before
+
+
+DEEPSEEK, GEMINI = "deepseek/deepseek-v4-flash", "gemini/gemini-3-pro-preview"
+
+
+@pytest.fixture
+def called(tmp_path: Path) -> Home:
+    """A home in which ``chorus`` has called tools of DeepSeek and ``frodo`` of Gemini, before thoughts were kept."""
+    with ZipFile(CALLS) as archive:
+        archive.extractall(tmp_path)
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+async def calling(called: Home) -> AsyncIterator[World]:
+    async with inhabited(called, CALLED_AT) as world:
+        yield world
+
+
+async def sent(calling: World, persona: str, model: str, protocol: WireProtocol) -> Any:
+    await calling.current.turn_to(persona)
+    await calling.say("And now?")
+    asked = endpoint(model, {})
+    assert asked is not None
+    return json.loads(protocol.post(calling.model.requests[-1], asked).body)
+
+
+@pytest.mark.parametrize("persona", ["chorus", "frodo"])
+async def test_calls_of_one_reply_go_back_together(calling: World, persona: str) -> None:
+    await calling.current.turn_to(persona)
+    await calling.say("And now?")
+    roles = [message.role for message in calling.model.requests[-1].messages]
+    assert " ".join(roles) == (
+        "system user assistant user assistant tool tool assistant "
+        "user assistant tool assistant tool assistant user assistant user"
+    )
+
+
+async def test_replies_of_deepseek_without_thoughts_have_the_least_that_it_takes(calling: World) -> None:
+    body = await sent(calling, "chorus", DEEPSEEK, ChatCompletions(MODEL_MAP))
+    said = [message for message in body["messages"] if message["role"] == "assistant"]
+    assert [message["reasoning_content"] for message in said] == [" "] * 7
+
+
+async def test_signatures_in_the_ids_of_calls_go_back_to_gemini(calling: World) -> None:
+    body = await sent(calling, "frodo", GEMINI, GeminiContents(MODEL_MAP))
+    calls = [part for content in body["contents"] for part in content["parts"] if "functionCall" in part]
+    assert [(call["functionCall"]["id"], call.get("thoughtSignature")) for call in calls] == [
+        ("g1", "c2lnLW9uZQ=="),
+        ("g2", None),
+        ("s0", "c2lnLXN0ZXA="),
+        ("s1", "c2lnLXN0ZXA="),
+    ]
+
+
+def was_sent(text: str, signature: str, **queries: str) -> Sent:
+    """Return a reply with calls by their ids, the first of which Gemini had signed."""
+    calls = tuple(Call("search_history", {"query": query}, id_) for id_, query in queries.items())
+    return Sent(text, calls, [{"call": 0, "signature": signature}], Asked("", {}, {}))
+
+
+SIGNED = [
+    was_sent("I look.", "c2lnLW9uZQ==", g1="ring", g2="shire"),
+    was_sent("", "c2lnLXN0ZXA=", s0="word0"),
+    was_sent("", "c2lnLXN0ZXA=", s1="word1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("persona", "model", "provider", "before"),
+    [("chorus", DEEPSEEK, "deepseek", []), ("frodo", GEMINI, "gemini-3", SIGNED)],
+)
+def test_the_program_goes_on_with_them(
+    called: Home, monkeypatch: pytest.MonkeyPatch, persona: str, model: str, provider: str, before: list[Sent]
+) -> None:
+    strict = PROVIDERS[provider]
+    with serving(StrictServer(provider, strict.protocol, sent=[*before])) as server:
+        for variable, value in strict.environment(server.address).items():
+            monkeypatch.setenv(variable, value)
+        server.will(Reply("It goes on."), Reply("Still."))
+        for question, answer in (("/context 36500d", ""), ("And now?", "It goes on."), ("And then?", "Still.")):
+            asked = called.run("ask", "--persona", persona, "--model", model, question)
+            assert (asked.code, answer in asked.output) == (0, True), asked.errors
+        assert server.refused == []
+        assert ["word0" in str(body) for body in server.bodies] == [True, True]

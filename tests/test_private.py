@@ -22,18 +22,13 @@ from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
-from tests.recording_server import recording
+from tests.loopback_providers import recording
 from tests.storage.database import note, notes
 from tests.terminal.driver import Home
 from tests.test_bugs import main_with_a_bug
 from tests.world import World
 
 WORD = "xyzzy-canary-0451"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
@@ -97,8 +92,6 @@ def test_a_bug_in_a_private_run_leaves_no_traceback(tmp_path: Path, capsys: pyte
 
 
 class BrokenTerminal(_Terminal):
-    """A terminal in which every chat ends with a bug."""
-
     async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
         raise ValueError(f"{options.persona} {typed_early} {outer} {WORD}")
 

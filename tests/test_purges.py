@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
+from tests.loopback_providers import calling
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
 
@@ -29,11 +29,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
         assert home.run("ask", text).code == 0
     assert holding(home.path) == ["chorus.db", next(name for name in holding(home.path) if "sessions" in name)]
     return home
-
-
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
 
 
 def assert_purged(home: Home) -> None:
@@ -64,38 +59,6 @@ def test_a_script_purges_and_reads_json(home: Home) -> None:
     assert_purged(home)
     again = json.loads(home.run("purge", "search", CANARY, "--yes", "--json").output)
     assert (again["purged"], again["messages"]) == (False, 0)
-
-
-def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home: Home) -> None:
-    draft = home.path / "state" / "drafts" / "draft-1-ab-cdefgh12-unsent-chorus.md"
-    draft.parent.mkdir(exist_ok=True)
-    draft.write_text("A line that was never sent")
-    told = json.loads(home.run("purge", "persona", "chorus", "--yes", "--json").output)
-    assert (told["unsent"], told["drafts"]) == (1, [])
-    assert (draft.exists(), home.unsent()) == (False, [])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (("thread", "x"), 1, "'x' is not a number"),
-        (("backups", "x"), 2, "unrecognized arguments: x"),
-        (("everything",), 2, "invalid choice"),
-        (("search",), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),
-        (("search", CANARY, "--persona", "nobody"), 1, "nobody"),
-    ],
-)
-def test_a_purge_that_cannot_be_done_says_why(home: Home, arguments: tuple[str, ...], code: int, sentence: str) -> None:
-    done = home.run("purge", *arguments, "--yes")
-    assert (done.code, done.output) == (code, "")
-    assert sentence in done.errors
-
-
-def test_a_purge_of_nothing_says_what_can_be_given(home: Home) -> None:
-    done = home.run("purge")
-    assert (done.code, done.output) == (2, "")
-    for given in ("message", "thread", "persona", "since", "search", "backups"):
-        assert given in done.errors.partition("required:")[2]
 
 
 def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:
@@ -229,7 +192,6 @@ def test_an_open_chat_forgets_purged_lines_at_its_next_prompt_and_writes_none_ba
 
 
 def typed(home: Home) -> list[str]:
-    """Return the stored lines of the input history, oldest first."""
     return home.sql("SELECT content FROM input_history ORDER BY id")
 
 

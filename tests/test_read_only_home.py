@@ -7,8 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +17,7 @@ from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import ordinary_program, small_disk
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    Place = Callable[[Home], AbstractContextManager[Sequence[str]]]
+Place = Callable[[Home], AbstractContextManager[Sequence[str]]]
 
 SAID = ["hello", "good day"]
 CANNOT = "cannot be written ("
@@ -29,13 +25,11 @@ NOTHING_SENT = "), so nothing was stored and nothing was sent.\n"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(home: Home) -> Home:
     """A home with two turns, the second of which is not in the index yet."""
-    made = Home(tmp_path / "home")
-    assert made.run("ask", SAID[0]).code == 0
-    assert made.run("search", SAID[0]).code == 0
-    assert made.run("ask", SAID[1]).code == 0
-    return made
+    for words in (("ask", SAID[0]), ("search", SAID[0]), ("ask", SAID[1])):
+        assert home.run(*words).code == 0
+    return home
 
 
 @contextmanager
@@ -55,7 +49,6 @@ def without_permissions(home: Home) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def on_a_read_only_disk(home: Home) -> Iterator[Sequence[str]]:
-    """Mount the home read-only."""
     copy = shutil.copytree(home.path, home.path.with_name("copy"))
     with small_disk(home.path, "100m"):
         shutil.copytree(copy, home.path, dirs_exist_ok=True)
@@ -187,7 +180,6 @@ def shown(terminal: Terminal) -> str:
 
 
 def on(home: Home, program: Sequence[str]) -> Callable[..., Outcome]:
-    """Return a function that runs a command of a program on a home."""
     return lambda *arguments: finished([*program, *arguments], home.environment)
 
 

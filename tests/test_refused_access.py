@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,18 +30,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-@pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    return Home(shutil.copytree(template.path, tmp_path / "home"))
-
-
 def run(home: Home, *words: str) -> Outcome:
     """Run a subcommand as one to whom permissions apply."""
     return finished([*ordinary_program(), *words], home.environment)
 
 
 def wrong(home: Home) -> dict[str, dict[str, Any]]:
-    """Return the findings of the doctor that are wrong, by subject."""
     report = json.loads(run(home, "doctor", "--json").output)
     return {each["subject"]: each for each in report["findings"] if each["state"] == "wrong"}
 
@@ -105,22 +98,6 @@ def test_one_refused_folder_stops_no_other_work(home: Home, name: str) -> None:
             assert (words, outcome.code, outcome.errors.count("bug")) == (words, 0, 0), outcome.errors
 
 
-@pytest.mark.parametrize("name", ["personas", "personas/chorus", "state", "."])
-def test_a_refused_folder_that_is_needed_is_a_sentence(home: Home, name: str) -> None:
-    with refused(home.path / name):
-        outcome = run(home, "ask", "hi")
-    assert (outcome.code, outcome.output) == (1, "")
-    assert str(home.path / name) in outcome.errors
-    assert "bug" not in outcome.errors
-
-
-def test_a_purge_stops_at_backups_that_it_cannot_look_into(home: Home) -> None:
-    with refused(home.path / "backups"):
-        outcome = run(home, "purge", "search", _WORDS, "--dry-run")
-    assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors.endswith(f"Give yourself access with: chmod -R u+rwX {home.path / 'backups'}\n")
-
-
 @pytest.mark.parametrize(
     "name", ["personas/frodo", "personas/frodo/docs", "personas/chorus/sessions", "personas/chorus/sessions/*"]
 )
@@ -134,15 +111,23 @@ def test_a_purge_stops_at_texts_that_it_cannot_look_into(home: Home, name: str) 
     assert home.said() == [_WORDS]
 
 
-@pytest.mark.parametrize(
-    "name", ["personas/frodo", "personas/chorus/sessions", "backups", "attachments", "attachments/ab"]
-)
-def test_no_backup_is_made_without_a_folder(home: Home, name: str) -> None:
-    (home.path / name).mkdir(parents=True, exist_ok=True)
-    with refused(home.path / name):
-        outcome = run(home, "backup")
+NEEDED = {
+    ("ask", "hi"): ("personas", "personas/chorus", "state", "."),
+    ("purge", "search", _WORDS, "--dry-run"): ("backups",),
+    ("backup",): ("personas/frodo", "personas/chorus/sessions", "backups", "attachments", "attachments/ab"),
+}
+
+
+@pytest.mark.parametrize(("words", "name"), [(words, name) for words, names in NEEDED.items() for name in names])
+def test_a_refused_folder_that_is_needed_is_a_sentence(home: Home, words: tuple[str, ...], name: str) -> None:
+    path = home.path / name
+    path.mkdir(parents=True, exist_ok=True)
+    with refused(path):
+        outcome = run(home, *words)
     assert (outcome.code, outcome.output) == (1, "")
-    assert str(home.path / name) in outcome.errors
+    assert str(path) in outcome.errors
+    assert "bug" not in outcome.errors
+    assert words[0] != "purge" or outcome.errors.endswith(f"access with: chmod -R u+rwX {path}\n")
 
 
 def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Home) -> None:
@@ -155,21 +140,23 @@ def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Ho
     assert (outcome.code, outcome.errors) == (1, f"{told}backup of the log.\n")
 
 
-def test_a_log_that_cannot_be_read_is_not_salvaged(home: Home) -> None:
-    log = home.path / "chorus.db"
-    with refused(log):
+@pytest.mark.parametrize(
+    ("name", "mode", "subject", "told"),
+    [
+        ("chorus.db", 0, "log", "cannot be read."),
+        ("chorus.db", 0o400, "home", "cannot be written: everything can be read, and nothing can be stored."),
+        ("personas/chorus/sessions/*.json", 0, "sessions", "cannot be read: Permission denied."),
+    ],
+)
+def test_a_refused_file_is_named_and_no_repair_offered(
+    home: Home, name: str, mode: int, subject: str, told: str
+) -> None:
+    (path,) = home.path.glob(name)
+    with refused(path, mode):
         found = wrong(home)
-    assert (found["log"]["mend"], found.keys() & {"home"}) == (None, set())
-    assert found["log"]["sentence"] == f"{log} cannot be read. Give yourself access with: chmod 600 {log}"
-
-
-def test_a_log_that_cannot_be_written_is_named(home: Home) -> None:
-    log = home.path / "chorus.db"
-    with refused(log, 0o400):
-        found = wrong(home)
-    told = f"{log} cannot be written: everything can be read, and nothing can be stored."
-    assert found.keys() == {"home"}
-    assert found["home"]["sentence"] == f"{told} Give yourself access with: chmod 600 {log}"
+    assert found[subject]["mend"] is None
+    assert found[subject]["sentence"].endswith(f"{path} {told} Give yourself access with: chmod 600 {path}")
+    assert found.keys() & {"home", "log", "sessions"} == {subject}
 
 
 def test_a_folder_in_place_of_a_session_is_not_replaced(home: Home) -> None:
@@ -181,14 +168,6 @@ def test_a_folder_in_place_of_a_session_is_not_replaced(home: Home) -> None:
     assert str(session) in found["sentence"]
     session.rmdir()
     assert wrong(home)["sessions"]["mend"] == "sessions"
-
-
-def test_a_session_that_cannot_be_read_is_not_replaced(home: Home) -> None:
-    (session,) = (home.path / "personas" / "chorus" / "sessions").glob("*.json")
-    with refused(session):
-        found = wrong(home)["sessions"]
-    assert found["mend"] is None
-    assert found["sentence"].endswith(f"Give yourself access with: chmod 600 {session}")
 
 
 def test_the_list_of_personas_tells_of_one_that_cannot_be_read(home: Home) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +133,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 @pytest.fixture
-def home(tmp_path: Path, template: Home) -> Home:
-    home = Home(shutil.copytree(template.path, tmp_path / "home"))
+def home(tmp_path: Path, home: Home) -> Home:
     for name, question in (("chats", "Where is Latium?"), ("notes", "Where is Roma?")):
         talk = chatgpt(chatgpt_node(name, None, "user", question), id=name, conversation_id=name)
         (tmp_path / f"{name}.json").write_text(json.dumps([talk]))
@@ -143,7 +141,6 @@ def home(tmp_path: Path, template: Home) -> Home:
 
 
 def outcome_of(home: Home, line: str) -> Outcome:
-    """Run a command line in the folder of the exports."""
     folder = home.path.parent
     if "daily.zip" in line:
         assert home.run("backup", str(folder / "daily.zip")).code == 0

@@ -21,7 +21,6 @@ LATE = PROVIDERS | WIRE | {"dateparser", "tiktoken", "rich", "platformdirs", "di
 
 
 def loaded_by(statements: str, environment: dict[str, str]) -> set[str]:
-    """Return the packages that are loaded after ``statements`` in a fresh interpreter."""
     return {name.partition(".")[0] for name in modules_of(statements, environment)}
 
 
@@ -58,7 +57,6 @@ def others(modules: set[str]) -> set[str]:
 
 
 def rooms(modules: set[str]) -> set[str]:
-    """Return the rooms of commands and of the terminal that are loaded."""
     return {name for name in modules if re.match(r"chorus_cli\.(\w+\.commands\b|terminal\.)", name)}
 
 

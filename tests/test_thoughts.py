@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.calling_provider import calling
 from tests.log.service.thinking_talk import parts_of
+from tests.loopback_providers import calling
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import Home
 

@@ -15,7 +15,7 @@ from tests.attached_files import FILES
 from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.documents import README
 from tests.imports.rules.exports import chatgpt, chatgpt_node
-from tests.recording_server import recording
+from tests.loopback_providers import recording
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 

@@ -4,7 +4,6 @@ A run that imports litellm takes seconds more: a story holds as much as it can."
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 import pytest
 
 from tests.mock_provider import MockProvider, free_port
-from tests.models.providers.fake_ollama import Received, listening, ollama, sending
-from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
+from tests.models.providers.fake_ollama import Received, listening, ollama
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 
@@ -33,14 +31,6 @@ def home(tmp_path: Path) -> Home:
 def chorus(home: Home, address: str, *arguments: str, stdin: str = "", **variables: str) -> Outcome:
     openai = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY}
     return finished([*PROGRAM, *arguments], {**home.environment, **openai, **variables}, stdin.encode())
-
-
-def test_a_server_that_keeps_the_connection_open_tells_its_limit(home: Home) -> None:
-    listed = json.dumps({"data": [{"id": "mine", "max_model_len": 32_768}]}).encode()
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(listed)
-    with listening(sending(head, listed, hangs=True)) as address:
-        told = chorus(home, address, "context", "--model", "openai/mine")
-    assert "32,768" in told.output
 
 
 def test_a_conversation_goes_on_from_run_to_run(home: Home, mock_provider: MockProvider) -> None:
@@ -77,16 +67,9 @@ def test_a_conversation_goes_on_from_run_to_run(home: Home, mock_provider: MockP
     ("behaviour", "status", "words"),
     [
         ({"type": "fail", "status": 401, "times": None}, "failed", "OPENAI_API_KEY"),
-        pytest.param({"type": "fail", "status": 404, "times": None}, "failed", "openai/x", marks=pytest.mark.slow),
         ({"type": "fail", "status": 500, "times": None}, "failed", "status 500"),
         ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Retrying in"),
         ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}, "truncated", "broke off"),
-        pytest.param(
-            {"type": "stream_fault", "kind": "truncate", "after_chunks": 3},
-            "truncated",
-            "broke off",
-            marks=pytest.mark.slow,
-        ),
     ],
     ids=lambda value: str(value.get("kind") or value.get("status")) if isinstance(value, dict) else "",
 )
@@ -104,27 +87,6 @@ def test_a_failing_provider_costs_a_sentence_and_no_word(
     assert reply[2] == status
     assert result.output.strip() == reply[1].strip()
     assert not [path for path in home.path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
-
-
-@pytest.mark.parametrize(
-    ("pieces", "words"),
-    [
-        ((HTML_ANSWER,), "The model sent no reply"),
-        ((STREAM_HEAD, chunk(finish_reason="stop"), DONE), "an empty reply"),
-        ((STREAM_HEAD, chunk("Half of it")), "broke off"),
-    ],
-    ids=["a page of a captive portal", "an empty reply", "a cut without a finish reason"],
-)
-async def test_an_answer_that_is_none_is_told(home: Home, pieces: tuple[bytes, ...], words: str) -> None:
-    async with serving(*pieces) as server:
-        address = server.address.removesuffix("/v1")
-        result = await asyncio.to_thread(chorus, home, address, "--model", "openai/x", "ask", "Keep this")
-    assert result.code == 1
-    assert words in result.errors
-    assert "Traceback" not in result.errors
-    question, reply = home.sql(ROWS)
-    assert question == ("user", "Keep this", "complete")
-    assert (reply[1], reply[2]) == (("Half of it", "truncated") if result.output else ("", "failed"))
 
 
 def test_an_unreachable_server_and_an_unknown_model_are_told(home: Home) -> None:

@@ -65,16 +65,13 @@ class World:
 
     @property
     def rescued(self) -> list[Mapping[str, str]]:
-        """The records of texts that could not be stored."""
         return self.kept.rescued
 
     @property
     def copied(self) -> list[str]:
-        """The texts that the clipboard was given."""
         return self.kept.copied
 
     async def say(self, text: str) -> TurnDone:
-        """Send a message and wait for the end of the turn."""
         *_, done = [event async for event in self.conversation.answer(self.current.target(), text)]
         assert isinstance(done, TurnDone)
         return done
@@ -85,15 +82,12 @@ class World:
         return [event.text for event in events if isinstance(event, Notice)]
 
     async def seen(self) -> list[str]:
-        """Return the contents that are in context now."""
         return [message.content for message in (await self.view()).messages]
 
     async def view(self) -> View:
-        """Return the view of the thread in focus now."""
         return (await self.context.snapshot(self.current.target(), self.clock.now())).view
 
     async def log(self) -> list[Message]:
-        """Return all messages of the persona."""
         return await self.store.read(message_rows.history, self.current.target().persona.slug, None, None, 0)
 
     async def log_row_with_content(self, position: int, content: str = "") -> Message:
@@ -131,16 +125,8 @@ class World:
         return self.services.personas
 
     @property
-    def settings(self) -> PersonaAdmin:
-        return self.services.persona_admin
-
-    @property
     def persona_admin(self) -> PersonaAdmin:
         return self.services.persona_admin
-
-    @property
-    def models(self) -> Models:
-        return self.services.models
 
     @property
     def context(self) -> Context:
@@ -173,7 +159,6 @@ class World:
         return answer
 
     async def asked_back(self, line: str) -> Question:
-        """Carry out a command that answers with a question."""
         answer = await self.carry_out(line)
         assert isinstance(answer, Question)
         return answer
@@ -186,16 +171,13 @@ class World:
             return str(error)
 
     def configure(self, text: str, slug: str = "chorus") -> None:
-        """Write a persona's settings."""
         self.personas.settings_path(slug).write_text(text, encoding="utf-8")
 
     def settings_text(self, slug: str = "chorus") -> str:
-        """Read a persona's settings."""
         return self.personas.settings_path(slug).read_text(encoding="utf-8")
 
 
 def unexpected(bug: Exception) -> str:
-    """Fail where a bug would be reported."""
     raise AssertionError from bug
 
 
@@ -214,7 +196,6 @@ def of_run(conversation: Conversation, run: str) -> Conversation:
 
 
 async def words_come(events: AsyncIterator[TurnEvent]) -> None:
-    """Follow a turn until the next words of the model have come."""
     while not isinstance(await anext(events), TextDelta):
         pass
 
@@ -246,18 +227,15 @@ class Kept:
     pictures: list[bytes] = field(default_factory=lambda: [png()])
 
     def rescue(self, record: Mapping[str, str]) -> Path | None:
-        """Keep a record."""
         if self.is_full:
             return None
         self.rescued.append(record)
         return self.folder / "rescue.jsonl"
 
     def picture(self) -> bytes:
-        """Return the picture that was copied last."""
         return self.pictures[-1]
 
     def copy(self, text: str) -> str:
-        """Keep a text."""
         self.copied.append(text)
         return "by a test"
 

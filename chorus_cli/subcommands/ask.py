@@ -32,9 +32,6 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
     """Return the work of answering one message or carrying out one command; its result is the exit code.
 
     Standard input is read here, before signals are handled, so that a signal ends the wait for it.
-
-    Raises:
-        CommandError: there is no text, or it is not valid text in the locale's encoding.
     """
     text = joined_text(chosen.text)
     if is_command(text):
@@ -42,7 +39,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
         return _ask_command(text, chosen, environment)
     piped = one_shot.standard_input()
     asked = _Asked(unescaped(text), piped)
-    if not asked.has_words:
+    if not (asked.typed.strip() or (isinstance(piped, str) and piped.strip())):
         raise CommandError("There is nothing to ask. Usage: chorus ask TEXT, or pipe the text in.")
     return _ask_model(asked, chosen, environment)
 
@@ -124,18 +121,9 @@ class _Asked(NamedTuple):
     typed: str
     piped: str | bytes
 
-    @property
-    def has_words(self) -> bool:
-        """Whether there is any text."""
-        return bool(self.typed.strip() or (isinstance(self.piped, str) and self.piped.strip()))
-
 
 def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
-    """Refuse the options that need a message.
-
-    Raises:
-        UsageError: there is one of them.
-    """
+    """Refuse the options that need a message."""
     for name in ("new", "json", "attach"):
         if vars(chosen).get(name):
             command = line.split(maxsplit=1)[0]

@@ -45,18 +45,18 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     archive.is_log_alone(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
-    clock, places = SystemClock(), home
+    now = SystemClock().now()
     with alone(home):
         finish_restore(home)
-        with restoring.staged(places, chosen.file, clock.now()) as found:
+        with restoring.staged(home, chosen.file, now) as found:
             for line in _described(found, home):
                 standard_error().error(line)
             if not chosen.yes and not await agreed("Restore it?", standard_error()):
                 way = "." if can_ask() else ": confirm at a terminal, or add --yes."
                 standard_error().notice(f"Nothing was changed{way}")
                 return FAILED
-            kept = keep_present(places, clock.now())
-            restoring.put_in_place(places, found.folder)
+            kept = keep_present(home, now)
+            restoring.put_in_place(home, found.folder)
     before = f" The state before it is kept in {kept}." if kept else ""
     standard_output().line(f"Restored {_contents(found)}.{before}")
     return DONE

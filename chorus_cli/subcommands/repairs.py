@@ -50,24 +50,20 @@ async def _remove_code(home: Paths) -> bool:
 
 
 @contextmanager
-def _alone(home: Paths) -> Iterator[Paths]:
-    """Keep the data to this process, and yield its places."""
+def _alone(home: Paths) -> Iterator[None]:
+    """Keep the data to this process; no restore may be pending."""
     with alone(home):
         restoring.require_none_pending(home)
-        yield home
+        yield
 
 
 async def _bring_texts(home: Paths) -> bool:
-    with (
-        _alone(home) as places,
-        examination.opened(home.database) as connection,
-        tempfile.TemporaryDirectory() as folder,
-    ):
+    with _alone(home), examination.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
         changed = examination.checked(connection).changed
         if not changed:
             return True
         without = examination.purged(connection)
-        backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
+        backup = salvaging.newest_sound_log(home, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
         remaining = examination.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
@@ -91,9 +87,9 @@ async def _bring_texts(home: Paths) -> bool:
 async def _salvage(home: Paths) -> bool:
     now, wait = SystemClock().now(), Wait("salvaging the log", silent_seconds=1.0)
     with ExitStack() as work:
-        places = work.enter_context(_alone(home))
+        work.enter_context(_alone(home))
         with Progress(standard_output()).of(wait):
-            folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(places))
+            folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(home))
         standard_output().paragraph(_counts(counts))
         is_empty = not counts.read + counts.from_backup
         remaining = _remaining(home_in(folder).database)
@@ -105,9 +101,9 @@ async def _salvage(home: Paths) -> bool:
             standard_output().paragraph("The damaged log is as it was.")
             return False
         kept = None
-        if places.database.exists():
-            kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
-        restoring.put_in_place(places, folder)
+        if home.database.exists():
+            kept = archive.set_aside(home, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
+        restoring.put_in_place(home, folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")
     return not remaining and not is_empty
@@ -142,9 +138,9 @@ def _counts(counts: Counts) -> str:
 
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
-    with _alone(home) as places, examination.opened(home.database) as connection:
-        lost, sources = [*lost_files(connection, places)], Counter[Path]()
-        for found in stored_files.copies(connection, places, lost):
+    with _alone(home), examination.opened(home.database) as connection:
+        lost, sources = [*lost_files(connection, home)], Counter[Path]()
+        for found in stored_files.copies(connection, home, lost):
             kept = stored_files.bring(found, home.drafts, SystemClock().now())
             sources[found.backup] += 1
             if kept:
@@ -158,13 +154,13 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
 
 
 async def _delete_unnamed(home: Paths) -> bool:
-    with _alone(home) as places, examination.opened(home.database) as connection:
-        paths, is_certain = stored_files.unnamed_attachments(connection, places)
+    with _alone(home), examination.opened(home.database) as connection:
+        paths, is_certain = stored_files.unnamed_attachments(connection, home)
     # The look into backups takes a while, in which another Chorus may have begun.
-    with _alone(home) as places, examination.opened(home.database) as connection:
+    with _alone(home), examination.opened(home.database) as connection:
         named = examination.digests(connection)
         gone = [each for each in paths if is_certain and each.name not in named]
-        _deleted(gone, "attachment", still=_kept_by_backups(gone, places))
+        _deleted(gone, "attachment", still=_kept_by_backups(gone, home))
     return True
 
 

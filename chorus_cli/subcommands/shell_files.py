@@ -16,7 +16,7 @@ from chorus_cli import __version__
 from chorus_cli.core.errors import CommandError
 from chorus_cli.machine.paths import paths
 from chorus_cli.settings.rules.schema import schema_text
-from chorus_cli.subcommands.command_line import SHELLS, parser
+from chorus_cli.subcommands.command_line import parser
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
 
@@ -67,7 +67,7 @@ async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str,
 
 
 def completion_script(shell: str) -> str:
-    """Return the completion script of one of ``SHELLS``; needs shtab."""
+    """Return the completion script of a shell; needs shtab."""
     shtab: Any = import_module("shtab")
     arguments = parser()
     _complete_values(arguments, {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "P": _COMPLETED_PERSONAS})
@@ -84,11 +84,6 @@ def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, obje
         if action.nargs == PARSER:
             for subcommand in action.choices.values():
                 _complete_values(subcommand, ways)
-
-
-def completion_scripts() -> dict[str, str]:
-    """Return the scripts by their shells; needs shtab."""
-    return {shell: completion_script(shell) for shell in SHELLS}
 
 
 def manual_page() -> str:

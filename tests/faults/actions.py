@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.storage.migrations import STEPS
-from tests.calling_provider import call_chunk, piece
 from tests.faults.verdict import UNCONFIRMED
+from tests.loopback_providers import call_chunk, piece
 from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor, replacing
+from tests.test_imports_and_exports import TAVERN
 from tests.test_kept_home import ARCHIVE
-from tests.test_moving_in import TAVERN
 
 if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending

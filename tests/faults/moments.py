@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.sessions.rules import format as session_format
-from tests.calling_provider import call_chunk, piece
+from tests.loopback_providers import call_chunk, piece
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
 from tests.remembering import wants_summary

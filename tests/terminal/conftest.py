@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.driver import Home
 from tests.terminal.tmux import own_tmux
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 @pytest.fixture

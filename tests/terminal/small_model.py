@@ -11,7 +11,7 @@ from typing import Any
 
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
-from tests.remembering_provider import is_for_summary
+from tests.loopback_providers import is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 Messages = Sequence[dict[str, Any]]

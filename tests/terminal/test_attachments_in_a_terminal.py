@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.attached_files import FILES
-from tests.recording_server import Recorder, recording
+from tests.loopback_providers import Recorder, recording
 from tests.terminal.driver import PROMPT, Home
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.loopback_providers import RememberingProvider, remembering
 from tests.remembering import PREFIX
-from tests.remembering_provider import RememberingProvider, remembering
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing
 from tests.terminal.small_model import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recording_server import recording
+from tests.loopback_providers import recording
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing

@@ -10,9 +10,8 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.storage import file_lock
-from tests.calling_provider import CallingProvider, calling
+from tests.loopback_providers import CallingProvider, SlowProvider, calling, slow
 from tests.mock_provider import MockProvider
-from tests.slow_provider import SlowProvider, slow
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 

@@ -10,9 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.calling_provider import CallingProvider, calling, piece, split_call
+from tests.loopback_providers import (
+    ANSWER,
+    THOUGHT_TOKENS,
+    CallingProvider,
+    ThinkingProvider,
+    calling,
+    piece,
+    split_call,
+    thinking,
+)
 from tests.terminal.driver import PROMPT, Home
-from tests.thinking_provider import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
 
 SEARCH = split_call("search_history", {"query": "ring", "since": "7d"})
 

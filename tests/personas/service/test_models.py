@@ -13,7 +13,7 @@ LLAMA = "ollama_chat/llama3.2:latest"
 
 
 async def test_before_anything_is_known_only_the_embedded_model_is_offered(world: World) -> None:
-    assert list(world.models.offered("")) == [ELIZA]
+    assert list(world.services.models.offered("")) == [ELIZA]
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ async def test_before_anything_is_known_only_the_embedded_model_is_offered(world
 async def test_what_could_answer_is_offered_first_and_all_else_by_its_beginning(
     world: World, typed: str, offered: list[str]
 ) -> None:
-    world.models.load()
-    assert list(world.models.offered(typed)) == offered
+    world.services.models.load()
+    assert list(world.services.models.offered(typed)) == offered
 
 
 @pytest.mark.parametrize("typed", ["eliza", "ELIZA", "eliza --once"])
@@ -39,10 +39,10 @@ async def test_eliza_needs_no_provider(world: World, typed: str) -> None:
 
 
 async def test_a_name_is_trusted_doubted_or_refused(world: World) -> None:
-    assert await world.models.doubt("openai/brand-new") is None
-    assert "knows no provider 'opnai'" in str(await world.models.doubt("opnai/gpt-5.4-mini"))
+    assert await world.services.models.doubt("openai/brand-new") is None
+    assert "knows no provider 'opnai'" in str(await world.services.models.doubt("opnai/gpt-5.4-mini"))
     with pytest.raises(ModelNameError, match="There is no model 'banana'"):
-        await world.models.doubt("banana")
+        await world.services.models.doubt("banana")
 
 
 async def test_part_of_a_name_leads_to_the_likely_model(world: World) -> None:
