@@ -11,7 +11,7 @@ from chorus_cli.catalogue import groups, registry
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.command_line import OwnCommands, completions, resolve, template_of
 from chorus_cli.framework.replies import Answer, Exit, PrivateChat, plain
-from chorus_cli.private import ANNOUNCED, REFUSED, REFUSED_GROUPS, private_groups
+from chorus_cli.private import ANNOUNCED, REFUSED, private_groups
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.world import World
@@ -137,14 +137,14 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_command_that_is_refused_or_announced_is_one() -> None:
-    assert {*REFUSED, *ANNOUNCED} <= {command.path for command in registry()}
+    assert {*REFUSED, *ANNOUNCED} <= {name for command in registry() for name in (command.path, command.group)}
     assert not {*REFUSED} & {*ANNOUNCED}
 
 
 def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() -> None:
     """Those of these groups keep nothing but in the log, which is in memory, unless they are refused or announced."""
     usual = {"", "context", "memory", "persona", "thread", "jobs", "settings", "attach"}
-    assert {command.group for command in registry()} - REFUSED_GROUPS.keys() == usual
+    assert {command.group for command in registry()} - REFUSED.keys() == usual
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ import sqlite3
 from collections import Counter
 from datetime import datetime, timedelta
 
-import pytest
 from chorus_cli.context.rows.thread_views import count_outside
-from chorus_cli.context.rows.thread_views import Outside, count_outside
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows

@@ -23,10 +23,8 @@ from chorus_cli.models.wire.client import WireClient
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import EncodedMessages, Post, WireProtocol
 from tests.attached_files import attachment, loaded
-from tests.calling_provider import calling
-from tests.models.providers.asked_models import STOP
 from tests.loopback_providers import calling
-from tests.models.providers.asked_models import BY_LITELLM, STOP
+from tests.models.providers.asked_models import STOP
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, serving
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import (
