@@ -1,8 +1,9 @@
-"""Lexers in a process of their own give the same colours, have a limit, know no keys, and do not outlive the chat."""
+"""Colours are few and readable on any background; those of code come from lexers in a process of their own."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,13 +13,21 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.styles import merge_styles
+from prompt_toolkit.styles.defaults import default_ui_style
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
+from rich.console import Console
+from rich.default_styles import DEFAULT_STYLES
+from rich.style import Style
 
+from chorus_cli.terminal.markdown import drawing
+from chorus_cli.terminal.markdown.drawing import CODE, MARKDOWN
 from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
+from chorus_cli.terminal.prompt.line import STYLE
 from tests.terminal.command import await_death, is_alive
-from tests.terminal.markdown.markdown_screens import Size, at_once, cut, streamed
+from tests.terminal.markdown.markdown_screens import DOCUMENTS, Size, at_once, cut, streamed
 
-CODE = 'def f(x: int) -> str:\n    """Say\n\n    more."""\n    return f"{x}\u20ac"\n\n\nf(1)\n'
+PROGRAM = 'def f(x: int) -> str:\n    """Say\n\n    more."""\n    return f"{x}\u20ac"\n\n\nf(1)\n'
 PATIENCE_SECONDS = 30.0
 RUNS = (" ", "\t", "\n", "a", "1", '"', "'", "(", "[", "{", "<", "/*", "#", "\\", "=", ".", "{{", "$", "%", "-")
 STARTER = """
@@ -38,7 +47,7 @@ def pid_of(lexing: LexingProcess) -> int:
 
 def test_the_colours_are_those_of_this_process() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
-        assert list(lexing.tokens("python", CODE) or ()) == tokens_of("python", CODE)
+        assert list(lexing.tokens("python", PROGRAM) or ()) == tokens_of("python", PROGRAM)
 
 
 def test_text_and_code_that_costs_too_much_need_no_process() -> None:
@@ -49,13 +58,13 @@ def test_text_and_code_that_costs_too_much_need_no_process() -> None:
 
 def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
-        assert lexing.tokens("python", CODE)
+        assert lexing.tokens("python", PROGRAM)
         pid = pid_of(lexing)
         os.kill(pid, signal.SIGSTOP)
         lexing.hurry()
         begun = time.monotonic()
-        assert lexing.tokens("python", CODE) is None
-        assert lexing.tokens("python", CODE) is None
+        assert lexing.tokens("python", PROGRAM) is None
+        assert lexing.tokens("python", PROGRAM) is None
         assert time.monotonic() - begun < 5
         assert lexing._served is None
         assert not is_alive(pid)
@@ -71,9 +80,9 @@ def test_one_that_takes_long_ends_itself() -> None:
 
 def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing, ThreadPoolExecutor() as thread:
-        lexing.tokens("python", CODE)
+        lexing.tokens("python", PROGRAM)
         os.kill(pid_of(lexing), signal.SIGSTOP)
-        waiting = thread.submit(lexing.tokens, "python", CODE)
+        waiting = thread.submit(lexing.tokens, "python", PROGRAM)
         time.sleep(0.1)
         assert not waiting.done()
         lexing.hurry()
@@ -83,16 +92,16 @@ def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply(
 def test_while_it_starts_code_that_is_drawn_again_soon_has_no_colours() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
         lexing.waits = False
-        assert lexing.tokens("python", CODE) is None
+        assert lexing.tokens("python", PROGRAM) is None
         lexing.waits = True
-        assert lexing.tokens("python", CODE) is not None
+        assert lexing.tokens("python", PROGRAM) is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_it_knows_no_keys_and_does_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
-        lexing.tokens("python", CODE)
+        lexing.tokens("python", PROGRAM)
         pid = pid_of(lexing)
         assert b"OPENAI_API_KEY" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert os.getsid(pid) == pid
@@ -158,3 +167,51 @@ def test_what_people_write_is_looked_at_and_very_much_code_is_not(code: str, *, 
 def test_a_string_over_the_seam_of_two_parts_keeps_its_text_and_may_lose_its_colour() -> None:
     text = '```python\nx = """\n' + "".join(f"  line {number}\n" for number in range(60)) + '"""\n```\n\nend\n'
     assert streamed(cut(text, 40), Size()).text() == at_once(text, Size()).text()
+
+
+PALETTE_COLOURS = {"red", "blue", "magenta"}
+MODULES = sorted(Path(drawing.__file__).parent.parent.rglob("*.py"))
+NUMBERED = re.compile(r"\\x1b\[([0-9;]*(?:[34]|9|10)[0-9;]*)m")
+RED = {"31"}
+NAMES = re.compile(r"\b(?:ansi|bright_?)?(?:black|red|green|yellow|blue|magenta|cyan|white|gr[ae]y)\b|\"#[0-9a-f]{3,6}")
+OWN_GROUND = {"", "default"}
+SHOWN_BY_THE_PROMPT = (
+    *("completion-menu", "completion-menu.completion", "completion-menu.completion.current", "control-character"),
+    *("completion-menu.meta.completion", "completion-menu.meta.completion.current", "scrollbar.background"),
+    *("scrollbar.button", "scrollbar.arrow", "search", "incsearch", "incsearch.current", "selected"),
+    *("bottom-toolbar", "bottom-toolbar.text", "warning"),
+)
+STYLES = Console(theme=MARKDOWN).get_style
+NAMED = [name for name in DEFAULT_STYLES if name.startswith(("markdown.", "table."))]
+
+
+def is_readable(style: Style) -> bool:
+    """Tell whether letters have a colour of the palette, and no ground but the terminal's own."""
+    return style.bgcolor is None and (style.color is None or style.color.name in PALETTE_COLOURS)
+
+
+@pytest.mark.parametrize("style", [*map(STYLES, NAMED), *map(CODE.get_style_for_token, CODE.style_map)], ids=str)
+def test_a_style_of_markdown_or_code_or_a_table_names_only_colours_of_the_palette(style: Style) -> None:
+    assert is_readable(style)
+
+
+@pytest.mark.parametrize("name", SHOWN_BY_THE_PROMPT)
+def test_a_style_of_the_prompt_names_only_colours_of_the_palette(name: str) -> None:
+    attributes = merge_styles([default_ui_style(), STYLE]).get_attrs_for_style_str(f"class:{name}")
+    assert attributes.color in OWN_GROUND | {f"ansi{colour}" for colour in PALETTE_COLOURS}
+    assert attributes.bgcolor in OWN_GROUND
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_whatever_markdown_shows_has_the_colours_of_the_palette_on_the_terminal_s_own_ground(name: str) -> None:
+    cells = [cell for row in streamed([DOCUMENTS[name]], Size()).rows() for cell in row]
+    assert {cell.fg for cell in cells} <= OWN_GROUND | PALETTE_COLOURS
+    assert {cell.bg for cell in cells} <= OWN_GROUND
+
+
+def test_no_module_of_the_terminal_writes_another_colour() -> None:
+    """But for the two that are looked at above."""
+    texts = {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in MODULES}
+    assert {"prompt/line.py", "markdown/stream.py", "screen/output.py", "terminal/repl.py"} <= texts.keys()
+    assert [name for name, text in texts.items() if set(NUMBERED.findall(text)) - RED] == []
+    assert [name for name, text in texts.items() if NAMES.search(text)] == ["markdown/drawing.py"]

@@ -18,8 +18,8 @@ from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import safe_text
 from tests.amount import examples
-from tests.terminal.markdown.markdown_corpus import DOCUMENTS
 from tests.terminal.markdown.markdown_screens import (
+    DOCUMENTS,
     LexersHere,
     Size,
     StreamHere,

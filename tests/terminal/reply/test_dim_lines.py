@@ -18,8 +18,19 @@ from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, To
 from chorus_cli.terminal.reply.dim_lines import PrintedThoughts, silence_rows
 from chorus_cli.terminal.reply.stream import PaintedReply, show_events
 from chorus_cli.terminal.screen.output import Screen, widest
-from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, begun, shown, turn
-from tests.terminal.screen.terminal_file import XTERM, TerminalFile, on_terminal, seen, stopped
+from tests.terminal.screen.terminal_file import (
+    ASKING,
+    DONE,
+    HOSTILE,
+    XTERM,
+    TerminalFile,
+    begun,
+    on_terminal,
+    seen,
+    shown,
+    stopped,
+    turn,
+)
 
 CALL = 'search_history("ring")'
 USED = ToolUsed(CALL, "3 messages")
