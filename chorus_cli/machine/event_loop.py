@@ -7,14 +7,12 @@ import errno
 import signal
 import sys
 import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
-
-    _Result = TypeVar("_Result")
+_Result = TypeVar("_Result")
 
 _LAST_WORK_SECONDS = 0.5
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import sqlite3
+import sqlite3
 
 # The keys; behind one that ends with a colon stands a persona's slug, or what its comment names.
 LAST_PERSONA = "last_persona"
