@@ -188,10 +188,10 @@ class Terminal:
         self.type(text)
         self.press("enter")
 
-    def ask(self, line: str, answer: str, prompt: str = PROMPT) -> None:
+    def ask(self, line: str | bytes, answer: str, prompt: str = PROMPT, *, times: int = 1) -> None:
         """Say a line, and wait for its answer and for the next prompt, by which time all of it is stored."""
         self.say(line)
-        self.await_text(answer)
+        self.await_text(answer, times=times)
         self.await_line(prompt)
 
     def screen_text(self) -> str:

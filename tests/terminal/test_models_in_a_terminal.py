@@ -259,9 +259,7 @@ def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(
         with Home(tmp_path / "home").chat(**provider, **variables, **NEW_INTERPRETER) as terminal:
             for number, (name, (hostile, sentence)) in enumerate(answers.items(), 1):
                 answer = GREETING
-                terminal.say("Hello")
-                terminal.await_text("\nHi.\n", times=number)
-                terminal.await_line(PROMPT)
+                terminal.ask("Hello", "\nHi.\n", times=number)
                 answer, told = hostile, terminal.screen_text().count(sentence)
                 before, began = most_mebibytes(terminal.pid), time.monotonic()
                 terminal.say("Well?")

@@ -75,9 +75,7 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
 def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:
     with home.chat() as chat:
         for number in range(1, 5):
-            chat.say("/xyzzy")
-            chat.await_text("There is no command '/xyzzy'.", times=number)
-            chat.await_line(PROMPT)
+            chat.ask("/xyzzy", "There is no command '/xyzzy'.", times=number)
 
 
 class BrokenHistories(InputHistories):

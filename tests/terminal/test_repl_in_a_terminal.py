@@ -133,9 +133,7 @@ def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Hom
 
 def test_bytes_that_are_no_utf8_are_told_and_never_end_the_chat(home: Home) -> None:
     with home.chat() as chat:
-        chat.say(b"I am a caf\xe9")
-        chat.await_text("not valid text and were replaced")
-        chat.await_line(PROMPT)
+        chat.ask(b"I am a caf\xe9", "not valid text and were replaced")
         assert "Traceback" not in chat.screen_text()
     assert home.said() == ["I am a caf�"]
 

@@ -79,9 +79,7 @@ def test_a_reply_in_the_background_is_followed_again_and_waited_for(home: Home, 
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
         chat.ask("two waits", "Your message waits for the reply in thread #1; /undo takes it back.")
-        chat.say("three is taken back")
-        chat.await_text("Your message waits for the reply in thread #1", times=2)
-        chat.await_line(PROMPT)
+        chat.ask("three is taken back", "Your message waits for the reply in thread #1", times=2)
         chat.ask("/undo", "Not sent: three is taken back", f"{PROMPT} three is taken back")
         chat.press("ctrl-c")
         chat.say("/thread 1")
@@ -299,9 +297,7 @@ def test_a_thread_is_switched_to_by_title_and_shows_its_last_exchange(home: Home
         terminal.ask("/thread i am", "Thread #1: I am in Rome")
         shown = terminal.screen_text().partition("Thread #1: I am in Rome")[2]
         assert re.match(rf"\s+{TIMED}I am in Rome\n\S", shown)
-        terminal.say("/thread sup")
-        terminal.await_text("Thread #2: Supper", times=2)
-        terminal.await_line(PROMPT)
+        terminal.ask("/thread sup", "Thread #2: Supper", times=2)
         assert "I am in Rome" not in terminal.screen_text().rpartition("Thread #2: Supper")[2]
 
 
@@ -321,9 +317,7 @@ def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Ho
 
 
 def tell(chat: Terminal, feeling: str) -> None:
-    chat.say(f"I am {feeling}")
-    chat.await_text(feeling, times=2)
-    chat.await_line(PROMPT)
+    chat.ask(f"I am {feeling}", feeling, times=2)
 
 
 def test_a_fork_goes_on_apart_and_is_closed_and_opened_again(home: Home) -> None:
@@ -376,15 +370,11 @@ def test_a_session_is_restored_after_a_restart_as_often_as_one_likes_and_each_ti
         chat.ask(f"/context restore {begun}", "in place of the old context.")
         assert f"Restored session {file.stem}: 4 messages" in chat.words()
         assert home.seen() == saved
-        chat.say(f"/context restore {begun}")
-        chat.await_text("in place of the old context.", times=2)
-        chat.await_line(PROMPT)
+        chat.ask(f"/context restore {begun}", "in place of the old context.", times=2)
         assert home.seen() == saved
         chat.ask("/undo", "Undone: restored session, 4 messages")
         assert home.seen() == saved
-        chat.say("/undo")
-        chat.await_text("Undone: restored session, 4 messages", times=2)
-        chat.await_line(PROMPT)
+        chat.ask("/undo", "Undone: restored session, 4 messages", times=2)
         assert home.seen() == fresh
     assert home.sql(LOG) == log
 

@@ -238,7 +238,7 @@ DELETED_FROM = "SELECT COUNT(*) FROM input_history UNION ALL SELECT COUNT(*) FRO
 DAMAGE = {
     "a usage": ["UPDATE messages SET usage = 'x' WHERE id = (SELECT MAX(id) FROM messages)"],
     "purged messages": ["DELETE FROM messages WHERE purged_by IS NOT NULL"],
-    "a purged_and_lost text": ["UPDATE messages SET content = 'x' WHERE id = 1"],
+    "a purged text": ["UPDATE messages SET content = 'x' WHERE id = 1"],
     "the purge": ["DELETE FROM operations WHERE kind = 'purge'"],
     "the purge and its name": [
         "DELETE FROM operations WHERE kind = 'purge'",

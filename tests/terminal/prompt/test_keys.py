@@ -22,9 +22,7 @@ def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:
         chat.type("two")
         chat.press("ctrl-j")
         chat.say("three\\")
-        chat.say("four")
-        chat.await_text(ANSWER)
-        chat.await_line(PROMPT)
+        chat.ask("four", ANSWER)
     assert home.said() == ["one\ntwo\nthree\nfour"]
 
 
@@ -143,9 +141,7 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
 def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("I am one", "one")
-        chat.say("two\nlines")
-        chat.await_text(ANSWER)
-        chat.await_line(PROMPT)
+        chat.ask("two\nlines", ANSWER)
         chat.ask("/persona frodo", "Talking to Frodo", "Frodo ❯")
         chat.press("up")
         chat.watch(0.3)
@@ -172,9 +168,7 @@ def test_what_comes_back_can_be_seen(home: Home, chat: Terminal) -> None:
     chat.ask("I am happy", "happy?")
     chat.say("/undo")
     chat.await_line(f"{PROMPT} I am happy")
-    chat.say(" today")
-    chat.await_text("you happy?", times=2)
-    chat.await_line(PROMPT)
+    chat.ask(" today", "you happy?", times=2)
     assert home.said() == ["I am happy", "I am happy today"]
 
 

@@ -254,20 +254,6 @@ def test_a_file_that_cannot_be_attached_leaves_the_line_at_the_prompt(home: Home
     assert home.said() == []
 
 
-def test_a_typed_path_of_no_file_is_told_of_and_the_message_is_sent(home: Home, server: Recorder) -> None:
-    server.bodies.clear()
-    with home.chat(**server.environment()) as chat:
-        chat.ask("see @/nope.png", "seen.")
-        assert "There is no file /nope.png, so it is not attached." in chat.screen_text()
-        chat.type("see ")
-        chat.paste("@/gone.png")
-        chat.say("")
-        chat.until(lambda: len(server.bodies) == 2, "the second question")
-        chat.await_line(PROMPT)
-        assert "/gone.png, so" not in chat.screen_text()
-    assert kinds(server) == [["text"], ["text"]]
-
-
 UP, BACKSPACE = "\x1b[A", "\x7f"
 
 
