@@ -63,19 +63,12 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-async def test_a_file_is_fetched_with_its_name() -> None:
+@pytest.mark.parametrize(
+    ("path", "name"), [("/my%20photo.png?size=1", "my photo.png"), ("/moved", "moved"), ("/packed", "packed")]
+)
+async def test_a_file_is_fetched_with_its_name_also_if_it_has_moved_or_is_packed(path: str, name: str) -> None:
     with listening(_Handler) as address:
-        assert await download(f"{address}/my%20photo.png?size=1") == ("my photo.png", FILES["photo.png"])
-
-
-async def test_a_redirect_is_followed() -> None:
-    with listening(_Handler) as address:
-        assert await download(f"{address}/moved") == ("moved", FILES["photo.png"])
-
-
-async def test_a_file_that_comes_compressed_is_unpacked() -> None:
-    with listening(_Handler) as address:
-        assert await download(f"{address}/packed") == ("packed", FILES["photo.png"])
+        assert await download(f"{address}{path}") == (name, FILES["photo.png"])
 
 
 @pytest.mark.parametrize(

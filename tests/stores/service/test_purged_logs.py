@@ -261,23 +261,17 @@ async def decided(world: World, steps: int, *, with_backups: bool) -> str:
     return backup.name
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])
-async def test_a_purge_that_is_carried_on_rewrites_the_backups_if_it_was_to(world: World, steps: int) -> None:
-    await decided(world, steps, with_backups=True)
+@pytest.mark.parametrize(("steps", "with_backups"), [(1, True), (2, True), (3, True), (1, False), (2, False)])
+async def test_a_purge_that_is_carried_on_rewrites_the_backups_if_it_was_to_and_else_names_them(
+    world: World, steps: int, *, with_backups: bool
+) -> None:
+    backup = await decided(world, steps, with_backups=with_backups)
     told: list[str] = []
     assert await purging(world).finish(told.append) is True
-    assert told == ["Rewrote 1 backup."]
-    assert holding(world.folder) == []
+    named = f"The backup {backup} still has it. chorus purge backups --backups rewrites it."
+    assert told == ["Rewrote 1 backup." if with_backups else named]
+    assert holding(world.folder) == ([] if with_backups else [f"backups/{backup}"])
     assert await purging(world).finish(told.append) is False
-
-
-@pytest.mark.parametrize("steps", [1, 2])
-async def test_a_purge_that_is_carried_on_names_the_backups_that_still_have_it(world: World, steps: int) -> None:
-    backup = await decided(world, steps, with_backups=False)
-    told: list[str] = []
-    assert await purging(world).finish(told.append) is True
-    assert told == [f"The backup {backup} still has it. chorus purge backups --backups rewrites it."]
-    assert holding(world.folder) == [f"backups/{backup}"]
 
 
 async def test_a_home_that_is_moved_meanwhile_is_purged_where_it_is(
