@@ -71,8 +71,7 @@ def test_what_is_said_to_a_persona_whose_folder_is_gone_comes_back_to_the_prompt
     assert home.said() == ["I am back"]
 
 
-def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+def test_where_nobody_can_be_asked_nothing_is_done(home: Home) -> None:
     home.run("persona", "archive", "frodo")
     outcome = home.run("ask", "/persona delete frodo")
     assert (outcome.code, outcome.output) == (1, "")
@@ -88,8 +87,7 @@ def test_a_shell_is_told_how_to_create_a_persona(tmp_path: Path, arguments: tupl
     assert not (tmp_path / "personas" / name.strip(QUOTE)).exists()
 
 
-def test_the_chat_opens_with_what_the_window_has_emptied(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+def test_the_chat_opens_with_what_the_window_has_emptied(home: Home) -> None:
     home.run("ask", "Hello")
     home.sql("UPDATE messages SET timestamp = strftime('%Y-%m-%dT%H:%M:%fZ', timestamp, '-14 hours')")
     with home.chat() as terminal:
@@ -136,8 +134,7 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
     assert json.loads(card_json((tmp_path / "out.png").read_bytes()) or b"")["data"] == data
 
 
-def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_settings_are_edited_checked_mended_and_undone(home: Home, tmp_path: Path) -> None:
     tmp_path.joinpath("home").mkdir()
     settings = home.path / "personas" / "chorus" / "system.jsonc"
     wrong = """printf '{"context_hours": 500}\\n' > "$file" """

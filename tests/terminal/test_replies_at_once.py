@@ -381,8 +381,7 @@ def test_a_session_is_restored_after_a_restart_as_often_as_one_likes_and_each_ti
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_a_silence_saves_a_session_above_a_half_typed_line_and_nothing_is_left_running(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+def test_a_silence_saves_a_session_above_a_half_typed_line_and_nothing_is_left_running(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("/settings set idle_minutes 1", "idle_minutes is now 1")
         chat.ask("I am tired", "tired")

@@ -14,8 +14,7 @@ import pytest
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
-from tests.terminal.patient_provider import LATE, LONG, WORD, PatientProvider, patient
-from tests.terminal.small_model import furnish, talking
+from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnish, patient, talking
 from tests.terminal.test_budget_in_a_terminal import USAGE
 
 DRAFT = "I am a draft"

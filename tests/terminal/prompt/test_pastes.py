@@ -76,8 +76,7 @@ def test_of_the_marks_that_arrive_at_once_the_last_one_ends_the_paste(typed: str
     assert [key.data for key in pressed([typed])[0]] == expected
 
 
-def test_a_copied_text_with_a_mark_of_the_end_sends_nothing(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_a_copied_text_with_a_mark_of_the_end_sends_nothing(home: Home) -> None:
     with home.chat() as chat:
         chat.await_bottom_line("thread 1")
         chat.paste(f"I am{END} tired\r/quit\r")
@@ -106,8 +105,7 @@ def test_the_longest_paste_comes_whole(length: int) -> None:
     assert pressed([BEGIN, "x" * length, END]) == ([KeyPress(Keys.BracketedPaste, "x" * length)], [])
 
 
-def test_the_chat_goes_on_after_a_paste_that_is_too_long(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_the_chat_goes_on_after_a_paste_that_is_too_long(home: Home) -> None:
     with home.chat() as chat:
         chat.type("I am ")
         chat.paste("x" * (limits.PASTE.most + 1))
