@@ -37,7 +37,7 @@ ASSERTING = (
     "tests.models.providers.asked_models",
     "tests.core.time.reading_time",
     "tests.log.service.expecting_user",
-    "tests.terminal.reply.shown_turns",
+    "tests.terminal.screen.terminal_file",
 )
 
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a folder of its own in it

@@ -6,16 +6,14 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO, cast
+from pathlib import Path
+from typing import TextIO, cast
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 # A secret is recognised as a whole.
 _LONGEST_NOTE, _LOOKED_AT = 200, 10_000

@@ -9,13 +9,12 @@ import socket
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
-
-    _Result = TypeVar("_Result")
+_Result = TypeVar("_Result")
 
     # Its type differs between versions of the library's stubs.
     _Found = list[Any]

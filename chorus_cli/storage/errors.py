@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -14,9 +14,6 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.core.text.phrases import shortened
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _REASON_CHARACTERS = 120
 GIVEN_UP = "reading it takes far more work than a log of its size needs"

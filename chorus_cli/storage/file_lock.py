@@ -6,14 +6,12 @@ import errno
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
 
 from chorus_cli.core.errors import HomeError, SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0

@@ -14,17 +14,15 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from chorus_cli.core.limits import Limit
+from chorus_cli.core.limits import Limit
 
 PREFIX, SUFFIX = ".chorus-", ".tmp"
 """Beginning and end of the names of files that are to replace others."""

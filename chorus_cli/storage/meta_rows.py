@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import sqlite3
+import sqlite3
 
 # The keys; one that ends with a colon is followed by a persona's slug, unless its comment says otherwise.
 LAST_PERSONA = "last_persona"

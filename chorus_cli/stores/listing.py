@@ -9,18 +9,15 @@ import json
 import os
 import re
 import shutil
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.log.rules.log_acts import MemoryChange, PurgedIds, Unreadable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
 
 PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
 """What tells the rows of a purge from others, by their store."""

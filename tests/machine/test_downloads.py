@@ -1,17 +1,23 @@
-"""Files on the web, served on loopback."""
+"""Files on the web, served on loopback, and bodies that come compressed and are unpacked bit by bit."""
 
 from __future__ import annotations
 
 import gzip
 import time
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.loopback import Quiet, listening
 from chorus_cli.attachments.files.document_files import download
 from chorus_cli.core.errors import AttachmentError
+from chorus_cli.machine.unpacking import UnpackingError, unpacked
 from tests.attached_files import FILES
 
 TOO_MUCH = 20_000_001
@@ -57,19 +63,12 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-async def test_a_file_is_fetched_with_its_name() -> None:
+@pytest.mark.parametrize(
+    ("path", "name"), [("/my%20photo.png?size=1", "my photo.png"), ("/moved", "moved"), ("/packed", "packed")]
+)
+async def test_a_file_is_fetched_with_its_name_also_if_it_has_moved_or_is_packed(path: str, name: str) -> None:
     with listening(_Handler) as address:
-        assert await download(f"{address}/my%20photo.png?size=1") == ("my photo.png", FILES["photo.png"])
-
-
-async def test_a_redirect_is_followed() -> None:
-    with listening(_Handler) as address:
-        assert await download(f"{address}/moved") == ("moved", FILES["photo.png"])
-
-
-async def test_a_file_that_comes_compressed_is_unpacked() -> None:
-    with listening(_Handler) as address:
-        assert await download(f"{address}/packed") == ("packed", FILES["photo.png"])
+        assert await download(f"{address}{path}") == (name, FILES["photo.png"])
 
 
 @pytest.mark.parametrize(
@@ -95,3 +94,71 @@ async def test_what_cannot_be_fetched_is_told_in_one_sentence(path: str, sentenc
 async def test_an_address_without_a_server_is_told(address: str) -> None:
     with pytest.raises(AttachmentError, match="cannot be fetched: "):
         await download(address)
+
+
+PACKING: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "X-Gzip": gzip.compress,
+    "deflate": zlib.compress,
+    " identity, gzip": gzip.compress,
+    "": bytes,
+    "identity": bytes,
+}
+MEGABYTE = 1_000_000
+
+
+async def in_pieces(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def parts_of(packed: bytes, encoding: str, size: int = 65_536) -> list[bytes]:
+    pieces = [packed[start : start + size] for start in range(0, len(packed), size)]
+    return [part async for part in unpacked(in_pieces(pieces), encoding)]
+
+
+@given(body=st.binary(max_size=2_000), size=st.integers(1, 100), encoding=st.sampled_from([*PACKING]))
+async def test_a_body_is_what_it_was_before_it_was_compressed(body: bytes, size: int, encoding: str) -> None:
+    assert b"".join(await parts_of(PACKING[encoding](body), encoding, size)) == body
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 131_072, MEGABYTE])
+async def test_a_long_body_comes_whole_and_in_small_parts(size: int) -> None:
+    parts = await parts_of(gzip.compress(bytes(size)), "gzip")
+    assert b"".join(parts) == bytes(size)
+    assert max(map(len, parts)) <= 65_536
+
+
+async def test_a_reader_that_stops_has_needed_little_memory() -> None:
+    packed = gzip.compress(bytes(100 * MEGABYTE))
+    tracemalloc.start()
+    try:
+        async for part in unpacked(in_pieces([packed]), "gzip"):
+            assert part == bytes(65_536)
+            break
+        assert tracemalloc.get_traced_memory()[1] < MEGABYTE
+    finally:
+        tracemalloc.stop()
+
+
+async def test_what_comes_after_the_end_is_left_out() -> None:
+    assert await parts_of(gzip.compress(b"all") + gzip.compress(b"more"), "gzip", 5) == [b"all"]
+
+
+@pytest.mark.parametrize(
+    ("packed", "encoding", "words"),
+    [
+        (gzip.compress(gzip.compress(b"a")), "gzip, gzip", "compressed more than once"),
+        (gzip.compress(zlib.compress(b"a")), "deflate,gzip", "compressed more than once"),
+        (b"a", "gzip, " * 1000, "compressed more than once"),
+        (b"a", "br", "compressed in a way that was not asked for"),
+        (b"a", "zstd", "compressed in a way that was not asked for"),
+        (b"abc", "gzip", "not compressed as it says"),
+        (b"\xff\xff", "deflate", "not compressed as it says"),
+        (gzip.compress(bytes(99))[:20] + b"\xff" * 99, "gzip", "not compressed as it says"),
+    ],
+    ids=["gzip twice", "deflate and gzip", "a thousand times", "br", "zstd", "no gzip", "no deflate", "damaged"],
+)
+async def test_what_cannot_be_unpacked_is_told_in_a_few_words(packed: bytes, encoding: str, words: str) -> None:
+    with pytest.raises(UnpackingError, match=words):
+        await parts_of(packed, encoding)

@@ -1,4 +1,4 @@
-"""The end of the program waits for no thread that looks up a host name, imports a library or reads a slow disk."""
+"""The end of the program waits for no thread at work, and sentences of services reach the chat while it listens."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from chorus_cli.machine import event_loop
+from chorus_cli.machine.notifier import Notifier
 from tests.terminal.command import finished
 from tests.terminal.driver import Home
 
@@ -73,3 +74,22 @@ def test_work_that_is_nearly_done_is_finished_at_the_end() -> None:
 
     event_loop.run(broken_off())
     assert done == ["written"]
+
+
+def test_sentences_are_told_while_the_chat_listens_and_dropped_otherwise() -> None:
+    notifier, progress, asides = Notifier(), list[str](), list[str]()
+    notifier.progress("too early")
+    with notifier.heard_by(progress.append, asides.append):
+        notifier.progress("half of it is done")
+        notifier.aside("the oldest messages are summarised")
+    notifier.aside("too late")
+    assert (progress, asides) == (["half of it is done"], ["the oldest messages are summarised"])
+
+
+def test_the_end_of_work_in_the_background_is_an_aside_unless_it_is_listened_for() -> None:
+    notifier, asides, done = Notifier(), list[str](), list[str]()
+    with notifier.heard_by(asides.append, asides.append):
+        notifier.done("thread #2")
+    with notifier.heard_by(asides.append, asides.append, done.append):
+        notifier.done("thread #3")
+    assert (asides, done) == (["thread #2"], ["thread #3"])

@@ -153,11 +153,6 @@ async def test_what_fails_leaves_no_row(
     assert await store.read(notes) == ["three"]
 
 
-async def test_work_returns_what_it_returns_and_takes_arguments(store: Store) -> None:
-    assert await store.write(increment) == 1
-    assert await store.read(meta_rows.value, key="counter") == "1"
-
-
 async def test_calls_are_carried_out_in_the_order_they_were_made(store: Store) -> None:
     assert await asyncio.gather(*(store.write(increment) for _ in range(20))) == list(range(1, 21))
 

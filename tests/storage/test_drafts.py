@@ -70,18 +70,6 @@ def test_a_draft_that_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: 
     assert names(tmp_path) == set()
 
 
-def test_a_draft_that_the_disk_has_no_room_for_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    script = (
-        "import pathlib, resource, sys\n"
-        "from chorus_cli.storage import drafts\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "drafts.create(pathlib.Path(sys.argv[1]), 'text.md', 'x' * 10_000)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False)
-    assert f"EditorError: No draft can be written in {tmp_path}: File too large." in ended.stderr
-    assert names(tmp_path) == set()
-
-
 def test_a_draft_is_found_only_when_all_of_it_is_written(tmp_path: Path) -> None:
     """A process is killed while the disk takes it."""
     create = "drafts.create(Path(sys.argv[1]), 'unsent-frodo.md', 'half')"

@@ -19,7 +19,7 @@ from chorus_cli.core.limits import Limit
 from chorus_cli.machine.paths import paths
 from chorus_cli.run_storage import kept, on_disk
 from chorus_cli.settings.files import change_key
-from chorus_cli.storage.file_lock import hold, is_locked, locked, may_be_locked, try_lock
+from chorus_cli.storage.file_lock import hold, is_locked, locked, try_lock
 from chorus_cli.storage.files import opened_file, read_within, sweep_stale, write_atomically
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
@@ -234,12 +234,6 @@ def test_a_run_that_cannot_be_looked_at_may_be_alive(tmp_path: Path) -> None:
     home.run.parent.mkdir(parents=True)
     home.run.write_text("no folder")
     assert on_disk(home, "this-run").is_alive("another-run")
-
-
-def test_a_lock_file_that_cannot_be_opened_counts_as_locked(tmp_path: Path) -> None:
-    odd = tmp_path / "17-0123abcd"
-    odd.symlink_to(odd)
-    assert may_be_locked(odd)
 
 
 def test_a_lock_file_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:

@@ -6,12 +6,9 @@ import errno
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
+import pytest
 
 
 def confirm_folders(monkeypatch: pytest.MonkeyPatch, times: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.tmux import own_tmux
+from tests.terminal.driver import Home, own_tmux
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""Drives the real program the way a user does: as a command, or by keys and eyes in a pseudo-terminal."""
+"""Drives the real program the way a user does: as a command, by keys and eyes in a pseudo-terminal, or in tmux."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any
 
 import pexpect
 import pyte
+import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard, started
 from tests.terminal.forked import fork_of
@@ -186,10 +188,10 @@ class Terminal:
         self.type(text)
         self.press("enter")
 
-    def ask(self, line: str, answer: str, prompt: str = PROMPT) -> None:
+    def ask(self, line: str | bytes, answer: str, prompt: str = PROMPT, *, times: int = 1) -> None:
         """Say a line, and wait for its answer and for the next prompt, by which time all of it is stored."""
         self.say(line)
-        self.await_text(answer)
+        self.await_text(answer, times=times)
         self.await_line(prompt)
 
     def screen_text(self) -> str:
@@ -306,3 +308,34 @@ class Terminal:
 
     def _text_of(self, row: Mapping[int, Any]) -> str:
         return text_of(cells_in_use(row, self._screen.columns))
+
+
+@contextmanager
+def own_tmux(folder: Path) -> Iterator[Callable[..., str]]:
+    """Yield a function that runs commands of a tmux of the test's own; its window has 60 columns and 15 lines."""
+    program = shutil.which("tmux")
+    if program is None:
+        pytest.skip("tmux is not installed")
+    configuration = folder / "tmux.conf"
+    configuration.write_text(
+        "set -g set-clipboard on\nset -g history-limit 50000\nset -g default-terminal tmux-256color\n"
+    )
+    base = [program, "-S", str(folder / "socket"), "-f", str(configuration)]
+
+    def run(*arguments: str) -> str:
+        return subprocess.run([*base, *arguments], capture_output=True, text=True, check=False, timeout=20).stdout
+
+    run("new-session", "-d", "-x", "60", "-y", "15", "env -u COLUMNS -u LINES sh")
+    try:
+        yield run
+    finally:
+        run("kill-server")
+
+
+def await_pane(tmux: Callable[..., str], text: str) -> str:
+    """Look until ``text`` stands in the window or above it, and return all that stands there."""
+    deadline = time.monotonic() + 20
+    while text not in (pane := tmux("capture-pane", "-p", "-J", "-S", "-")):
+        assert time.monotonic() < deadline, pane
+        time.sleep(0.05)
+    return pane

@@ -1,9 +1,10 @@
-"""A persona whose model takes little, talked to in a terminal, and what its provider was asked meanwhile."""
+"""A persona whose model takes little, talked to in a terminal, and a provider on loopback that answers slowly."""
 
 from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from typing import Any
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from tests.loopback_providers import is_for_summary
+from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
+from tests.remembering_provider import is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 Messages = Sequence[dict[str, Any]]
@@ -93,3 +97,42 @@ def assert_each_extends_the_one_before(asked: Sequence[str], stored: Sequence[st
     assert _SO_FAR not in asked[0]
     taken_in = re.findall(r"^Human: (\S+)", "\n".join(asked), re.MULTILINE)
     assert taken_in == [message.split()[0] for message in said[: len(taken_in)]]
+
+
+LONG, LATE = "long", "late"
+"""A message with the first is answered with a word and the rest later; one with the second wholly later."""
+
+WORD = "Hm,"
+_PATIENCE_SECONDS = 60
+
+
+class PatientProvider:
+    """A running server: its address, and ``may_go_on``, which sets free the replies that wait."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.may_go_on = threading.Event()
+
+    def answer(self, body: dict[str, Any]) -> tuple[int, Iterator[bytes]]:
+        return 200, self._pieces(str(body["messages"][-1]["content"]))
+
+    def _pieces(self, said: str) -> Iterator[bytes]:
+        if LONG in said:
+            # litellm holds a piece back until the next one.
+            yield chunk(WORD)
+            yield chunk(" ")
+            yield chunk(" ")
+        if LONG in said or LATE in said:
+            self.may_go_on.wait(_PATIENCE_SECONDS)
+        yield chunk(f"noted: {said.rsplit(maxsplit=1)[-1]}.")
+        yield chunk(finish_reason="stop") + DONE
+
+
+@contextmanager
+def patient() -> Iterator[PatientProvider]:
+    provider = PatientProvider()
+    with serving(provider.answer) as provider.address:
+        try:
+            yield provider
+        finally:
+            provider.may_go_on.set()

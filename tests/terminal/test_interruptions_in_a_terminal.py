@@ -19,7 +19,7 @@ from tests.mock_provider import MockProvider
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
-from tests.terminal.patient_provider import LATE, patient
+from tests.terminal.small_model import LATE, patient
 
 CHAT = shlex.join(PROGRAM)
 REPLY = "Since when are you word0"  # how ELIZA's answer to `LONG_MESSAGE` begins

@@ -37,7 +37,7 @@ def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> 
         terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (a running Ollama's")
 
 
-def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(tmp_path: Path) -> None:
+def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(home: Home) -> None:
     asked, may_answer = threading.Event(), threading.Event()
 
     def slow(connection: socket.socket, path: str) -> None:
@@ -45,7 +45,6 @@ def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(tmp_p
         may_answer.wait(10)
         LLAMA(connection, path)
 
-    home = Home(tmp_path)
     with listening(slow) as address, home.chat(OLLAMA_API_BASE=address) as terminal:
         # The prompt is there while the question to Ollama is still open; its silence ends after 0.3 s.
         terminal.type("I am here")
@@ -58,13 +57,12 @@ def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(tmp_p
     assert [status for _, status in home.replies()] == ["complete"]
 
 
-def test_ctrl_c_while_ollama_is_asked_loses_nothing_and_the_chat_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_while_ollama_is_asked_loses_nothing_and_the_chat_goes_on(home: Home) -> None:
     may_answer = threading.Event()
 
     def mute(_connection: socket.socket, _path: str) -> None:
         may_answer.wait(10)
 
-    home = Home(tmp_path)
     with listening(mute) as address, home.chat(OLLAMA_API_BASE=address) as terminal:
         terminal.say("I am here")
         terminal.await_busy()
@@ -158,8 +156,7 @@ def is_noted(home: Home, client: Client) -> bool:
     return all(f"{FOREIGN} {words}" in kept for words in client.noted) and "Traceback" not in kept
 
 
-def test_the_chat_shows_only_our_words(tmp_path: Path, client: Client) -> None:
-    home = Home(tmp_path / "home")
+def test_the_chat_shows_only_our_words(home: Home, client: Client) -> None:
     with home.chat(**client.variables) as terminal:
         terminal.ask("Hello", client.reply)
         terminal.ask("/context", "are in context")
@@ -170,8 +167,7 @@ def test_the_chat_shows_only_our_words(tmp_path: Path, client: Client) -> None:
     assert is_noted(home, client)
 
 
-def test_a_question_shows_only_the_answer(tmp_path: Path, client: Client) -> None:
-    home = Home(tmp_path / "home")
+def test_a_question_shows_only_the_answer(home: Home, client: Client) -> None:
     with asking(home, client, "Hello") as terminal:
         assert terminal.await_end() == 0
     told = [line for line in terminal.screen_text().splitlines() if line]
@@ -181,8 +177,7 @@ def test_a_question_shows_only_the_answer(tmp_path: Path, client: Client) -> Non
 
 
 @pytest.mark.parametrize("client", ["ELIZA"], indirect=True)
-def test_of_a_private_chat_within_the_chat_nothing_is_noted(tmp_path: Path, client: Client) -> None:
-    home = Home(tmp_path / "home")
+def test_of_a_private_chat_within_the_chat_nothing_is_noted(home: Home, client: Client) -> None:
     file = home.path / "state" / "chorus.log"
     with home.chat(**client.variables) as terminal:
         terminal.until(file.exists, "the first note")
@@ -259,9 +254,7 @@ def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(
         with Home(tmp_path / "home").chat(**provider, **variables, **NEW_INTERPRETER) as terminal:
             for number, (name, (hostile, sentence)) in enumerate(answers.items(), 1):
                 answer = GREETING
-                terminal.say("Hello")
-                terminal.await_text("\nHi.\n", times=number)
-                terminal.await_line(PROMPT)
+                terminal.ask("Hello", "\nHi.\n", times=number)
                 answer, told = hostile, terminal.screen_text().count(sentence)
                 before, began = most_mebibytes(terminal.pid), time.monotonic()
                 terminal.say("Well?")

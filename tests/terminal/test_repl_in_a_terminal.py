@@ -1,18 +1,37 @@
-"""The chat as its user has it: keys go in, a screen comes out, and the messages are there the next day."""
+"""The chat as its user has it, its loop, and how it goes on with a damaged text, a closed folder or an error."""
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
+import re
 import signal
 import sqlite3
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from prompt_toolkit.input import create_pipe_input
 
+from chorus_cli.core import errors
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.machine.notifier import Notifier
+from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta, TurnEvent
+from chorus_cli.terminal.line_handling import Following
+from chorus_cli.terminal.prompt.history import InputHistories
+from chorus_cli.terminal.repl import Backend, Privacy, Repl
+from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.painted_rows import Progress
+from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PROMPT, Home, Terminal
+from tests.terminal.ordinary_user import ordinary_program, refused
+from tests.terminal.screen.terminal_file import TerminalFile, seen
+from tests.world import World
 
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
@@ -131,9 +150,7 @@ def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Hom
 
 def test_bytes_that_are_no_utf8_are_told_and_never_end_the_chat(home: Home) -> None:
     with home.chat() as chat:
-        chat.say(b"I am a caf\xe9")
-        chat.await_text("not valid text and were replaced")
-        chat.await_line(PROMPT)
+        chat.ask(b"I am a caf\xe9", "not valid text and were replaced")
         assert "Traceback" not in chat.screen_text()
     assert home.said() == ["I am a caf�"]
 
@@ -144,3 +161,260 @@ def test_a_locale_without_utf8_gets_a_plain_prompt(home: Home) -> None:
         chat.await_line("Chorus >")
         chat.say(UNHAPPY[0])
         chat.await_text(UNHAPPY[1])
+
+
+MESSAGES = "UPDATE messages SET content = CAST(x'f0ff' AS TEXT)"
+INPUTS = "UPDATE input_history SET content = CAST(x'f0ff' AS TEXT)"
+TITLES = "UPDATE threads SET title = CAST(x'f0ff' AS TEXT)"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("UPDATE messages SET model = CAST(x'f0ff' AS TEXT)",),
+        (MESSAGES, "UPDATE messages SET status = 'interrupted' WHERE role = 'assistant'"),
+        (MESSAGES, "UPDATE messages SET status = 'streaming' WHERE role = 'assistant'"),
+        (MESSAGES, INPUTS, TITLES),
+    ],
+    ids=["model", "interrupted", "killed", "all"],
+)
+def test_a_text_that_is_not_utf_8_is_told_once_when_the_chat_opens(home: Home, statements: tuple[str, ...]) -> None:
+    with home.chat() as chat:
+        chat.ask("hello", "Hello")
+    for statement in statements:
+        home.sql(statement)
+    with home.chat() as chat:
+        chat.await_text("chorus doctor", 10)
+        chat.ask("/help undo", "/undo")
+        assert chat.words().count("a text in it is not UTF-8") == 1
+
+
+A_PROMPT = re.compile("^(?:Chorus|Frodo) ❯", re.MULTILINE)
+COMMANDS = (
+    "/persona",
+    "/persona frodo",
+    "/persona chorus",
+    "/context save again",
+    "/context show 2",
+    "/settings set context_hours 5",
+    "/search hello",
+    "/purge search word",
+    "hello again",
+)
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    for words in ("hello", "/context save"):
+        assert home.run("ask", words).code == 0
+    return home
+
+
+def carried_out(home: Home, commands: tuple[str, ...], name: str) -> str:
+    """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then."""
+    with closing(Terminal(home.environment, command=ordinary_program())) as chat:
+        chat.await_line(PROMPT)
+        with refused(home.path / name):
+            for number, command in enumerate(commands, 2):
+                chat.say(command)
+                chat.until(lambda: len(A_PROMPT.findall(chat.screen_text())) == number, "the prompt")  # noqa: B023
+            # While the prompt is not back, Ctrl-C is a signal, which would stop the next command.
+            chat.await_idle()
+            # A message that was refused is at the prompt again.
+            chat.press("ctrl-c")
+            chat.say("/no-such-command")
+            chat.await_text("There is no command")
+        return chat.words()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".",
+        "personas",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("personas/chorus", "personas/chorus/system.jsonc", "personas/chorus/sessions", "state")
+        ),
+    ],
+)
+def test_no_command_takes_a_refusal_for_a_bug(used: Home, name: str) -> None:
+    told = carried_out(used, COMMANDS, name)
+    assert "bug" not in told
+    assert "silence" not in told
+
+
+def test_a_refusal_that_no_sentence_expects_has_one(used: Home) -> None:
+    told = carried_out(used, ("/purge search word",), ".")
+    assert "cannot be used: Permission denied. Give yourself access with: chmod -R u+rwX" in told
+
+
+PUBLIC, PRIVATE = Privacy(), Privacy(None, "Nothing is kept.")
+
+
+@pytest.mark.parametrize(
+    ("privacy", "wanted", "way"),
+    [(PUBLIC, "osc", "osc"), (PRIVATE, "osc", "bell"), (PRIVATE, "bell", "bell"), (PRIVATE, "off", "off")],
+)
+def test_no_message_of_a_private_chat_goes_to_the_desktop(privacy: Privacy, wanted: str, way: str) -> None:
+    assert privacy.notification(wanted) == way
+
+
+def test_only_a_private_chat_has_a_mark() -> None:
+    assert (PUBLIC.mark, PRIVATE.mark) == ((), ("private", "nothing is kept"))
+
+
+# It waits for the chat, dies of Ctrl-C, and the shell takes the terminal back.
+WRAPPER = """
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+subprocess.Popen([sys.executable, "-m", "chorus_cli"]).wait()
+"""
+
+
+def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_path: Path) -> None:
+    wrapper = tmp_path / "wrapper.py"
+    wrapper.write_text(WRAPPER)
+    runs = home.path / "state" / "run"
+    with home.shell_in_terminal() as shell:
+        shell.say(f"{sys.executable} {wrapper}")
+        shell.await_line(PROMPT)
+        assert len(list(runs.iterdir())) == 1
+        shell.say(LONG_MESSAGE)
+        shell.await_text(FIRST_WORD, times=2)
+        shell.press("ctrl-c")
+        shell.until(lambda: os.tcgetpgrp(shell.descriptor) == shell.pid, "the shell in the foreground")
+        # The chat may have erased the shell's prompt, and cannot undo that Enter sends no line feed. If its own prompt
+        # came before the shell took the terminal, it ends at the next key, which the shell gets.
+        shell.type("echo my terminal a''gain\n")
+        shell.await_text("my terminal again")
+        shell.until(lambda: not list(runs.iterdir()), "the end of the chat")
+        assert "bug" not in shell.screen_text()
+    assert not (home.path / "state" / "chorus.log").exists()
+    assert [status for _, status in home.replies()] == ["interrupted"]
+
+
+def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:
+    with home.chat() as chat:
+        for number in range(1, 5):
+            chat.ask("/xyzzy", "There is no command '/xyzzy'.", times=number)
+
+
+class BrokenHistories(InputHistories):
+    """Input histories with a bug."""
+
+    def of(self, slug: str) -> NoReturn:
+        raise KeyError(slug)
+
+
+async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World) -> None:
+    bugs: list[Exception] = []
+
+    def report_bug(bug: Exception) -> str:
+        bugs.append(bug)
+        return "That is a bug."
+
+    screen = Screen(TerminalFile(), {})
+    unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
+    histories = BrokenHistories(never, never, never)
+    backend = Backend(world.current, unsent, histories, Notifier(), report_bug, lambda: world.services)
+    with pytest.raises(KeyError):
+        await Repl(backend, screen, lambda: Progress(screen)).run(lambda: None)
+    assert len(bugs) == 2
+
+
+async def never(*_: str) -> NoReturn:
+    raise AssertionError
+
+
+TEXT = "Precious words"
+
+# The services give these a file that the sentence names, or the message is in the log.
+ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ChorusError)]
+
+KEPT = (errors.StorageError, errors.ModelError, errors.CommandError)
+AT_THE_PROMPT = (errors.DatabaseReadOnlyError, errors.MessageNotStoredError)
+REFUSED = (errors.MessageRefusedError,)
+
+
+def instance(error: type[ChorusError]) -> ChorusError:
+    """Return an error of a class, without what its own constructor asks for."""
+    made = error.__new__(error)
+    Exception.__init__(made, "It could not be done.")
+    return made
+
+
+class Chat:
+    """A chat in which ``TEXT`` has left the prompt."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
+        self.unsent.send("chorus", TEXT, "")
+        self.file = TerminalFile()
+        self._screen = Screen(self.file, {})
+
+    async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> None:
+        turn = RunningTurn(self.world.current.target(), TEXT, events, lambda _turn: None)
+        with create_pipe_input() as keyboard, pytest.raises(ChorusError):
+            await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
+        await self.unsent.written()
+
+    async def stop(self, *before: TurnEvent) -> str:
+        turn = RunningTurn(self.world.current.target(), TEXT, endless(*before), lambda _turn: None)
+        with create_pipe_input() as keyboard:
+            following = Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
+            task = asyncio.create_task(following)
+            await seen(lambda: turn.is_followed and len(turn.events) == len(before))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await self.unsent.written()
+        return self.file.window.text()[-1]
+
+
+async def endless(*events: TurnEvent) -> AsyncGenerator[TurnEvent, None]:
+    for event in events:
+        yield event
+    await asyncio.Event().wait()
+
+
+async def failing(error: ChorusError, *before: TurnEvent) -> AsyncGenerator[TurnEvent, None]:
+    for event in before:
+        yield event
+    raise error
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_it_is_at_the_prompt_unless_it_is_refused_or_kept(world: World, error: type[ChorusError]) -> None:
+    chat = Chat(world)
+    await chat.follow(failing(instance(error)))
+    if not issubclass(error, REFUSED):
+        chat.unsent.give_back()
+    is_kept = issubclass(error, KEPT) and not issubclass(error, AT_THE_PROMPT)
+    assert chat.unsent.text == ("" if is_kept or issubclass(error, REFUSED) else TEXT)
+
+
+async def test_once_it_is_stored_no_error_brings_it_back(world: World) -> None:
+    chat = Chat(world)
+    await chat.follow(failing(errors.JobError("It could not be done."), Notice("Stored.")))
+    chat.unsent.give_back()
+    assert chat.unsent.text == ""
+
+
+@pytest.mark.parametrize(
+    ("events", "has_words"),
+    [
+        ([], False),
+        ([Asking("x"), Notice("Trying again in 1 s.")], False),
+        ([Asking("x"), ReasoningDelta("hm")], False),
+        ([Asking("x"), TextDelta(" \n"), TextDelta("")], False),
+        ([Asking("x"), TextDelta("\n"), TextDelta("Tea"), TextDelta("\n"), ReasoningDelta("hm")], True),
+    ],
+    ids=["nothing", "a notice", "a thought", "blanks", "words"],
+)
+async def test_only_words_of_the_reply_have_arrived(world: World, events: list[TurnEvent], *, has_words: bool) -> None:
+    told = await Chat(world).stop(*events)
+    assert told.startswith("Stopped. The part that arrived is kept") == has_words
+    assert told.startswith("Stopped before the reply began") != has_words

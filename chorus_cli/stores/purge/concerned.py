@@ -225,7 +225,9 @@ class Concerned:
 def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
     """Return all rows that a purge concerns; those of ``also`` are known already."""
     ids = _with_copies(connection, wanted.messages | also.messages)
-    _refuse_unfinished(connection, ids)
+    if unfinished := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
+        told = f"Message #{min(unfinished)} is still being written. Wait for its end, or stop it; nothing was purged."
+        raise PurgeError(told)
     texts = Fingerprints(_texts(connection, ids))
     quoting = _quoting(connection, Concerned(PurgedIds(ids), wanted, texts))
     texts.add(_texts(connection, quoting))
@@ -283,12 +285,6 @@ def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
         among,
     )
     return {id_ for id_, *row in others if hash(tuple(row)) in known}
-
-
-def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    if found := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
-        told = f"Message #{min(found)} is still being written. Wait for its end, or stop it; nothing was purged."
-        raise PurgeError(told)
 
 
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:

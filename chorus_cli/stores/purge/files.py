@@ -270,7 +270,9 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 
 def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concerned) -> dict[str, int]:
     """Return the stored attachments that no message names and that repeat purged texts: their sizes."""
-    unnamed = _unnamed(connection, home)
+    named = named_attachments(connection)
+    stored = [path for folder in home.attachments for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*"))]
+    unnamed = [path for path in stored if path.name not in named]
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
 
 
@@ -304,12 +306,6 @@ def delete_remains(places: Paths) -> None:
             sync_folder(path.parent)
         except OSError as error:
             raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
-
-
-def _unnamed(connection: sqlite3.Connection, home: Home) -> list[Path]:
-    named = named_attachments(connection)
-    stored = [path for folder in home.attachments for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*"))]
-    return [path for path in stored if path.name not in named]
 
 
 def _is_purged(line: str, found: Concerned) -> bool:

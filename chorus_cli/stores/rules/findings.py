@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.json.jsonc import JsonValue
 
 
 class State(StrEnum):

@@ -6,20 +6,17 @@ The user agrees to the extent before anything is overwritten.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, shortened, size_in_words
 from chorus_cli.core.time import timespan, timestamps
+from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.log.rules.messages import expanded, runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.log_acts import PurgedIds
 
 WITH_BACKUPS = "--backups"
 

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from chorus_cli.core.errors import BackupError, StorageError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
+from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.typed_paths import typed_path
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Manifest, Request
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import BackupStoppedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import Clock
 
 T = TypeVar("T")
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.messages import Runs
 from chorus_cli.machine.paths import Paths, exposed
+from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.files import is_stale, remove
@@ -32,16 +36,8 @@ from chorus_cli.stores.listing import FILES, STAGED
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
 from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.salvage.examination import OpenDatabase
 from chorus_cli.stores.service import stored_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from chorus_cli.log.rules.messages import Runs
-    from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.stores.salvage.examination import OpenDatabase
 
 _MOST_NAMED_IDS = 5
 _LEAST_FREE_BYTES = 100_000_000

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.ports import Clock
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
+from chorus_cli.recall.service import Search
 from chorus_cli.storage import file_lock
+from chorus_cli.storage.store import Connection, Store
 from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive
+from chorus_cli.stores.listing import PurgedRows
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
 from chorus_cli.stores.purge.concerned import selected
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, backups_sentence
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.service.persona_admin import PersonaAdmin
-    from chorus_cli.recall.service import Search
-    from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.stores.listing import PurgedRows
-    from chorus_cli.stores.purge.files import Home
-    from chorus_cli.stores.rules.purging import Extent, ShownMessage, WantedPurge
+from chorus_cli.stores.purge.files import Home
+from chorus_cli.stores.rules.purging import (
+    NO_CRITERIA,
+    WITH_BACKUPS,
+    Extent,
+    ShownMessage,
+    WantedPurge,
+    backups_sentence,
+)
 
 T = TypeVar("T")
 _ROOM = 2

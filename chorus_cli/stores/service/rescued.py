@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import ChorusError, OutputError, StorageError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timeline import UNSENT_KEPT
 from chorus_cli.editing.files import rescued_files
+from chorus_cli.editing.files.rescued_files import Found
 from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import BroughtIn, Left
+from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import drafts
 from chorus_cli.storage.permissions import closed_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from chorus_cli.editing.files.rescued_files import Found
-    from chorus_cli.editing.rows.outbox_rows import BroughtIn, Left
-    from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

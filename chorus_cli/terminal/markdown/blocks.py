@@ -15,22 +15,18 @@ appear nowhere. Text that only looks like such a link counts as one: better a de
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.common.utils import normalizeReference
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from chorus_cli.core.text.safe_text import SafeTextStream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from markdown_it.rules_inline import StateInline
-
-    from chorus_cli.terminal.markdown.lexing import LexingProcess
+from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")

@@ -9,36 +9,36 @@ on dark and light ones; cyan, yellow, white and all bright colours are faint on 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from markdown_it.token import Token
 
 # pygments has no types.
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String  # type: ignore[import-untyped]
 from pygments.token import Token as Kind
-from rich.console import COLOR_SYSTEMS, Console
-from rich.markdown import CodeBlock, Markdown, Paragraph, TableDataElement, TableElement
+from rich.console import COLOR_SYSTEMS, Console, ConsoleOptions, RenderResult
+from rich.markdown import (
+    CodeBlock,
+    Markdown,
+    MarkdownContext,
+    MarkdownElement,
+    Paragraph,
+    TableDataElement,
+    TableElement,
+    TableRowElement,
+)
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text, TextType
 from rich.theme import Theme
 
-from chorus_cli.terminal.markdown.blocks import OWN_ADDRESS
-from chorus_cli.terminal.markdown.lexing import TAB_SIZE
+from chorus_cli.terminal.markdown.blocks import OWN_ADDRESS, Piece
+from chorus_cli.terminal.markdown.lexing import TAB_SIZE, LexingProcess
 from chorus_cli.terminal.screen.painted_rows import Row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rich.console import ConsoleOptions, RenderResult
-    from rich.markdown import MarkdownContext, MarkdownElement, TableRowElement
-    from rich.text import TextType
-
-    from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 MARKDOWN = Theme(
     {

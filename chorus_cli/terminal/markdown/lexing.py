@@ -17,18 +17,16 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 # pygments has no types.
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Token = tuple[object, str]
+Token = tuple[object, str]
 
 TAB_SIZE = 4
 _MAX_SECONDS = 0.3  # of processor time for one block

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import History
 
 from chorus_cli.core.errors import StorageError
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-
-    Stored = tuple[list[str], str]  # lines, newest first, and the mark of the newest purge
-    Read = Callable[[], Awaitable[list[str]]]
-    Write = Callable[[str], Awaitable[None]]
+Stored = tuple[list[str], str]  # lines, newest first, and the mark of the newest purge
+Read = Callable[[], Awaitable[list[str]]]
+Write = Callable[[str], Awaitable[None]]
 
 _PATIENCE_SECONDS = 0.1
 

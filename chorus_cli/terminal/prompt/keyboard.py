@@ -10,14 +10,11 @@ import signal
 import sys
 import termios
 import time
-from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-    from contextlib import AbstractContextManager
-
-    AtRest = Callable[[], AbstractContextManager[None]]
+AtRest = Callable[[], AbstractContextManager[None]]
 
 # Errors raised by a terminal that is closed, or that belongs to another process group now.
 HANG_UPS: tuple[type[Exception], ...] = (OSError, termios.error)

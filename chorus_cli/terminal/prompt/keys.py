@@ -5,32 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from prompt_toolkit import filters
 from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.application.current import set_app
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.terminal.prompt.history import Browsing
-from chorus_cli.terminal.prompt.keyboard import pastes_unmarked, stop, suspended_by
+from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.input import Input
-    from prompt_toolkit.key_binding.key_processor import KeyPress
-
-    from chorus_cli.terminal.prompt.keyboard import AtRest
-
 
 _LEAVING_SECONDS = 3.0
 _THOUGHTS = "/thoughts"

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
-from prompt_toolkit.output import DummyOutput, create_output
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.output import DummyOutput, Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from prompt_toolkit.application import Application
-    from prompt_toolkit.data_structures import Size
-    from prompt_toolkit.output import Output
 
 _ENDLESS_ROWS = 10_000_000
 _NEXT_LINE = "\r\n  "

@@ -7,8 +7,9 @@ begin at the prompt and end in the reply.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
+from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
@@ -17,12 +18,6 @@ from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.terminal.prompt.keys import is_hung_up
 from chorus_cli.terminal.screen.output import Screen, widest
 from chorus_cli.terminal.screen.painted_rows import Row, beginning_of, dim_row, dots, end_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from prompt_toolkit.input import Input
-
 
 _FRAME_SECONDS = 1 / 15
 _ESCAPE_SECONDS = 0.5  # Escape and a key within this time are Alt and that key, as at the prompt

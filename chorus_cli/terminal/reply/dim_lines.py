@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
+from chorus_cli.models.rules.events import ToolUsed
 from chorus_cli.terminal.screen.output import Screen, widest
 from chorus_cli.terminal.screen.painted_rows import Row, Wait, beginning_of, dim_row, dots, end_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from chorus_cli.models.rules.events import ToolUsed
 
 _LATEST_CHARACTERS = 500
 _THOUGHT_SECONDS = 0.25

@@ -5,17 +5,13 @@ from __future__ import annotations
 import shutil
 import textwrap
 from codecs import getincrementaldecoder
-from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_text
 from chorus_cli.core.time import timestamps
-from chorus_cli.framework.replies import Aside, Drawing, Exit, PrivateChat, Refill, Report, Table, Text, plain
-
-if TYPE_CHECKING:
-    from chorus_cli.framework.replies import Reply
-    from chorus_cli.log.rules.threads import Exchange
-    from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.framework.replies import Aside, Drawing, Exit, PrivateChat, Refill, Reply, Report, Table, Text, plain
+from chorus_cli.log.rules.threads import Exchange
+from chorus_cli.terminal.screen.output import Screen
 
 _READABLE_COLUMN_WIDTH = 14
 _READABLE_CUT_WIDTH = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TextIO, cast
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -10,10 +10,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from chorus_cli.core.text.safe_text import safe_line
-
-if TYPE_CHECKING:
-    from chorus_cli.framework.replies import Table
-    from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.framework.replies import Table
+from chorus_cli.terminal.screen.output import Screen
 
 
 def draw_list(table: Table, screen: Screen) -> None:

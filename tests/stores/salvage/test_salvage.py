@@ -66,6 +66,16 @@ def salvaged(damaged: Path, target: Path, backup: Path | None = None) -> Counts:
     return salvage(damaged, target, backup or target, lambda _purged: backup)._replace(backup=None)
 
 
+def changed(log: Path, folder: Path, *statements: str) -> Path:
+    """Return a copy of a log in which something was changed by SQL."""
+    path = folder / "damaged.db"
+    shutil.copyfile(log, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return path
+
+
 def in_leaf_pages(log: bytes, broken: bytes) -> set[int]:
     """Return the messages on pages that are whole, wherever they are now."""
     pages = {page for page in split(log) if page[0] == LEAF}
@@ -140,15 +150,24 @@ def test_without_the_newest_number_it_is_unknown_how_many_messages_are_lost(
     assert counts.lost == (0, (), True)
 
 
-def test_the_number_of_a_lost_message_that_a_row_names_is_not_given_again(log: Path, tmp_path: Path) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute("INSERT INTO operations(persona, kind, after_message_id) VALUES ('frodo', 'clear', 250)")
-        connection.execute("DELETE FROM messages WHERE id > 200")
-        connection.execute("DELETE FROM sqlite_sequence")
-    salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
+NAMED = "INSERT INTO operations(persona, kind, after_message_id) VALUES ('frodo', 'clear', 250)"
+
+
+@pytest.mark.parametrize(
+    ("statements", "left", "newest"),
+    [
+        (["DELETE FROM messages WHERE id > 290"], 290, MESSAGES),
+        ([NAMED, "DELETE FROM messages WHERE id > 200", "DELETE FROM sqlite_sequence"], 200, 250),
+    ],
+    ids=["that was the newest", "that a row names"],
+)
+def test_the_number_of_a_lost_message_is_not_given_again(
+    log: Path, tmp_path: Path, statements: Sequence[str], left: int, newest: int
+) -> None:
+    salvaged(changed(log, tmp_path, *statements), tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (250,)
+        numbers = dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+    assert (len(texts(tmp_path / "new.db")), numbers["messages"]) == (left, newest)
 
 
 ABSURD = {
@@ -162,10 +181,7 @@ ABSURD = {
 
 @pytest.mark.parametrize("statement", ABSURD.values(), ids=ABSURD)
 def test_a_damaged_number_makes_no_message_lost(log: Path, tmp_path: Path, statement: str) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute(statement)
-    counts = salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
+    counts = salvaged(changed(log, tmp_path, statement), tmp_path / "new.db")
     none = Lost(0, (), is_least="sequence" in statement)
     assert counts == ALL._replace(lost=none, lost_items=none._replace(is_least=statement == ABSURD["a newest number"]))
     assert texts(tmp_path / "new.db") == texts(log)
@@ -174,15 +190,14 @@ def test_a_damaged_number_makes_no_message_lost(log: Path, tmp_path: Path, state
 def test_a_damaged_number_that_nothing_else_names_is_kept_and_counts_no_message_as_lost(
     log: Path, tmp_path: Path
 ) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute("UPDATE messages SET id = 137438953255, origin = NULL, origin_seq = NULL WHERE id = 300")
-    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db")[3] == (0, (), True)
+    statement = "UPDATE messages SET id = 137438953255, origin = NULL, origin_seq = NULL WHERE id = 300"
+    assert salvaged(changed(log, tmp_path, statement), tmp_path / "new.db")[3] == (0, (), True)
     assert sorted(texts(tmp_path / "new.db").values()) == sorted(texts(log).values())
 
 
 FIELDS = {
     "all": (0, bytes(100)),
+    "the first page": (0, bytes(PAGE_BYTES)),
     "the size of a page": (16, (8192).to_bytes(2, "big")),
     "the number of pages": (28, (3).to_bytes(4, "big")),
     "the list of free pages": (32, (7).to_bytes(4, "big") * 2),
@@ -253,30 +268,10 @@ def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, t
     assert asyncio.run(said()) == MESSAGES + 1
 
 
-def test_a_log_without_its_first_page_is_salvaged_without_a_backup(log: Path, tmp_path: Path) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with (tmp_path / "damaged.db").open("r+b") as file:
-        file.write(bytes(PAGE_BYTES))
-    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").read == MESSAGES
-    assert texts(tmp_path / "new.db") == texts(log)
-
-
 def test_a_text_that_is_not_utf_8_is_kept_as_far_as_it_is(log: Path, tmp_path: Path) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute("UPDATE messages SET content = CAST(x'526fff61642e' AS TEXT) WHERE id = 7")
-    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").changed == 1
+    path = changed(log, tmp_path, "UPDATE messages SET content = CAST(x'526fff61642e' AS TEXT) WHERE id = 7")
+    assert salvaged(path, tmp_path / "new.db").changed == 1
     assert texts(tmp_path / "new.db") == texts(log) | {7: "Ro\ufffdad."}
-
-
-def test_the_number_of_a_lost_message_is_not_given_again(log: Path, tmp_path: Path) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute("DELETE FROM messages WHERE id > ?", (MESSAGES - 10,))
-    salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
-    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        numbers = dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
-    assert (len(texts(tmp_path / "new.db")), numbers["messages"]) == (MESSAGES - 10, MESSAGES)
 
 
 def test_the_usage_of_summaries_is_salvaged_and_brought_from_a_backup(log: Path, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
-"""Files of sessions and attachments: lost ones come from backups, and only those that nothing needs may go."""
+"""Files of sessions and attachments that are lost or that nothing needs, and texts that no row took."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import sqlite3
 import zipfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -14,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.attachments.files import attachments
+from chorus_cli.core.errors import StorageError
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import drafts, file_lock
+from chorus_cli.storage.files import rescue
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.rules.findings import Finding
@@ -32,6 +36,7 @@ from chorus_cli.stores.service.stored_files import (
 )
 from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import ROME, WHERE, reported
+from tests.threads.service.slow_replies import refuse, unsent
 from tests.world import World
 
 NOTE = b"a note"
@@ -91,6 +96,20 @@ async def named_by_an_operation(world: World) -> None:
 def backed_up(world: World, name: str, *, holds_attachments: bool) -> None:
     path = places_of(world).backups / name
     archive.write(places_of(world), Request(path, world.clock.now(), holds_attachments=holds_attachments))
+
+
+def backup_of(world: World, name: str, age_seconds: float) -> Path:
+    path = places_of(world).backups / name
+    backed_up(world, name, holds_attachments=True)
+    os.utime(path, (1e9 - age_seconds, 1e9 - age_seconds))
+    return path
+
+
+def changed(world: World, statements: Iterable[str]) -> None:
+    """Change the log as damage does, past its references."""
+    with closing(sqlite3.connect(places_of(world).database)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 async def kept_before_a_restore(world: World) -> None:
@@ -350,3 +369,33 @@ async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_
     assert findings(world)["sessions"].state == "wrong"
     persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
     assert findings(world)["sessions"].sentence == "0 saved sessions can be read."
+
+
+TEXT = "Precious words"
+
+
+def files(world: World) -> int:
+    return len([*(world.folder / "rescue").iterdir()])
+
+
+@pytest.fixture
+def refused(world: World) -> World:
+    record = {"persona": "chorus", "role": "user", "content": TEXT, "error": "full"}
+    assert rescue(world.folder / "rescue", world.clock.now(), record) is not None
+    return world
+
+
+async def test_they_are_in_rows_once_they_were_looked_for(refused: World) -> None:
+    assert TEXT in await refused.told("/rescue")
+    assert (files(refused), await unsent(refused)) == (0, [TEXT])
+    assert "In the log now:" in await refused.told("/rescue keep")
+    assert await unsent(refused) == []
+
+
+async def test_where_no_row_takes_them_they_are_shown_and_stay_in_their_file(refused: World) -> None:
+    await refuse(refused, "outbox")
+    assert TEXT in await refused.told("/rescue")
+    for command in ("/rescue keep", "/rescue discard"):
+        with pytest.raises(StorageError, match="not today"):
+            await refused.carry_out(command)
+    assert (files(refused), await refused.log()) == (1, [])

@@ -18,8 +18,8 @@ from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import safe_text
 from tests.amount import examples
-from tests.terminal.markdown.markdown_corpus import DOCUMENTS
 from tests.terminal.markdown.markdown_screens import (
+    DOCUMENTS,
     LexersHere,
     Size,
     StreamHere,
@@ -48,6 +48,14 @@ LINES = [
 HEADS = st.sampled_from(["", "[foo]: /url\n\n", "[foo]: <http://x.y> 'and\nso on'\n\n"])
 
 pytestmark = pytest.mark.usefixtures("true_colours")
+
+
+def fed(text: str, *, colour: bool = True) -> tuple[list[str], StreamHere]:
+    """Return a stream that was given a text, and what it writes."""
+    written: list[str] = []
+    stream = StreamHere(written.append, LexersHere(), colour=colour, size=Size())
+    stream.feed(text)
+    return written, stream
 
 
 @pytest.mark.parametrize("size", [Size(80, 60), Size(20, 120)], ids=["wide", "narrow"])
@@ -142,9 +150,7 @@ def test_half_a_key_harms_nobody(text: str) -> None:
     ],
 )
 def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidden: int) -> None:
-    written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), size=Size())
-    stream.feed(text)
+    written, stream = fed(text)
     stream.advance()
     stream.paint()
     stream.close()
@@ -165,9 +171,7 @@ def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidd
     ],
 )
 def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(text: str) -> None:
-    written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), size=Size())
-    stream.feed(text)
+    written, stream = fed(text)
     steps = 1
     while stream.advance():
         steps += 1
@@ -180,9 +184,7 @@ def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(tex
 
 def test_what_waits_when_the_stream_is_closed_is_left_out_and_counted() -> None:
     text = "".join(f"word {number:06}\n\n" for number in range(80_000))
-    written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), size=Size())
-    stream.feed(text)
+    written, stream = fed(text)
     stream.advance()
     left_out = stream.close()
     shown = text[: len(text) - left_out]
@@ -206,8 +208,7 @@ def test_a_long_text_is_broken_up_where_nobody_sees_it(text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["*_[" * 20_000, "![" * 30_000, "| a |\n|---|\n" * 5_000])
 def test_what_is_much_work_for_its_length_is_broken_up_sooner(text: str) -> None:
-    stream = StreamHere(lambda _: None, LexersHere(), size=Size())
-    stream.feed(text)
+    _, stream = fed(text)
     longest = 0
     while stream.advance():
         longest = max(longest, len(stream.draft.source))
@@ -239,9 +240,7 @@ def test_every_frame_leaves_the_terminal_as_it_was() -> None:
 
 def test_without_colours_the_layout_stays() -> None:
     text = DOCUMENTS["headings"] + DOCUMENTS["fences"] + DOCUMENTS["tables"]
-    written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), colour=False, size=Size())
-    stream.feed(text)
+    written, stream = fed(text, colour=False)
     stream.close()
     plain, coloured = Window(Size()), streamed([text], Size())
     plain.write("".join(written))

@@ -1,4 +1,4 @@
-"""A paste is taken whole or left out with a sentence, and pastes are marked while the chat has the terminal."""
+"""Pastes are taken whole or left out with a sentence; attachments are completed, pasted, dropped and taken back."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -22,9 +23,12 @@ from chorus_cli.terminal.prompt.line import PasteParser
 from tests.amount import examples
 from tests.loopback_providers import remembering
 from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.attached_files import FILES
+from tests.recording_server import Recorder, recording
+from tests.remembering_provider import remembering
+from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal, await_pane
 from tests.terminal.editors import changing, editor
 from tests.terminal.small_model import furnish, say, talking
-from tests.terminal.tmux import await_pane
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 STRAY = re.compile(rf"{re.escape(END)}(?:(?!{re.escape(BEGIN)}).)*{re.escape(END)}", re.DOTALL)
@@ -74,8 +78,7 @@ def test_of_the_marks_that_arrive_at_once_the_last_one_ends_the_paste(typed: str
     assert [key.data for key in pressed([typed])[0]] == expected
 
 
-def test_a_copied_text_with_a_mark_of_the_end_sends_nothing(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_a_copied_text_with_a_mark_of_the_end_sends_nothing(home: Home) -> None:
     with home.chat() as chat:
         chat.await_bottom_line("thread 1")
         chat.paste(f"I am{END} tired\r/quit\r")
@@ -104,8 +107,7 @@ def test_the_longest_paste_comes_whole(length: int) -> None:
     assert pressed([BEGIN, "x" * length, END]) == ([KeyPress(Keys.BracketedPaste, "x" * length)], [])
 
 
-def test_the_chat_goes_on_after_a_paste_that_is_too_long(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_the_chat_goes_on_after_a_paste_that_is_too_long(home: Home) -> None:
     with home.chat() as chat:
         chat.type("I am ")
         chat.paste("x" * (limits.PASTE.most + 1))
@@ -178,3 +180,115 @@ def test_pastes_at_any_moment_are_one_message_each(home: Home, tmux: Callable[..
     tmux("send-keys", "I am done", "Enter")
     await_pane(tmux, "done?")
     assert home.said() == [*(["I am here", "\n".join(ROWS)] * times), "I am done"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Recorder]:
+    with recording() as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def photo(server: Recorder) -> Iterator[Path]:
+    """A picture whose path has a blank, and is short enough for a line of the terminal."""
+    server.bodies.clear()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "my photo.png"
+        path.write_bytes(FILES["photo.png"])
+        yield path
+
+
+def kinds(server: Recorder) -> list[list[str]]:
+    return [["text"] if isinstance(each, str) else [part["type"] for part in each] for each in server.contents()]
+
+
+def test_a_file_is_completed_after_an_at_sign_and_sent(home: Home, photo: Path, server: Recorder) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.type(f"look at @{photo.parent}/my")
+        chat.await_text("my photo.png", times=1)
+        chat.type("\t")
+        chat.await_text('my photo.png"')
+        chat.ask(" please", "seen.")
+    assert kinds(server) == [["image_url", "text"]]
+
+
+def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, photo: Path, server: Recorder) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.say(f"/attach {photo}")
+        chat.await_text("goes with your next message")
+        chat.await_bottom_line("+ my photo.png")
+        chat.say("/attach clear")
+        chat.await_text("no longer goes with your next message.")
+        chat.until(lambda: "my photo" not in chat.bottom_line(), "a line below without it")
+        chat.ask("nothing", "seen.")
+        chat.say(f"/attach {photo}")
+        chat.await_bottom_line("+ my photo.png")
+        chat.say("what is it?")
+        chat.until(lambda: len(server.bodies) == 2, "the second question")
+        chat.await_line(PROMPT)
+        chat.until(lambda: "my photo" not in chat.bottom_line(), "a line below without it")
+    assert kinds(server) == [["text"], ["image_url", "text"]]
+
+
+def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, photo: Path, server: Recorder) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.type("see ")
+        chat.paste(f"'{photo}'")
+        chat.await_bottom_line("Tab attaches this file")
+        chat.type("\t")
+        chat.await_text('my photo.png"')
+        chat.ask("", "seen.")
+        chat.type("see ")
+        chat.paste(f'@"{photo}"')
+        chat.say("")
+        chat.until(lambda: len(server.bodies) == 2, "the second question")
+    assert kinds(server) == [["image_url", "text"], ["text"]]
+
+
+def test_a_file_that_cannot_be_attached_leaves_the_line_at_the_prompt(home: Home, photo: Path) -> None:
+    photo.write_bytes(FILES["photo.png"][:30])
+    with home.chat() as chat:
+        chat.say(f'see @"{photo}"')
+        chat.await_text("but is cut short or damaged, so it was not attached.")
+        chat.await_text("see @", times=2)
+    assert home.said() == []
+
+
+UP, BACKSPACE = "\x1b[A", "\x7f"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("/bg ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
+    ids=["in the background", "edited", "from the history", "undone"],
+)
+def test_an_at_sign_not_typed_is_text(home: Home, photo: Path, server: Recorder, before: str, after: str) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.type(before)
+        chat.paste(f'a stranger wrote @"{photo}" now')
+        chat.await_text("a stranger")
+        if after in {UP, "/undo"}:
+            chat.ask("", "seen.")
+            server.bodies.clear()
+        chat.type(after)
+        if after == "/undo":
+            chat.say("")
+        chat.await_text("a stranger", times=2 if after in {UP, "/undo"} else 1)
+        chat.say("")
+        chat.until(lambda: len(server.bodies) == 1, "the question")
+    assert kinds(server) == [["text"]]
+    assert f'@"{photo}"' in str(server.contents())
+
+
+def test_a_file_is_attached_that_is_named_in_typed_arguments(home: Home, photo: Path, server: Recorder) -> None:
+    folder = home.path / "commands"
+    folder.mkdir(parents=True)
+    (folder / "sum.md").write_text("Summarise: $ARGUMENTS")
+    with home.chat(**server.environment()) as chat:
+        for number, command in enumerate(("/sum", "/bg"), 1):
+            chat.type(f'{command} @"{photo}" and ')
+            chat.paste("@me")
+            chat.say("")
+            chat.until(lambda: len(server.bodies) == number, command)  # noqa: B023 - called at once
+            chat.await_line(PROMPT)
+    assert kinds(server) == [["image_url", "text"], ["image_url", "text"]]

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal, await_pane
 from tests.terminal.editors import changing, editor
 from tests.terminal.screen.screen_cells import ScrollingScreen
-from tests.terminal.tmux import await_pane
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit import PromptSession
-from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.output import DummyOutput
 
 from chorus_cli.terminal.prompt.keys import AtSigns, Compose, Line, key_bindings, presses
@@ -22,10 +22,6 @@ from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard, TypedLine
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.markdown.markdown_screens import Size
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
-
-if TYPE_CHECKING:
-    from prompt_toolkit.input import PipeInput
-    from prompt_toolkit.key_binding.key_processor import KeyPress
 
 Typed = tuple[list[str], str]
 
