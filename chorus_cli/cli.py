@@ -7,9 +7,10 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.core.errors import ChorusError, UsageError
 from chorus_cli.machine import bug_report, event_loop
@@ -19,11 +20,7 @@ from chorus_cli.storage.permissions import advised, refused
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
-    from pathlib import Path
-
-    Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
+Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
 _CHAT = "chat.chat"
 """Module and function of the subcommand of an empty command line."""

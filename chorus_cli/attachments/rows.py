@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules import attachments as log_attachments
-
-if TYPE_CHECKING:
-    import sqlite3
 
 
 def named_attachments(connection: sqlite3.Connection) -> frozenset[str]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.storage.file_lock import is_locked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class OpenThreads:

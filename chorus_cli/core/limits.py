@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from chorus_cli.core.text.phrases import size_in_words
 
-if TYPE_CHECKING:
-    Unit = Literal["bytes", "characters", "pieces"]
+Unit = Literal["bytes", "characters", "pieces"]
 
 _KB, _MB, _GB = 1_000, 1_000_000, 1_000_000_000
 

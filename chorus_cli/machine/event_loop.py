@@ -8,16 +8,15 @@ import signal
 import socket
 import sys
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
-    # Its type differs between versions of the library's stubs.
-    _Found = list[Any]
+# Its type differs between versions of the library's stubs.
+_Found = list[Any]
 
 _LAST_WORK_SECONDS = 0.5
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
 
 from chorus_cli.core.time.timestamps import from_text
 from chorus_cli.core.time.timestamps import to_text as text_of
 from chorus_cli.models.rules.costs import ModelUse, OtherRequest, TokenUse
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable
-    from datetime import datetime
-
 
 _COUNTS = ", ".join(
     f"CAST(COALESCE(SUM(json_extract(usage, '$.{name}')), 0) AS INTEGER)"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from chorus_cli.context.rules.memory import (
     MOST_HOT,
@@ -18,26 +19,22 @@ from chorus_cli.context.rules.memory import (
     unsent,
 )
 from chorus_cli.context.rules.plan import system_tokens
+from chorus_cli.context.rules.view import ContextSnapshot
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.log.rows import message_rows, operation_rows, search_index, thread_lists
 from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError, Scope
+from chorus_cli.log.rows.thread_lists import TitledThread
 from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.log.rules.messages import Message, MessageContent
+from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.search_query import SearchQuery, beginnings, search_query
 from chorus_cli.log.rules.wording import message_as_json
+from chorus_cli.machine.ports import Clock
 from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from chorus_cli.context.rules.view import ContextSnapshot
-    from chorus_cli.log.rows.thread_lists import TitledThread
-    from chorus_cli.log.rules.messages import Message, MessageContent
-    from chorus_cli.log.rules.operations import Numbers
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.memory.rules.items import Item
-    from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.store import Connection, Store
 
 T = TypeVar("T")
 

@@ -7,16 +7,14 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.strict.by_services import Stage
 from tests.strict.claude import StrictClaude
 from tests.strict.providers import PROVIDERS
 from tests.strict.server import Call, Held, Reply, StrictServer, serving
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    import pytest
 
 MANY = 100_000
 MOST_MORE_KILOBYTES = 32_000

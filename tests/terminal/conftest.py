@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.tmux import own_tmux
-from tests.terminal.driver import Home, own_tmux
+from tests.terminal.driver import own_tmux
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from tests.loopback_providers import is_for_summary
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
-from tests.remembering_provider import is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 Messages = Sequence[dict[str, Any]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.attachments.files import document_files
 from chorus_cli.attachments.rules.mentions import mentions, missing_files
@@ -14,11 +15,7 @@ from chorus_cli.core.errors import AttachmentError, ChorusError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.log.rules.attachments import Attachment, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from chorus_cli.machine.ports import AttachmentStore, TokenCounter
+from chorus_cli.machine.ports import AttachmentStore, TokenCounter
 
 KIND_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
 _MOST_NAMED = 3

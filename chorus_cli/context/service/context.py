@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.snapshot_rows import TokenCounts
 from chorus_cli.context.rules.plan import RequestPlan, plan_bounded, plan_fitting, plan_whole, thought_tokens
-from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt, system_text
+from chorus_cli.context.rules.view import (
+    ContextSnapshot,
+    Echoed,
+    RequestSettings,
+    RequestStart,
+    SystemPrompt,
+    View,
+    system_text,
+)
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.log.rules.journal import ThreadJournal
 from chorus_cli.log.rules.messages import Status
+from chorus_cli.machine.ports import TokenCounter
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget, Limit, own_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.personas.rules.macros import sent
+from chorus_cli.personas.rules.persona import Document, Persona, Target
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from chorus_cli.context.rules.view import ContextSnapshot, Echoed, View
-    from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.personas.rules.persona import Document, Persona, Target
-    from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.store import Connection, Store
 
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)

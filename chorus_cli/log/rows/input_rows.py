@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sqlite3
+from datetime import datetime
 
 from chorus_cli.core import limits
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from datetime import datetime
 
 MOST_ROWS = limits.INPUT_LINES.most
 """Number of inputs that are kept for each persona."""

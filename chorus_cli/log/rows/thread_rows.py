@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ThreadError, UnknownThreadError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import meta_rows
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable
-    from datetime import datetime
 
 FIRST_WORDS = (
     "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "

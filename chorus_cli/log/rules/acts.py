@@ -6,9 +6,11 @@ the log are in ``log_acts``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rules.log_acts import (
     Act,
@@ -24,11 +26,6 @@ from chorus_cli.log.rules.log_acts import (
     pairs,
 )
 from chorus_cli.log.rules.messages import Runs, expanded, runs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,14 @@ Each class has a kind, declares the fields that its row keeps, and describes its
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.log.rules.messages import Runs, expanded, runs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 
 class Stored(NamedTuple):

@@ -9,20 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import exp, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import MemoryItemError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.json.values import record, records, whole_number
 from chorus_cli.core.time import timestamps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 LONGEST_CONTENT = limits.MEMORY_ITEM.most
 """Characters of the longest content."""

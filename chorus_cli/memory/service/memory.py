@@ -6,28 +6,25 @@ An index of their words that is found damaged is made again from the items.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+from datetime import datetime
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.machine.ports import Clock, TokenCounter
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import Captured, captured, sections
 from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, MemoryStatistics, Tier, checked_content
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.log.rules.operations import NewOperation, Operation
-    from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.storage.store import Connection, Store
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.storage.store import Connection, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import dollars, enumerated
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-
-    from chorus_cli.core.json.jsonc import JsonValue
-
-    PricesOf = Callable[[str], "Prices | None"]
+PricesOf = Callable[[str], "Prices | None"]
 
 CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
 """Names in a usage for what the provider's cache served and stored of the prompt, and for the thoughts in a reply."""

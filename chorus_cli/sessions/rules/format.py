@@ -9,22 +9,19 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
 from itertools import count
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from chorus_cli.core.errors import SessionError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import Attachment, as_json, is_sha256
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 FORMAT = "chorus-session"
 VERSION = 1

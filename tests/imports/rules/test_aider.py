@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from chorus_cli.imports.rules.conversation import ForeignConversation
 from tests.imports.rules.exports import found_in, live, said
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HISTORY = """
 # aider chat started at 2024-07-12 14:30:00

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 WITH_TOOLS = TEMPLATE + "{% if tools %}{{ tools }}{% endif %}"

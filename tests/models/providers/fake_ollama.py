@@ -6,14 +6,11 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    Answer = Callable[[socket.socket, str], None]
+Answer = Callable[[socket.socket, str], None]
 
 
 @dataclass(frozen=True, slots=True)

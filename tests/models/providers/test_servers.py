@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -26,14 +27,8 @@ from chorus_cli.models.providers.servers import (
     server_limit,
 )
 from chorus_cli.models.rules.budget import Limit
-from tests.models.providers.fake_ollama import OK, Received, entry, listening, ollama, sending
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from tests.fakes import FakeClock
-    from tests.models.providers.fake_ollama import Answer
+from tests.fakes import FakeClock
+from tests.models.providers.fake_ollama import OK, Answer, Received, entry, listening, ollama, sending
 
 
 def test_this_machine_is_known_by_its_loopback_addresses() -> None:

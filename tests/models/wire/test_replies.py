@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,11 +18,12 @@ from chorus_cli.log.rules.messages import Thoughts
 from chorus_cli.models.providers.failures import FailedError, Trouble
 from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicReply as Claude
 from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader, short_id
 from chorus_cli.models.wire.gemini import GeminiReply as Gemini
+from chorus_cli.models.wire.protocol import ReplyReader
 from chorus_cli.models.wire.responses import ResponsesReply as Responses
 from tests.models.providers.asked_models import STOP as ENDED
 from tests.models.providers.asked_models import text_of
@@ -30,12 +31,8 @@ from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import HELLO, read_pieces, replied
 
-if TYPE_CHECKING:
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.wire.protocol import ReplyReader
-
-    Body = dict[str, object]
-    Reader = type[ReplyReader]
+Body = dict[str, object]
+Reader = type[ReplyReader]
 
 
 def read(reader: ReplyReader, *payloads: object) -> list[ModelEvent]:

@@ -21,11 +21,8 @@ from prompt_toolkit.keys import Keys
 from chorus_cli.core import limits
 from chorus_cli.terminal.prompt.line import PasteParser
 from tests.amount import examples
-from tests.loopback_providers import remembering
-from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.attached_files import FILES
-from tests.recording_server import Recorder, recording
-from tests.remembering_provider import remembering
+from tests.loopback_providers import Recorder, recording, remembering
 from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal, await_pane
 from tests.terminal.editors import changing, editor
 from tests.terminal.small_model import furnish, say, talking
