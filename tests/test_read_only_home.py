@@ -120,6 +120,15 @@ def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> 
 
 
 @pytest.mark.parametrize("place", PLACES)
+def test_an_import_is_refused_and_never_said_to_be_there(home: Home, tmp_path: Path, place: Place) -> None:
+    (tmp_path / "talk.json").write_text('[{"role": "user", "content": "Hello"}]')
+    with place(home) as program:
+        outcome = on(home, program)("import", str(tmp_path / "talk.json"))
+    assert (outcome.code, "already" in outcome.output) == (1, False), outcome
+    assert "so nothing was stored." in outcome.errors
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place) -> None:
     assert home.run("backup").code == 0
     with place(home) as program:

@@ -52,7 +52,9 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
             "Leave Chorus and start it again."
         )
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
-        return StorageError(f"A write of {path} was cut off by a kill. Open it once where it can be written.")
+        return StorageError(
+            f"{path} cannot be read: a write was cut off by a kill. Open it once where it can be written."
+        )
     if code == sqlite3.SQLITE_READONLY:
         return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
     if code == sqlite3.SQLITE_CANTOPEN:

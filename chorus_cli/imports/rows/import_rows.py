@@ -25,6 +25,7 @@ from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.errors import READ_ONLY
 
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
@@ -187,7 +188,9 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Add
         connection.execute("SAVEPOINT conversation")
         try:
             _store(connection, incoming, tried, now)
-        except (ValueError, OverflowError, sqlite3.IntegrityError):
+        except (ValueError, OverflowError, sqlite3.IntegrityError) as error:
+            if str(error) == READ_ONLY:
+                raise
             connection.execute("ROLLBACK TO conversation")
             tried = replace(added, refused=added.refused + 1)
         connection.execute("RELEASE conversation")

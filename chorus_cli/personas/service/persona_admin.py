@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, UnknownPersonaError
+from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK, JsonValue
 from chorus_cli.core.time import timestamps
@@ -138,14 +138,12 @@ class PersonaAdmin:
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
         """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
-        try:
-            slug = self.personas.find_any(name) if name else otherwise
-            return slug, self.personas.load(slug).name
-        except UnknownPersonaError:
-            wanted = name or otherwise
-            if wanted not in await self.store.read(persona_rows.activity):
-                raise
+        wanted = name or otherwise
+        # A name that only the log has goes before the beginning of another's.
+        if self.personas.called(wanted) is None and wanted in await self.store.read(persona_rows.activity):
             return wanted, wanted
+        slug = self.personas.find_any(name) if name else otherwise
+        return slug, self.personas.load(slug).name
 
     async def create(self, name: str) -> tuple[str, bool]:
         """Create a persona from the template; return its slug, and whether the log has an earlier one of that slug."""

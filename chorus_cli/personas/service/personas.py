@@ -49,9 +49,10 @@ class Personas:
     def find(self, name: str) -> str:
         """Return the slug of the persona in use with that slug, name or alias, or the beginning of one."""
         known = self.slugs()
+        if not self._called(name, known):
+            self._refuse_archived(name)
         if found := self._the_one(name, known):
             return found
-        self._refuse_archived(name)
         raise UnknownPersonaError(name, known)
 
     def find_archived(self, name: str) -> str:
@@ -77,12 +78,8 @@ class Personas:
 
     def find_any(self, name: str) -> str:
         """Return the slug of the persona with that slug, name or alias, in use or archived."""
-        try:
-            return self.find(name)
-        except PersonaError:
-            if not self._called(name, self.archived()):
-                raise
-            return self.find_archived(name)
+        is_archived = not self._called(name, self.slugs()) and self._called(name, self.archived())
+        return self.find_archived(name) if is_archived else self.find(name)
 
     def called(self, name: str) -> str | None:
         """Return the slug of the only persona, in use or archived, with exactly that slug, name or alias."""

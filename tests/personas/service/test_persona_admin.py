@@ -95,6 +95,22 @@ async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_
     assert (await people.say("Still there?")).error is None
 
 
+async def test_the_whole_name_of_a_persona_that_is_put_away_means_no_other_that_begins_with_it(world: World) -> None:
+    for name in ("Ada", "Ada Two"):
+        await world.persona_admin.create(name)
+    await world.told("/persona Ada")
+    await world.say("A secret")
+    await world.told("/persona chorus")
+    await world.persona_admin.archive("ada")
+    with pytest.raises(PersonaError, match=r"Ada is archived\. /persona unarchive ada brings it back\."):
+        world.personas.find("Ada")
+    assert world.personas.find_any("Ada") == "ada"
+    assert await world.persona_admin.logged("Ada", "chorus") == ("ada", "Ada")
+    await world.persona_admin.delete("ada")
+    assert await world.persona_admin.logged("ada", "chorus") == ("ada", "ada")
+    assert world.personas.find("Ada") == "ada-two"
+
+
 async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_makes_nobody(world: World) -> None:
     await world.persona_admin.create("Ada Lovelace")
     await world.persona_admin.archive("ada-lovelace")
