@@ -43,6 +43,9 @@ from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
+if TYPE_CHECKING:
+    from chorus_cli.models.providers.chat_messages import Load
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -60,10 +63,6 @@ class Opened:
     report_bug: Callable[[Exception], str]
     shell: UserShell
     attachments: AttachmentStore
-
-
-if TYPE_CHECKING:
-    from chorus_cli.models.providers.chat_messages import Load
 
 
 async def _nothing(_model: str = "") -> None:

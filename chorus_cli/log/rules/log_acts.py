@@ -49,7 +49,7 @@ class Act:
     kind: ClassVar[str]
     stored: ClassVar[Mapping[str, Stored]] = MappingProxyType({})
     """The fields that the row keeps, by their names."""
-    words: ClassVar[str] = ""
+    words: ClassVar[str]
     is_boundary: ClassVar[bool] = False
     changes_messages: ClassVar[bool] = True
     breaks_prefix: ClassVar[bool] = True

@@ -200,7 +200,8 @@ async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[
                 with suppress(Exception):
                     async with asyncio.timeout(_CLOSING_SECONDS):
                         # A connection whose response was read to its end can be used again.
-                        _ = [_ async for _ in pieces]
+                        async for _ in pieces:
+                            pass
                 yield events
                 return
             yield events
