@@ -55,7 +55,7 @@ def test_no_pattern_takes_long_over_its_worst_text() -> None:
     [
         r"the token count of a request to this model\b.*\bexceeds the maximum",
         r"\s*(?:Traceback|Original exception:)",
-        r"<(a|b)>.*?</\1>",
+        pytest.param(r"<(a|b)>.*?</\1>", marks=pytest.mark.slow),
         r"(?:a|a)*b",
         r"(?:\n?Jobs:(?:\n#[^\n]*)*)*\n\n",
     ],
