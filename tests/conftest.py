@@ -77,8 +77,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Have half as many more workers as there are cores: a third of the time goes into waiting for terminals."""
-    return (os.cpu_count() or 1) * 3 // 2
+    """Have twice as many workers as there are cores: much of the time goes into waiting for terminals."""
+    return (os.cpu_count() or 1) * 2
 
 
 @pytest.fixture(scope="session")
