@@ -1,7 +1,7 @@
-"""The statements of the migrations: the tables of the log and the journal and those beside them.
+"""The statements of the migrations, which create and change the tables of the log, of the journal and of all else.
 
-Every column but the identifying ones has a default or may be NULL, so that a row can be put in with plain SQL.
-Times are UTC text; the pattern only keeps out what could not be compared as text.
+Most columns have a default or may be NULL, so that a row can be put in with plain SQL. Times are UTC text and are
+compared as text; ``UTC_TIME`` checks their shape, not that the time exists.
 """
 
 from __future__ import annotations
@@ -164,10 +164,10 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
     "DROP TABLE operations_before",
     "DROP TABLE sequence_before",
 )
-"""``operations`` without a list of kinds: ``core/log/acts`` alone knows them."""
+"""``operations`` without a list of kinds: ``log/rules/acts`` alone knows them."""
 
 ITEM_WORDS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')"
-"""The words of memory items, which it holds as ``core/log/search_query.set_apart`` writes them."""
+"""The index of the words of memory items, as ``log/rules/search_query.set_apart`` writes them."""
 
 MEMORY: tuple[str, ...] = (
     "ALTER TABLE context_items ADD COLUMN token_count INTEGER",
@@ -175,7 +175,7 @@ MEMORY: tuple[str, ...] = (
     "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
     "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
     "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
-    # Reading a context passes over the operations on the memory, which may be many.
+    # Reading a context skips the operations on the memory, which may be many.
     "CREATE INDEX operations_of_context ON operations(persona) WHERE kind NOT IN ('flash', 'memory')",
     ITEM_WORDS,
     # An item without a hash was put in or changed with plain SQL, and is indexed when it is next read. A trigger cannot
@@ -195,7 +195,7 @@ ORIGIN_OF = "origin_of"
 
 
 def _numbering(table: str) -> tuple[str, ...]:
-    """Return the statements that number the rows of a table per persona, those there are in the order of their ids."""
+    """Return the statements that number a table's rows per persona: those there by their ids, new ones by a trigger."""
     return (
         f"ALTER TABLE {table} ADD COLUMN number INTEGER",
         f"""
@@ -204,7 +204,7 @@ def _numbering(table: str) -> tuple[str, ...]:
         ) AS counted WHERE counted.id = {table}.id""",
         f"INSERT INTO numbers SELECT persona, '{table}', MAX(number) FROM {table} GROUP BY persona",
         f"CREATE UNIQUE INDEX {table}_by_number ON {table}(persona, number)",
-        # Not one upsert: the conflict clause of the statement that inserts the row would hold in its place.
+        # Not an upsert: the conflict clause of the INSERT that fired the trigger would override the upsert's own.
         f"""
         CREATE TRIGGER {table}_numbered AFTER INSERT ON {table} BEGIN
             INSERT OR IGNORE INTO numbers VALUES (new.persona, '{table}', 0);
@@ -257,7 +257,7 @@ def _origin(table: str) -> tuple[str, ...]:
 
 IMPORTS: tuple[str, ...] = (
     "CREATE TABLE installation(origin TEXT NOT NULL) STRICT",
-    # An older log has the name that an import of it gave it before; a new one has no message to be named by.
+    # A log with messages is named after the first, as imports of it have always named it; an empty one at random.
     f"""
     INSERT INTO installation SELECT COALESCE(
         (SELECT {ORIGIN_OF}(persona, timestamp, content) FROM messages ORDER BY id LIMIT 1), lower(hex(randomblob(8)))
@@ -295,7 +295,7 @@ An imported message that is ``superseded`` is on another branch than the one its
 """
 
 BRANCHES: tuple[str, ...] = ("ALTER TABLE imported_messages ADD COLUMN parent TEXT",)
-"""Imported messages with the message before each on its branch, so that an export has the branches again."""
+"""Keeps the predecessor of each imported message, so that an export can rebuild the branches."""
 
 _READ = (
     "persona, thread_id, role, content, timestamp, preamble, tool_calls, tool_call_id, status, run, model, "
@@ -322,7 +322,7 @@ CHANGED_ROWS: tuple[str, ...] = (
         UPDATE changed_rows SET count = count + 1;
     END""",
 )
-"""The number of changes of messages that do not change by themselves any more, so that a reader may keep them."""
+"""Counts the changes of finished messages, so that a reader may keep them in memory until the count moves."""
 
 PURGES: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN purged_by INTEGER",
@@ -344,7 +344,7 @@ INTENTS: tuple[str, ...] = (
         created_at TEXT NOT NULL
     ) STRICT""",
 )
-"""Changes of files that rows of the journal belong to, from before the file is written until the row is stored.
+"""Changes of files that need a row of the journal, each kept here until that row is stored.
 
 ``before`` and ``after`` are hashes of the files.
 """
@@ -377,7 +377,7 @@ OUTBOX: tuple[str, ...] = (
         created_at TEXT NOT NULL CHECK (created_at {UTC_TIME})
     ) STRICT""",
 )
-"""Texts that are not said yet, with the run whose process has them: of a prompt, or of a message for a thread."""
+"""Texts not said yet, each with the run that holds it: those at a prompt, and messages that wait for a thread."""
 
 _THOUGHT = ("thought_parts", "thought_tokens", "thought_seconds", "reply_id", "reasoning")
 
@@ -386,7 +386,7 @@ THOUGHTS: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN thought_tokens INTEGER",
     "ALTER TABLE messages ADD COLUMN thought_seconds REAL",
     "ALTER TABLE messages ADD COLUMN reply_id INTEGER",
-    # The calls that a reply ended with follow it in its turn. Rows of an import have no process, and no reply is known.
+    # A reply's calls come after it, within the same turn. Imported rows have no ``run``: their replies stay unknown.
     """
     UPDATE messages SET reply_id = found.reply_id FROM (
         SELECT id, role, MAX(CASE role WHEN 'assistant' THEN id END) OVER (
@@ -407,12 +407,12 @@ _LEFT = "FROM intents WHERE kind = 'persona'"
 _LEFT_PERSONA = f"persona IN (SELECT persona {_LEFT})"
 
 NO_INTENTS: tuple[str, ...] = (
-    # What the journal knew before the change: the next opening notes what the file says.
+    # The window that the journal knew before the change. If the file says otherwise, the next opening notes it.
     """
     INSERT OR IGNORE INTO meta SELECT 'window:' || persona, json_quote(json_extract(detail, '$.change[0]'))
     FROM intents WHERE kind <> 'persona'
     AND CASE WHEN json_valid(detail) THEN json_type(detail, '$.change[0]') END IS NOT NULL ORDER BY id""",
-    # Its folder may be there: without the boundary it would have the messages of an earlier persona.
+    # The folder of such a persona may be there. Without the boundary it would have an earlier one's messages.
     f"""
     INSERT INTO operations(persona, kind, after_message_id, detail)
     SELECT DISTINCT persona, 'clear', (SELECT COALESCE(MAX(id), 0) FROM messages), '{{"begins": true}}' {_LEFT}""",
@@ -429,4 +429,4 @@ NO_INTENTS: tuple[str, ...] = (
         (SELECT COALESCE(MAX(id), 0) FROM threads WHERE threads.persona = intents.persona) {_LEFT}""",
     "DROP TABLE intents",
 )
-"""The end of ``intents``, with those that killed processes have left settled: the journal follows the files."""
+"""Drops ``intents``, after settling those that killed processes left: the journal follows the files."""

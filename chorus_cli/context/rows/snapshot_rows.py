@@ -37,21 +37,24 @@ from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 
 _MOST = 8
-"""How many folds are looked at: the newest one holds unless an undo has followed."""
+"""How many of the newest folds are looked at: after an undo, an older one may hold."""
 
 _TURNS_OF_REST = 3
-"""A failed fold is tried again with that many questions after it."""
+"""A failed fold is tried again once that many questions have followed it."""
 
 
 def of_folds(
     connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Runs], boundary: Operation | None
 ) -> list[Summary]:
-    """Return the summaries of the newest ``folds`` since the boundary, which hold their messages by operation."""
+    """Return the summaries of the newest folds since the boundary.
+
+    ``folds`` maps the operation of each fold to the messages that it stands for.
+    """
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
         "FROM summaries JOIN operations ON operations.id = operation_id "
         "WHERE summaries.thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
-        # That of a purged summary is empty.
+        # The content of a purged summary is empty.
         "AND content <> '' ORDER BY operation_id DESC LIMIT ?",
         (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
     ).fetchall()
@@ -62,7 +65,7 @@ def of_folds(
 
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
-    """Store the summary that a fold has written, and forget that one failed; the fold itself is stored already."""
+    """Store the summary that a fold has written, and delete the note that a fold failed; the fold itself is stored."""
     meta_rows.taken(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     ids = expanded(summary.stands_for)
     connection.execute(
@@ -100,7 +103,7 @@ def echoed(
 ) -> dict[int, Echoed]:
     """Return the thoughts that ``model`` itself had before its replies, by their ids; imported ones are left out.
 
-    With ``calls_only`` they are those that led to calls among ``rows``. Words that were edited have none.
+    With ``calls_only`` they are those that led to calls among ``rows``. An edited reply has none.
     """
     wanted = {row.reply_id for row in rows if row.reply_id is not None}
     if not calls_only:
@@ -132,7 +135,7 @@ def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, 
 
 
 def has_any(connection: sqlite3.Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
-    """Return whether a message of a thread ``after`` one, or one of the ``others``, has thoughts."""
+    """Return whether a message of a thread with an id above ``after``, or one of ``others``, has thoughts."""
     (found,) = connection.execute(
         f"SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ? AND id > ? AND {_HAS_THOUGHTS}) OR EXISTS "
         f"(SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {_HAS_THOUGHTS})",
@@ -165,7 +168,7 @@ _WINDOW = setting_of("context_hours")
 def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadJournal:
     """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    # Operations on the memory are not among them, but a forgotten item must leave the prompt.
+    # Operations on the memory are not among these, so the newest forgetting is passed: that item leaves the prompt.
     return journal.thread_journal(thread_id, operations, item_rows.newest_forgetting(connection, persona))
 
 
@@ -183,7 +186,7 @@ def read_snapshot(
     held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
-        # A fork has messages of its origin.
+        # Nothing was said in this fork yet: what it has of its origin counts.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.CALIBRATION + target.choice.model)
     learned = read_calibration(stored) if stored else Calibration()
@@ -216,7 +219,8 @@ def read_past_snapshot(
 ) -> ContextSnapshot:
     """Read the snapshot as it was at an earlier moment, by the journal, with the system prompt and model of today.
 
-    A reply still being written then is whole. Before a fork was opened, its thread has the context of its origin.
+    A reply that was still being written appears with its present text. Before a fork was opened, its thread has the
+    context of its origin.
     """
     target, persona = request_settings.target, request_settings.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))

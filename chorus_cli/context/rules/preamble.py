@@ -34,7 +34,7 @@ _LONGEST_OUTPUT = 80
 class ActiveThread(NamedTuple):
     """A thread with a reply in progress, whose turn or retry began at ``began_at``.
 
-    ``step`` counts its replies so far; the newest ``has_words`` or not. ``tool`` is at work, if it is not empty.
+    ``step`` counts its replies so far; ``has_words`` says whether the newest has text yet. ``tool`` is at work, if any.
     """
 
     number: int
@@ -46,7 +46,7 @@ class ActiveThread(NamedTuple):
 
 
 def preamble(*parts: str) -> str:
-    """Return the preamble of these parts, each of one line or more or empty."""
+    """Join parts, of one or more lines each, into a preamble; empty ones are left out."""
     return "\n".join(filter(None, parts))
 
 
@@ -70,7 +70,7 @@ def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetim
 
 
 def titles_in(preamble: str) -> list[str]:
-    """Return the titles in the lines about threads of a preamble."""
+    """Return the titles of the threads that a preamble lists."""
     _, _, lines = preamble.partition(THREADS_HEADING)
     return re.findall(_TITLE, lines)
 

@@ -1,7 +1,7 @@
-"""Whole threads of a log as conversations, of this one for an export, of another one for an import.
+"""Whole threads as conversations: from this log for an export, from another log for an import.
 
-A message that came in by an import keeps the key that it had there; any other is known by its installation and its
-place in that one's log.
+An imported message keeps the key from its source; any other is known by the installation that made it and its place
+in that installation's log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Facts(NamedTuple):
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
-    """Return the threads with messages of a persona or of all, without those of undone imports."""
+    """Return the threads of a persona, or of all personas, that have messages, but not those of undone imports."""
     found = connection.execute(
         "SELECT threads.persona, threads.id FROM threads "
         "WHERE (:persona IS NULL OR threads.persona = :persona) "
@@ -55,9 +55,9 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
 
 
 def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
-    """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
+    """Return a thread with all its messages; those taken back or replaced are on other branches.
 
-    Other wordings by an edit, and messages that a session brought along, are such branches too.
+    Rewordings from an edit, and messages that a restored session brought in, are on other branches too.
     """
     found = connection.execute(
         f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
@@ -86,7 +86,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
 
 
 def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
-    """Return the rows without those of undone imports, and the ids of those that are on other branches."""
+    """Return the rows, without those of undone imports if others are left, and the ids of those on other branches."""
     imports = {each.id for each in operations if isinstance(each.act, Import)}
     said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
     marks = log_marks(operations, thread_id)
@@ -110,7 +110,7 @@ def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
-    """Return the message before each: that of the same reply, else the question of its turn, else the last live one."""
+    """Return the parent of each message: the one before in its reply, else its turn's question, else the last live."""
     parents: dict[int, int | None] = {}
     last_of: dict[tuple[int, int | None], int] = {}
     last_live: int | None = None

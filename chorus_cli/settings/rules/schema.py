@@ -21,7 +21,7 @@ _TYPES: Mapping[Kind, str] = {
 
 _WRITTEN = ("name", "system_prompt")
 _EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000, "budget": 5}
-"""Values to show for settings whose default cannot be written as a value."""
+"""Examples for settings that have no fixed default, but the provider's, the model's own, or none."""
 
 _SCHEMA_FILE = "../../schema.json"
 _value = partial(json.dumps, ensure_ascii=False)
