@@ -24,13 +24,16 @@ _PERSONAS = "A private chat makes and changes no persona. Leave it first."
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "/import": "Conversations are imported into the log, and a private chat has none of it. Leave it first.",
-        **{f"/persona {name}": _PERSONAS for name in ("new", "import", "archive", "unarchive", "delete")},
         "/rescue backup": "A private chat has no backup. Leave it first; chorus backup copies everything else.",
+        "persona": _PERSONAS,
         "rescue": "Rescued texts belong to the log, and a private chat has none of it. Leave it first.",
         "purge": "Nothing of a private chat is kept, so there is nothing to purge. Leave it first to purge the log.",
     }
 )
 """Commands, and groups of them, that change log, personas or backups, each with the sentence that refuses it."""
+
+_ALLOWED = frozenset({"/persona", "/persona switch", "/persona info", "/persona greeting"})
+"""Commands of these groups that change nothing."""
 
 _FILE = "This goes to a file, which is kept."
 _UNTIL_THE_END = "This holds until the private chat ends."
@@ -107,7 +110,9 @@ def private_groups(groups: Iterable[CommandGroup[Services]]) -> tuple[CommandGro
 
 def _private(command: Command[Services]) -> Command[Services]:
     """Return a command that is refused or announced if need be; a switch to another persona creates none."""
-    refusal, notice = REFUSED.get(command.path) or REFUSED.get(command.group), ANNOUNCED.get(command.path)
+    refusal, notice = REFUSED.get(command.path), ANNOUNCED.get(command.path)
+    if command.path not in {*_ALLOWED, *ANNOUNCED}:
+        refusal = refusal or REFUSED.get(command.group)
 
     async def carried_out(services: Services, *arguments: object, **options: object) -> Answer:
         if refusal:

@@ -143,7 +143,7 @@ def test_every_command_that_is_refused_or_announced_is_one() -> None:
 
 def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() -> None:
     """Those of these groups keep nothing but in the log, which is in memory, unless they are refused or announced."""
-    usual = {"", "context", "memory", "persona", "thread", "jobs", "settings", "attach"}
+    usual = {"", "context", "memory", "thread", "jobs", "settings", "attach"}
     assert {command.group for command in registry()} - REFUSED.keys() == usual
 
 
