@@ -1,4 +1,7 @@
-"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json``, and a marker file in an archived one."""
+"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``commands/*.md``, ``card.json`` with its picture.
+
+A marker file archives one.
+"""
 
 from __future__ import annotations
 
