@@ -191,6 +191,17 @@ def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part
     assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
 
 
+def test_the_next_chat_names_the_new_thread_whose_process_was_killed(home: Home) -> None:
+    with home.running("ask", "--new", LONG_MESSAGE) as asking:
+        assert asking.stdout
+        assert asking.stdout.read(1)
+        asking.kill()
+        asking.communicate(timeout=PATIENCE_SECONDS)
+    with home.chat() as chat:
+        chat.await_text("The reply in thread #2 was interrupted; /retry there asks again.")
+        chat.ask("/thread 2", "Thread #2 is open again.")
+
+
 def test_a_chat_sends_nothing_either_while_settings_cannot_be_read(home: Home) -> None:
     settings = home.path / "personas" / "chorus" / "system.jsonc"
     whole = settings.read_text("utf-8")

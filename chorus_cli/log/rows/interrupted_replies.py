@@ -56,13 +56,14 @@ class BrokenOff(NamedTuple):
 
 
 def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
-    """Return the last replies of open threads that ended with their process after ``since``, each only once."""
+    """Return, once each, the last replies of open threads or an ``ask`` that ended with their process after ``since``."""
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()
     found = connection.execute(
         "SELECT id, persona, number FROM threads "
-        "WHERE closed_at IS NULL AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        # The thread of an ``ask`` is closed as it is opened.
+        "WHERE (closed_at IS NULL OR closed_at = created_at) AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (kept,),
     ).fetchall()
     questions = [

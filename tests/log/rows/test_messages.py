@@ -437,7 +437,7 @@ def test_a_thread_is_not_named_that_was_closed_went_on_or_was_cleared(connection
     for thread in (1, 2):
         ask(connection, run="gone", thread=thread)
     find(connection)
-    thread_rows.close(connection, [1], START)
+    thread_rows.close(connection, [1], START + timedelta(seconds=1))
     answer(connection, ask(connection, thread=2))
     assert taken(connection) == []
     ask(connection, run="gone", thread=3)
