@@ -56,7 +56,7 @@ class BrokenOff(NamedTuple):
 
 
 def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
-    """Return, once each, the last replies of open threads or an ``ask`` that ended with their process after ``since``."""
+    """Return, once each, the last replies of open threads or an ``ask`` that ended with a process after ``since``."""
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()
