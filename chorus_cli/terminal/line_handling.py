@@ -231,8 +231,8 @@ class LineHandler:
             return await self._uninterrupted(work())
 
     def _refuse_answer(self, line: str, answers: str) -> None:
-        """Keep a line that answers no question for the next prompt, where a command may replace it."""
-        self._unsent.text, self._unsent.gives_way = joined(self._unsent.text, line), True
+        """Keep a line that answers no question for the next prompt."""
+        self._unsent.behind = joined(self._unsent.behind, line)
         self._screen.notice(f'"{shortened(line)}" is not an answer and was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:

@@ -329,6 +329,7 @@ class Repl:
         history = self._backend.histories.of(slug)
         self._is_private = False
         unsent.release()
+        unsent.take_behind()
         self._bring_back(slug)
         self._prompt.changed = partial(unsent.hold_soon, slug)
         if unsent.text:
@@ -357,7 +358,9 @@ class Repl:
             try:
                 return await self._foreground.carry_out(after_the_greeting())
             except asyncio.CancelledError:
-                self._given_back = self._unsent.text or self._unsent.sending
+                self._unsent.give_back()
+                self._unsent.take_behind()
+                self._given_back = self._unsent.text
                 raise
 
     async def _keep_unsent(self, target: Target) -> None:

@@ -202,3 +202,15 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
         terminal.say("y")
         terminal.until(lambda: len(spent.replies()) == 2, "a second reply")
     assert spent.said() == ["I am unhappy", "I am happy"]
+
+
+def test_a_signal_at_the_question_of_the_budget_keeps_the_message_and_what_was_no_answer(spent: Home) -> None:
+    assert spent.run("ask", "/settings set budget 0.01").code == 0
+    with spent.chat() as terminal:
+        terminal.say("I am happy")
+        terminal.await_text("Ask the model all the same?")
+        terminal.ask("and glad", '"and glad" is not an answer and was not sent. Answer y/n.', "(y/n)")
+        terminal.kill(signal.SIGTERM)
+    with spent.chat(f"{PROMPT} I am happy") as terminal:
+        terminal.await_line("and glad")
+    assert spent.said() == ["I am unhappy"]

@@ -35,6 +35,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.await_text("(y/n)", times=2)
         terminal.say("y")
         terminal.await_line(f"{ADA} maybe")
+        terminal.press("ctrl-c")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)", ADA)
         terminal.ask("/context 3 days", "Context window set to 72h", ADA)
         terminal.ask("I am Charles", "Charles", ADA)

@@ -32,7 +32,7 @@ class UnsentInput:
     ``gives_way`` says that a command may replace it. Input is kept in rows of ``run`` while it is typed and when a
     signal interrupts it, but not the lines that are meant for a private chat. ``rescue`` keeps a record in a file, and
     returns that, when no row can be written, which ``tell`` is called about while the user types. ``sending`` is a line
-    that is no longer at the prompt, and not stored yet.
+    that is no longer at the prompt, and not stored yet; ``behind`` are lines that answered no question.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class UnsentInput:
         rescue: Callable[[Mapping[str, str]], Path | None],
         held_seconds: float = _HELD_SECONDS,
     ) -> None:
-        self.text = self.sending = ""
+        self.text = self.sending = self.behind = ""
         self.gives_way = False
         self._store = store
         self._run = run
@@ -100,7 +100,7 @@ class UnsentInput:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
         if self.sending:
             self.sending = ""
-            self.hold(self._newest[0], joined(self.text, self._newest[1]))
+            self.hold(self._newest[0], joined(self.text, joined(self.behind, self._newest[1])))
 
     def _hold_newest(self) -> None:
         self.hold(*self._newest)
@@ -157,9 +157,14 @@ class UnsentInput:
         """Put the line that was sent and is not stored into the next prompt, unless it has a text already."""
         self.text = self.text or self.sending
 
+    def take_behind(self) -> None:
+        """Put the lines that answered no question into the next prompt, below what it has already."""
+        if self.behind:
+            self.text, self.behind, self.gives_way = joined(self.text, self.behind), "", False
+
     def settle(self) -> None:
         """Forget the input that was put into the prompt: the user has it, or it is kept anew."""
-        self.text, self.gives_way = "", False
+        self.text, self.behind, self.gives_way = "", "", False
 
     async def written(self) -> None:
         """Wait until every row is written or deleted."""
