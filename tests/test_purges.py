@@ -51,6 +51,12 @@ def test_without_a_terminal_nothing_is_purged_unless_yes_is_said(home: Home) -> 
     assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
 
 
+@pytest.mark.parametrize("empty", [("message", ""), ("message", ","), ("search", ""), ("persona", "")])
+def test_a_purge_of_nothing_in_particular_purges_nothing(home: Home, empty: tuple[str, str]) -> None:
+    assert home.run("purge", *empty, "--yes").output == "There is nothing of that; nothing was purged.\n"
+    assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
+
+
 def test_a_script_purges_and_reads_json(home: Home) -> None:
     done = home.run("purge", "search", CANARY, "--yes", "--json")
     report = json.loads(done.output)

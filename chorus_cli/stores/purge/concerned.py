@@ -48,6 +48,8 @@ def selected(connection: sqlite3.Connection, asked: WantedPurge, persona: str, a
     wanted = asked._replace(persona=persona)
     if wanted.words:
         return wanted._replace(messages=selected_by_words(connection, wanted, (attached,)))
+    if not wanted.since:
+        return wanted
     condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
     found = _ids(connection, condition, since=wanted.since, until=wanted.until, persona=persona)
     return wanted._replace(messages=found)
