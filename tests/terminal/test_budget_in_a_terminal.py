@@ -211,6 +211,6 @@ def test_a_signal_at_the_question_of_the_budget_keeps_the_message_and_what_was_n
         terminal.await_text("Ask the model all the same?")
         terminal.ask("and glad", '"and glad" is not an answer and was not sent. Answer y/n.', "(y/n)")
         terminal.kill(signal.SIGTERM)
-    with spent.chat(f"{PROMPT} I am happy") as terminal:
-        terminal.await_line("and glad")
+    with spent.chat("  and glad") as terminal:
+        terminal.await_text(f"{PROMPT} I am happy\n  and glad")
     assert spent.said() == ["I am unhappy"]
