@@ -17,7 +17,7 @@ from chorus_cli.cards.rules import png
 from chorus_cli.cards.rules.card import Card, card_of, icon_entry, parsed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.personas.files import CARD_FILE
+from chorus_cli.personas.files import CARD_ARCHIVE, CARD_FILE, CARD_PICTURE
 from chorus_cli.storage.files import read_within
 
 _PACKED = frozenset({".png", ".charx"})
@@ -25,7 +25,6 @@ ENDINGS = _PACKED | {".json"}
 LARGEST_BYTES = limits.CARD.most
 LARGEST_JSON_BYTES = limits.CARD_JSON.most
 
-_PICTURE_FILE, _ARCHIVE_FILE = "card.png", "card.charx"
 _ENTRY = "card.json"
 _ZIP, _WEBP, _JSON = b"PK\x03\x04", b"WEBP", b"{"
 _MARK_BYTES = 64
@@ -95,7 +94,7 @@ def stored_json(personas: Path, slug: str) -> bytes | None:
 def picture(personas: Path, slug: str, name: str) -> bytes:
     """Return the picture of a persona's card; a persona without one gets one of a plain colour."""
     folder = personas / slug
-    return _stored(folder / _PICTURE_FILE) or _icon(folder / _ARCHIVE_FILE) or png.plain_picture(name)
+    return _stored(folder / CARD_PICTURE) or _icon(folder / CARD_ARCHIVE) or png.plain_picture(name)
 
 
 def _icon(path: Path) -> bytes | None:
@@ -128,7 +127,7 @@ def _found(path: Path, file: BufferedReader) -> tuple[bytes, dict[str, bytes]] |
         found = png.card_json(data)
         if found is None:
             raise ImportFormatError("This picture holds no character card.")
-        return found, {_PICTURE_FILE: data}
+        return found, {CARD_PICTURE: data}
     if beginning[8:12] == _WEBP:
         raise ImportFormatError("A card in a WebP picture is outside the specification. Export it as PNG or JSON.")
     if beginning.startswith(_ZIP):
@@ -138,7 +137,7 @@ def _found(path: Path, file: BufferedReader) -> tuple[bytes, dict[str, bytes]] |
         except _BROKEN as error:
             raise ImportFormatError(f"This archive cannot be read ({error}).") from error
         file.seek(0)
-        return None if found is None else (found, {_ARCHIVE_FILE: _whole(file)})
+        return None if found is None else (found, {CARD_ARCHIVE: _whole(file)})
     is_json = beginning.removeprefix(_UTF_8_MARK).lstrip().startswith(_JSON)
     return (file.read(), {}) if is_json and path.stat().st_size <= LARGEST_JSON_BYTES else None
 

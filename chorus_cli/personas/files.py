@@ -1,6 +1,6 @@
-"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``commands/*.md``, ``card.json`` with its picture.
+"""Personas as folders: settings, ``docs/*.md``, ``commands/*.md``, the card that one was made of, ``sessions/``.
 
-A marker file archives one.
+A marker file archives one. The constants below name all these files; limits of their sizes are in ``core/limits``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ COMMANDS_FOLDER = "commands"
 """The user's own commands in a chat with the persona."""
 CARD_FILE = "card.json"
 """The character card that the persona was made of."""
+CARD_PICTURE, CARD_ARCHIVE = "card.png", "card.charx"
+"""The file that the card came in, if it holds more than the card."""
 _ARCHIVED = ".archived"
 _DRAFT, _SHIPPED = ".persona-", ".personas-"
 _MAKING = ".making"
@@ -75,6 +77,7 @@ def create(
         with _sentence(failure):
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
             for name, content in {SETTINGS_FILE: settings.encode(), **files}.items():
+                (draft / name).parent.mkdir(mode=0o700, exist_ok=True)
                 write_atomically(draft / name, content)
         recorded = record()
         with _sentence(failure):

@@ -156,7 +156,7 @@ LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
 
 
 class NewPersona(NamedTuple):
-    """The files of a persona about to be made: its settings, and others by their names, also in ``docs/``."""
+    """The files of a persona about to be made: its settings, and others by their paths in its folder."""
 
     slug: str
     settings: str
