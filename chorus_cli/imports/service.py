@@ -146,7 +146,7 @@ class ImportReport:
             facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
         if self.added.redone:
             operations = counted(self.added.redone, "operation")
-            facts.append(f"The import that was undone is redone as a whole ({operations}), also beyond these files.")
+            facts.append(f"The undone import is redone in full ({operations}), including what is not in these files.")
         if self.purged:
             was, stays = ("was", "stays") if self.purged == 1 else ("were", "stay")
             fate = "purged before and would not be brought back" if self.is_dry else f"purged and {stays} purged"
@@ -164,7 +164,7 @@ class ImportReport:
         if not self.added.messages:
             if self.added.redone or not self.conversations:
                 return ""
-            everything = "Everything else" if self.purged else "Everything"
+            everything = "Everything else" if self.purged or self.added.refused else "Everything"
             return f"{everything} is in the log already; nothing was changed."
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""

@@ -100,10 +100,12 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], Bu
 )  # fmt: skip
 async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Find messages by their words."""
-    from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it calls this
-
     now, asked = services.clock.now(), arguments.text("since")
-    since = timespan.parse(asked, now, after_since=True).before(now) if asked.strip() else None
+    since = None
+    if asked.strip():
+        from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time
+
+        since = timespan.parse(asked, now, after_since=True).before(now)
     # Some of the results are the question itself, results of earlier searches, or taken back.
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
     scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)

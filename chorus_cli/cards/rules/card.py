@@ -36,6 +36,7 @@ _FEWEST_OLD_FIELDS = 4
 _NEWEST = 3
 _EMBEDDED = "embeded://"
 _SPECIFICATION = re.compile(r"chara_card_v([0-9]{1,3})")
+_VERSION = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)")
 _DECORATOR = re.compile(r"@@+([a-z_]+)(?: (.*))?")
 _MOST_ENTRIES = 10_000
 _MOST_GREETINGS = 1_000
@@ -140,10 +141,11 @@ def _text(data: Record, key: str) -> str:
 
 def _version_notes(top: Record) -> list[str]:
     """Return a sentence if the card is of a newer version than any that is known here."""
-    found = _SPECIFICATION.fullmatch(str(top.get("spec")))
-    if found is None or int(found[1]) <= _NEWEST:
+    found = _SPECIFICATION.fullmatch(str(top.get("spec"))), _VERSION.fullmatch(line(top.get("spec_version")))
+    version = max((float(each[1]) for each in found if each), default=0)
+    if version <= _NEWEST:
         return []
-    return [f"It is of version {found[1]} of the specification; the newest one known here is {_NEWEST}."]
+    return [f"It is of version {version:g} of the specification; the newest one known here is {_NEWEST}."]
 
 
 def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, ParamSpec
 
@@ -212,16 +212,18 @@ def json_items(file: IO[bytes], largest: int = limits.IMPORTED_CONVERSATION.most
     first = text.next_sign()
     if first not in {"[", "{"}:
         raise ImportFormatError(NOT_JSON)
-    if first == "{":
-        yield text.item()
-        return
-    text.position += 1
+    text.position += first == "["
     while (sign := text.next_sign()) not in {"", "]"}:
         yield (item := text.item())
         if isinstance(item, Skipped):
             return
+        if first == "{":
+            break
     if not sign:
         yield Skipped("file that ends before its end")
+    text.position += sign == "]"
+    if sign and text.next_sign():
+        yield Skipped("text after the end of the JSON in its file")
 
 
 class _Text:
@@ -301,12 +303,11 @@ def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[
 def values_of(path: Path, beginning: bytes) -> Iterator[object]:
     """Yield the values of a file that begins so: of its lines, or of an array or an object over many lines."""
     text = beginning.removeprefix(codecs.BOM_UTF8).lstrip()
-    first, _, others = text.partition(b"\n")
-    is_whole = parsed(first) is not None
-    if text.startswith(b"{") and (is_whole or not others):
-        # A first line may be longer than the beginning.
-        yield from values_in(path)
-    elif text.startswith(b"[") and is_whole and others.strip():
+    lines = [line for line in map(bytes.strip, text.split(b"\n")) if line]
+    # In one value over many lines, an object or a list on a line of its own follows these signs.
+    alone = (parsed(line) for before, line in pairwise((b"", *lines)) if not before.endswith((b"[", b",", b":")))
+    # A first line may be longer than the beginning.
+    if any(isinstance(each, dict | list) for each in alone) if len(lines) > 1 else text.startswith(b"{"):
         yield from values_in(path)
     elif text.startswith((b"{", b"[")):
         with opened(path) as file:

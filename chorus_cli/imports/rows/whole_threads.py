@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, thought_of
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import Message, Status
+from chorus_cli.log.rules.messages import UNMEASURED, Message, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.storage import meta_rows
 
@@ -140,6 +140,6 @@ def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> Fore
         tool_call_id=row.tool_call_id,
         reasoning=own.reasoning,
         thought_parts=own.thought_parts,
-        thought=row.thought,
+        thought=thought_of(*(row.thought or UNMEASURED)),
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )

@@ -100,7 +100,7 @@ class _Session:
     def take(self, value: object) -> None:
         """Take the next line of the file."""
         if not isinstance(value, dict):
-            self.skipped.append(Skipped(_BROKEN))
+            self.skipped.append(value if isinstance(value, Skipped) else Skipped(_BROKEN))
             return
         kind, key = value.get("type"), values.identifier(value.get("uuid"))
         session = values.line(value.get("sessionId"))

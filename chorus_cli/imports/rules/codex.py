@@ -56,7 +56,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
     """Read a session from its lines; one that does not say its id has the name of its file."""
-    read = [_line(values.record(line)) for line in lines]
+    read = [_Line(line, {}, None) if isinstance(line, Skipped) else _line(values.record(line)) for line in lines]
     facts = next((each.payload for each in read if each.kind == "session_meta" and each.payload), {})
     if "subagent" in values.record(facts.get("source")):
         raise ImportFormatError("session of a subagent")
@@ -148,8 +148,8 @@ class _Branches:
             return
         payload, call = line.payload, values.identifier(line.payload.get("call_id"))
         match line.kind, payload.get("type"):
-            case None, _ if not payload:
-                self.skipped.append(Skipped(_BROKEN))
+            case None | Skipped() as broken, _ if not payload:
+                self.skipped.append(broken or Skipped(_BROKEN))
             case "turn_context", _:
                 self._model = values.line(payload.get("model")) or self._model
             case "compacted", _:

@@ -47,7 +47,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
-        self._broken = 0
+        self._skipped: list[Skipped] = []
         self._keys = values.ContentKeys()
         self._records: dict[str, values.Record] = {}
         self._parents: dict[str, str | None] = {}
@@ -62,7 +62,7 @@ class _Session:
         """Take the next line."""
         line = values.record(value)
         if not line:
-            self._broken += 1
+            self._skipped.append(value if isinstance(value, Skipped) else Skipped(_BROKEN))
         elif "$rewindTo" in line:
             key = values.identifier(line["$rewindTo"])
             del self._live[self._live.index(key) if key in self._live else 0 :]
@@ -75,7 +75,7 @@ class _Session:
 
     def said(self) -> Iterator[Said | Skipped]:
         """Yield the messages, each after the one that it was written after."""
-        yield from [Skipped(_BROKEN)] * self._broken
+        yield from self._skipped
         for key, record in self._records.items():
             skipped = _PROGRAM if record.get("type") in _SAID else ""
             yield Said(key, parent=self._parents[key], skipped=skipped)

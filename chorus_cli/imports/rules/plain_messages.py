@@ -62,7 +62,7 @@ def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
         message = values.record(each)
         role, content = values.line(message.get("role")), message.get("content")
         if role not in _KINDS:
-            yield Skipped(_SYSTEM if role in _PROMPTS else _BROKEN)
+            yield each if isinstance(each, Skipped) else Skipped(_SYSTEM if role in _PROMPTS else _BROKEN)
             continue
         parts = values.parts(content)
         text = "\n\n".join(filter(None, (values.text(part.get("text")) for part in parts)))

@@ -33,7 +33,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     return claude_code.conversation_of(_translated(lines), file, SOURCE)
 
 
-def _translated(lines: Iterable[object]) -> Iterator[values.Record | None]:
+def _translated(lines: Iterable[object]) -> Iterator[object]:
     written: Counter[str] = Counter()
     for line in lines:
         record = values.record(line)
@@ -42,7 +42,7 @@ def _translated(lines: Iterable[object]) -> Iterator[values.Record | None]:
             yield {"type": "custom-title", "customTitle": title}
         key = values.identifier(record.get("uuid"))
         written[key] += 1
-        yield _as_claude_code(record, key, written[key]) if record else None
+        yield _as_claude_code(record, key, written[key]) if record else line or None
 
 
 def _as_claude_code(record: values.Record, key: str, number: int) -> values.Record:

@@ -12,7 +12,6 @@ from chorus_cli.core.json import values
 from chorus_cli.core.time.moments import MONTHS
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
-from chorus_cli.personas.rules.macros import Names, replaced
 
 SOURCE = "sillytavern"
 
@@ -22,6 +21,7 @@ _IN_WORDS = re.compile(r"([a-z]{3,9}) (\d{1,2}), (\d{4}) (\d{1,2}):(\d{2}) ?([ap
 _IN_NUMBERS = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?", re.ASCII
 )
+_NAME = re.compile(r"\{\{(?:char|user)\}\}|<(?:char|bot|user)>", re.IGNORECASE)
 _ANOTHER_ZONE = timezone(timedelta(hours=1))
 
 
@@ -36,6 +36,8 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
     header, *lines = chat
     name, zone = file
     messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
+    left = [line for line in lines if isinstance(line, Skipped)]
+    left += [Skipped(_BROKEN)] * (len(lines) - len(messages) - len(left))
     reader = _Reader(values.record(header), messages, zone)
     said = list(reader.said())
     created = values.record(header).get("create_date")
@@ -47,7 +49,7 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
         guesses=(zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
         character="" if reader.is_group else reader.character,
     )
-    return assembled(facts, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))], reader.leaf)
+    return assembled(facts, [*said, *left], reader.leaf)
 
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
@@ -120,7 +122,8 @@ class _Reader:
         key = self._keys.of(name, values.identifier(written), content)
         extra = values.record(facts.get("extra"))
         if not is_user:
-            content = replaced(content, Names(name or self.character, self._user or "you"))
+            user, character = self._user or "you", name or self.character
+            content = _NAME.sub(lambda found: user if "user" in found[0].lower() else character, content)
             content = f"{name}: {content}" if name not in self._unnamed and content else content
         self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
         said = Said(key, Kind.USER, content, moment(written, self._zone), files=tuple(_files(extra)))

@@ -83,6 +83,28 @@ def test_a_session_is_recognised_by_its_content_and_a_cut_last_line_costs_only_i
     assert dict(found.skipped) == {"line that cannot be read": 1}
 
 
+@pytest.mark.parametrize("source", ["claude-code", "qwen-code"])
+@pytest.mark.parametrize("first", ['{"type":"assistant","mess', 'sage":{}}', "7"])
+def test_a_first_line_that_is_cut_or_no_object_costs_only_itself(tmp_path: Path, source: str, first: str) -> None:
+    path = lines(tmp_path / "s1.jsonl", SESSIONS[source])
+    path.write_text(f"{first}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    ((found,), none) = found_in(tmp_path)
+    assert (found.source, said(found), none) == (source, TALK, [])
+    assert dict(found.skipped) == {"line that cannot be read": 1}
+
+
+MESSAGES = [{"role": role, "content": content} for role, content in TALK]
+CHAT = [{"chat_metadata": {}}, *({"is_user": role == "user", "mes": content} for role, content in TALK)]
+
+
+@pytest.mark.parametrize("session", [*SESSIONS.values(), MESSAGES, CHAT])
+def test_a_list_that_breaks_off_says_that_the_rest_is_left_out(tmp_path: Path, session: list[dict[str, Any]]) -> None:
+    (tmp_path / "a.json").write_text(f"{json.dumps(session)[:-1]}, {{oops}}, {{}}]", encoding="utf-8")
+    ((found,), _) = found_in(tmp_path / "a.json")
+    assert said(found) == TALK
+    assert dict(found.skipped) == {"conversation that is no valid JSON, and all after it in its file": 1}
+
+
 def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
     for number in (1, 2):
         session = f"s{number}"
@@ -124,7 +146,7 @@ def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
     objects = ({}, {"a": 1}, [], None, *records)
     for content in ("x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
         path.write_text(content, encoding="utf-8")
-        with pytest.raises(ImportFormatError, match="no known format"):
+        with pytest.raises(ImportFormatError, match=r"no known format\..* docs/programs\.md where programs keep them"):
             found_in(path)
 
 

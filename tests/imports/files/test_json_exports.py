@@ -273,6 +273,7 @@ def test_items_are_read(text: str | bytes, expected: list[object] | None) -> Non
 
 
 BROKEN, CUT = "no valid JSON, and all after it in its file", "file that ends before its end"
+REST = "text after the end of the JSON in its file"
 
 
 @pytest.mark.parametrize(
@@ -285,6 +286,8 @@ BROKEN, CUT = "no valid JSON, and all after it in its file", "file that ends bef
         (f'[{"9" * 5000}, 7]', [BROKEN]),
         ('[{"a": 1}, {"b": "cut of', [{"a": 1}, BROKEN]),
         ('[{"a": 1}', [{"a": 1}, CUT]),
+        ('[{"a": 1}]\n[7]', [{"a": 1}, REST]),
+        ('{"a": 1}\n{"b": 2}', [{"a": 1}, REST]),
         (
             f'[{{"a": "{"x" * 3 * MEGABYTE}"}}, 7]',
             ["no valid JSON, or of more than 1,000,000 characters, and all after it in its file"],

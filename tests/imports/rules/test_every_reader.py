@@ -58,7 +58,7 @@ LINES = {
     claude_code: test_claude_code.FULL,
     codex: test_codex.FULL,
     gemini_cli: test_gemini_cli.FULL,
-    plain_messages: [test_plain_messages.MESSAGES],
+    plain_messages: test_plain_messages.MESSAGES,
     qwen_code: test_qwen_code.FULL,
     silly_tavern: test_silly_tavern.FULL,
 }
@@ -91,8 +91,10 @@ def test_any_value_in_any_field_of_a_line_is_survived(reader: Any, data: st.Data
             getattr(reader, sign, bool)(line)
     for first in (lines, *lines) if reader is gemini_cli else (lines,):
         getattr(reader, "is_beginning", bool)(first)
-    with suppress(ImportFormatError):
-        check(read(reader, lines))
+    parts = plain_messages.parted([lines, *lines], FileFacts("s1")) if reader is plain_messages else ()
+    for each in (lines, *(part for part, _ in parts)):
+        with suppress(ImportFormatError):
+            check(read(reader, each))
 
 
 HEADER = test_silly_tavern.HEADER

@@ -40,6 +40,7 @@ LINES = "\n".join(map(json.dumps, MESSAGES))
         json.dumps({"model": "gpt-4o", "messages": MESSAGES}),
         json.dumps({"messages": MESSAGES}, indent=4),
         json.dumps({"messages": MESSAGES}) + "\n",
+        LINES.replace("\n", ",\n").join(('{"messages": [\n', "\n]}")),
     ],
 )
 def test_messages_are_read_in_every_form(tmp_path: Path, text: str) -> None:

@@ -83,11 +83,21 @@ def test_a_message_that_is_hidden_from_the_model_is_not_live() -> None:
     assert [each.is_hidden for each in found.messages] == [False, True, False]
 
 
+UNKNOWN = "nods at {{original}} and {{// it}}."
+
+
 def test_the_speakers_of_a_group_are_named() -> None:
     header = {"user_name": "unused", "character_name": "unused", "chat_metadata": {}}
-    lines = [QUESTION, {**GREETING, "mes": "Welcome, {{user}}."}, {**GREETING, "name": "Bob", "mes": "{{CHAR}} nods."}]
+    lines = [
+        QUESTION,
+        {**GREETING, "mes": "Welcome, {{user}}."},
+        {**GREETING, "name": "Bob", "mes": f"{{{{CHAR}}}} {UNKNOWN}"},
+    ]
     found = conversation_of(header, lines)
-    assert said(found)[1:] == [("assistant", "Seraphina: Welcome, Ann."), ("assistant", "Bob: Bob nods.")]
+    assert said(found)[1:] == [
+        ("assistant", "Seraphina: Welcome, Ann."),
+        ("assistant", f"Bob: Bob {UNKNOWN}"),
+    ]
     assert found.character == ""
 
 

@@ -159,7 +159,7 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     await world.carry_out("/context undo")
     report = await reported(world, ROME, WHERE)
     assert report.text().endswith(
-        "The import that was undone is redone as a whole (1 operation), also beyond these files."
+        "The undone import is redone in full (1 operation), including what is not in these files."
     )
     assert await titles(world) == ["", "Rome"]
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -17,11 +18,12 @@ from chorus_cli.imports.files import reading
 from chorus_cli.imports.rows import import_rows
 from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
-from chorus_cli.imports.service import ImportReport, Wanted
+from chorus_cli.imports.service import Exports, ImportReport, Wanted
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
+from tests.fakes import FakeClock
 from tests.imports.rules.sessions import qwen_line
 from tests.imports.service.foreign_talk import (
     ITALY,
@@ -133,6 +135,32 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
     history = await world.threads.history(thread)
     assert [entry.content for entry in history.entries if isinstance(entry, Message)] == [
         line["content"] for line in said
+    ]
+
+
+async def test_the_title_in_a_file_becomes_a_line_without_controls(world: World) -> None:
+    await taken_in(world, {**ROME, "title": "Ro\x1b[31m\nme"}, WHERE)
+    assert [each.title for each in await world.threads.all()][-1] == "Ro [31m me"
+
+
+class Hasty(FakeClock):
+    """Time of which ten seconds pass whenever somebody looks."""
+
+    def monotonic(self) -> float:
+        self.advance(timedelta(seconds=10))
+        return super().monotonic()
+
+
+async def test_the_progress_of_an_import_and_an_export_is_told(world: World, tmp_path: Path) -> None:
+    told, wanted = list[str](), Wanted([written(world.folder, ROME, WHERE, OSLO, OFTEN)], "chorus")
+    imports = replace(world.services.imports, clock=Hasty())
+    await imports.take_in(wanted, ImportReport(is_dry=False), told.append)
+    exports = Exports(world.store, Hasty(), world.folder / "attachments")
+    await exports.export_all(tmp_path / "out", "md", None, told.append)
+    assert told == [
+        "2 conversations, 2 messages so far (0 messages a second)",
+        "1 of 2 conversations are written.",
+        "2 of 2 conversations are written.",
     ]
 
 

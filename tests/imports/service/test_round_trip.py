@@ -231,6 +231,7 @@ async def test_what_both_went_on_with_is_left_out_and_counted(world: World, lapt
     await say(world, "On the desktop")
     report = await took_in(world, database(laptop))
     assert (report.added.messages, report.skipped[WENT_ON_APART]) == (0, 1)
+    assert report.text().endswith(f"{WENT_ON_APART} (1).\nEverything else is in the log already; nothing was changed.")
     assert await contents(world) == [*SHARED, *DESKTOP]
 
 
@@ -248,6 +249,7 @@ DAMAGED = {
 HARMLESS = {
     "no origin": "UPDATE messages SET origin = NULL, origin_seq = NULL",
     "time of a thread": "UPDATE threads SET created_at = '2025-13-41T99:00:00Z'",
+    "time of thoughts": "UPDATE messages SET reasoning = 'hm', thought_seconds = 9e999",
     "operation": (
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) "
         "VALUES ('chorus', 1, 'martian', 0, '{}', '2025-01-01T00:00:00.000000Z')"
@@ -323,6 +325,7 @@ async def test_other_damage_loses_no_message(
     older.execute(statement)
     assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
     assert (await took_in(world, tmp_path / "other.db")).added.messages == 0
+    assert len(await exported(world, tmp_path / "out", "md")) == 1
 
 
 async def test_an_export_tells_what_it_cannot_read(world: World, tmp_path: Path) -> None:

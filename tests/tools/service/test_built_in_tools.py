@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,7 +32,9 @@ async def result_of(world: World, name: str, **arguments: object) -> tuple[str, 
     return results(world)[-1], line
 
 
-async def test_the_history_is_searched_beyond_the_window(world: World) -> None:
+async def test_the_history_is_searched_beyond_the_window(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "chorus_cli.core.time.timespan", None)
+    monkeypatch.delattr("chorus_cli.core.time.timespan", raising=False)
     world.model.say("The ring lies in the river.")
     await world.say("Where is the ring?")
     world.clock.advance(timedelta(days=3))
