@@ -78,7 +78,8 @@ class Saving(NamedTuple):
 
 def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
     """Return the row of a session."""
-    facts: dict[str, Any] = {name: getattr(session, name) for name in SessionRow._fields[:-2]}
+    of_session = {*SessionRow._fields} - {"through_message_id", "trigger"}
+    facts: dict[str, Any] = {name: getattr(session, name) for name in of_session}
     return SessionRow(**facts, through_message_id=through_message_id, trigger=trigger)
 
 
@@ -142,12 +143,6 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
         known = f"{saving.operation_id} {saving.summarized_through} {row.session_id}"
         meta_rows.store(connection, _idle_key(row.persona), known)
     return row
-
-
-def forget(connection: sqlite3.Connection, persona: str) -> None:
-    """Delete the rows of an earlier persona of the same folder; its files are gone with it."""
-    connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
-    connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))
 
 
 def _idle_key(persona: str) -> str:
@@ -248,6 +243,7 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
 
 
 def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:
-    """Part a new persona from the memory and the sessions of an earlier one."""
+    """Part a new persona from the memory and the sessions of an earlier one, whose files are gone with it."""
     item_rows.hide_all(connection, persona, boundary.id)
-    forget(connection, persona)
+    connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
+    connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))

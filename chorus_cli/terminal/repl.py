@@ -170,9 +170,10 @@ class Repl:
     def _arm(self) -> None:
         services = self._backend.services()
         services.idle_timer.arm()
-        # The first Tab after the number of a memory item or a thread finds them.
+        # The first Tab at a memory item, a thread or a session finds them.
         services.memory.offers(services.current.slug)
         services.threads.offers()
+        services.sessions.offers(services.current.slug)
         self._toolbar.begin(self._prompt.redraw)
 
     def _tell(self, line: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from chorus_cli.catalogue import registry
 from chorus_cli.framework.command_line import resolve
+from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.wording import local
 from chorus_cli.recall.commands import WORDS, AskedSearch
 from tests.world import World
@@ -96,6 +97,7 @@ async def test_everybody_is_searched_also_whoever_is_archived_or_gone(world: Wor
     text = await world.told("/search ring")
     assert "Frodo Baggins, thread #1\nFrodo Baggins: my «ring»" in text
     assert "gone, thread #9\ngone: my «ring»" in text
+    assert await world.store.read(thread_rows.had, "gone", 9) == (9, 9)
 
 
 async def test_what_was_taken_back_or_broke_off_is_marked(world: World) -> None:

@@ -181,7 +181,8 @@ async def test_names_are_completed_newest_first_with_when_and_what(greeted: Worl
     greeted.clock.advance(timedelta(minutes=1))
     await save(greeted)
     (folder(greeted) / "2026-02-12_broken.json").write_text("{")
-    offers(greeted, f"/context {command} ")
+    # They are read in the background.
+    assert offers(greeted, f"/context {command} ") == {}
     for _ in range(2):
         await greeted.told("/thread")
     assert [*offers(greeted, f"/context {command} ").items()] == [

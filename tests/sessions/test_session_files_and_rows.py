@@ -243,7 +243,8 @@ def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(connection: C
 
 def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: Connection, personas: Path) -> None:
     session_rows.save(connection, personas, saving(IDLE))
-    session_rows.forget(connection, "chorus")
+    boundary = operation_rows.introduce(connection, NewOperation("chorus", Clear(), START))
+    session_rows.leave_behind(connection, "chorus", boundary)
     assert session_rows.of(connection, "chorus") == []
     assert session_rows.idle_session(connection, "chorus") is None
 

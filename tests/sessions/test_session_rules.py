@@ -197,7 +197,7 @@ def test_a_value_that_cannot_be_is_refused(key: str, value: JsonValue, sentence:
     ("key", "value", "sentence"),
     [
         ("role", "robot", "not one of user, assistant, tool_use, tool_result"),
-        ("status", "streaming", "not one of a finished message"),
+        ("status", "streaming", "not the status of a finished message"),
         ("content", None, "not text"),
         ("content", "\udc00", "a character that cannot be"),
         ("thread", 9, "not one of the session's threads"),

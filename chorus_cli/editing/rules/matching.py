@@ -249,7 +249,7 @@ _Claims = dict[int, int]
 def _sources(
     sought: Sequence[str], offered: Sequence[str], start: int, context_start: int
 ) -> tuple[_Claims, _Claims, _Claims]:
-    """Return the unchanged blocks before ``start``, those from it on, preferring rows in context, and reworded ones."""
+    """Return the sources of unchanged blocks above ``start``, of those below (context first), and of reworded ones."""
     blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
     inside = range(start, len(sought))
     everywhere = range(len(offered))

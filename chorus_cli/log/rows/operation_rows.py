@@ -122,7 +122,7 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
         elif (
             operation.act.is_boundary
             and (thread_id is not None or operation.thread_id is None)
-            and not journal.is_undo(latest.get(Subject(operation_id=operation.id), operation))
+            and not isinstance(latest.get(Subject(operation_id=operation.id), operation).act, Undo)
         ):
             break
     cursor.close()

@@ -189,13 +189,13 @@ def begin_anew(connection: sqlite3.Connection) -> _State:
     """Empty the index; the batches that follow fill it again."""
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
-    return _begun(connection)
+    return _store(connection, _State(0))
 
 
 def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
     """Begin the index anew in new pages; the old ones stay behind."""
     replace(connection, MESSAGES)
-    return _begun(connection)
+    return _store(connection, _State(0))
 
 
 def check(connection: sqlite3.Connection) -> None:
@@ -204,19 +204,25 @@ def check(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
         # To SQLite, an index whose list of parts is zeros is a sound one without words.
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
-        (has_words,) = connection.execute("SELECT EXISTS(SELECT 1 FROM temp.words)").fetchone()
+        (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
         connection.execute("DROP TABLE temp.words")
-        (counts_words,) = connection.execute(
-            "SELECT EXISTS(SELECT 1 FROM message_words_docsize WHERE sz <> zeroblob(length(sz)))"
-        ).fetchone()
+        sizes = connection.execute("SELECT sz FROM message_words_docsize").fetchall()
         state = _state(connection) or _State(0)
         (lacks,) = connection.execute(
             "SELECT EXISTS(SELECT id FROM messages WHERE id <= ? AND id NOT IN (SELECT value FROM json_each(?)) "
             "EXCEPT SELECT id FROM message_words_docsize)",
             (state.through, json.dumps(state.waiting)),
         ).fetchone()
-    if lacks or has_words != counts_words:
+    if lacks or words != sum(_size(stored) for (stored,) in sizes):
         raise IndexDamagedError
+
+
+def _size(stored: bytes) -> int:
+    """Return the number of a message's words, which SQLite stores with seven bits in each byte, the highest first."""
+    size = 0
+    for byte in stored:
+        size = size << 7 | byte & 0x7F
+    return size
 
 
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
@@ -380,12 +386,6 @@ def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -
     return dict(found)
 
 
-def _begun(connection: sqlite3.Connection) -> _State:
-    state = _State(0)
-    _store(connection, state)
-    return state
-
-
 def _state(connection: sqlite3.Connection) -> _State | None:
     """Return the stored state of the index, ``None`` if there is none or it is invalid."""
     try:
@@ -395,6 +395,8 @@ def _state(connection: sqlite3.Connection) -> _State | None:
         return None
 
 
-def _store(connection: sqlite3.Connection, state: _State) -> None:
+def _store(connection: sqlite3.Connection, state: _State) -> _State:
+    """Store the state of the index, and return it."""
     text = json.dumps({"format": _FORMAT, "through": state.through, "waiting": state.waiting})
     meta_rows.store(connection, STATE, text)
+    return state

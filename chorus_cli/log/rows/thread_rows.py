@@ -137,12 +137,20 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
 
     With ``after``, closed threads count only if they have a message with a larger id.
     """
+    asked = {"persona": persona, "after": after}
     found = connection.execute(
         "SELECT number, id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0 "
-        "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after)) ORDER BY number",
-        {"persona": persona, "after": after},
-    ).fetchall()
-    known = dict(found)
+        "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after))",
+        asked,
+    )
+    known: dict[int, int] = dict(found)
+    if number not in known:
+        # Rows put in with plain SQL may name a thread of another persona, which has only its id here.
+        known |= connection.execute(
+            "SELECT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
+            "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
+            asked,
+        )
     if number not in known:
         listed = ", ".join(f"#{each}" for each in sorted(known))
         named = f"Its threads are {listed}." if known else "It has no thread yet."

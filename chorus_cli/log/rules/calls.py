@@ -115,7 +115,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return the id of a call, or one like it that is not ``taken``, with its signature, for a result to name it."""
+    """Return the id of a call, numbered if it is empty or ``taken``: results name calls by it. A signature stays."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:

@@ -88,23 +88,13 @@ def own(operations: Sequence[Operation]) -> list[Operation]:
 
 def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
     """Return, for each operation or turn that was ever undone, the newest undo or redo of it."""
-    newest: dict[Subject, Operation] = {}
-    for operation in operations:
-        if isinstance(operation.act, Reversal):
-            known = newest.get(operation.act.subject)
-            if known is None or operation.id > known.id:
-                newest[operation.act.subject] = operation
-    return newest
-
-
-def is_undo(operation: Operation) -> bool:
-    """Return whether an operation takes something back."""
-    return isinstance(operation.act, Undo)
+    ordered = sorted(operations, key=lambda each: each.id)
+    return {each.act.subject: each for each in ordered if isinstance(each.act, Reversal)}
 
 
 def undone(operations: Iterable[Operation]) -> set[Subject]:
     """Return the operations and turns that are undone now."""
-    return {subject for subject, newest in latest_reversals(operations).items() if is_undo(newest)}
+    return {subject for subject, newest in latest_reversals(operations).items() if isinstance(newest.act, Undo)}
 
 
 def effective(operations: Sequence[Operation]) -> list[Operation]:
@@ -162,7 +152,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold, not another wording of it, was undone: then the user wants the words."""
+    """Return whether the newest fold was undone, not only a rewording of it: then the user wants the messages."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -178,12 +168,12 @@ def undoable(operations: Sequence[Operation]) -> Operation | None:
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that no redo has answered and only undos and redos have followed, not even a message."""
+    """Return the newest undo that is not redone, if the user has sent and done nothing since but undos and redos."""
     open_undos: list[Operation] = []
     vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
     counting = [each for each in operations if not each.automatic and each.id not in vain]
     for operation in sorted(counting, key=lambda each: each.id):
-        if is_undo(operation):
+        if isinstance(operation.act, Undo):
             open_undos.append(operation)
         elif operation.subject is not None:
             open_undos = [undo for undo in open_undos if undo.subject != operation.subject]
@@ -216,7 +206,7 @@ def to_redo(operations: Sequence[Operation], number: int) -> Subject:
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
     subject = chosen.subject or Subject(operation_id=chosen.id)
     newest = latest_reversals(operations).get(subject)
-    if newest is None or not is_undo(newest):
+    if newest is None or not isinstance(newest.act, Undo):
         state = f"Operation {number} is not undone" if chosen.subject is None else f"Undo {number} is redone already"
         raise JournalError(f"{state}, so there is nothing to put back.")
     if newest.automatic:
@@ -238,7 +228,7 @@ def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue)
     for operation in sorted(operations, key=lambda each: each.id):
         act = _act_concerned(operation, by_id)
         if operation.created_at > moment and isinstance(act, Window):
-            return act.after if is_undo(operation) else act.before
+            return act.after if isinstance(operation.act, Undo) else act.before
     return now
 
 

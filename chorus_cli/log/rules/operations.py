@@ -74,7 +74,7 @@ class Operation:
         return self.act.members
 
     def members_in(self, thread_id: int) -> tuple[int, ...]:
-        """Return the messages that the act puts into the context of a thread, or of any if it does not say of which."""
+        """Return the act's members for a thread; all its members if it does not assign them to threads."""
         by_thread = self.act.members_by_thread()
         return self.members if by_thread is None else by_thread.get(thread_id, ())
 

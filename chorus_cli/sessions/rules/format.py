@@ -210,7 +210,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         value.refuse("role", f"one of {', '.join(Role)}")
     # A reply in progress is never saved, and one from a file would never be finished.
     if status not in set(Status) - {Status.STREAMING}:
-        value.refuse("status", "one of a finished message")
+        value.refuse("status", "the status of a finished message")
     return MessageContent(
         thread_id=thread_id,
         turn_id=value.number("turn"),
@@ -287,7 +287,7 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that match ``typed``, sorted: the equal one, else those that begin so, or do after the date.
+    """Return, sorted, the name that is ``typed``, else those that begin with it, else those that do after the date.
 
     If there is none, ``typed`` may be the description as it was given, of which the newest session is returned.
     """

@@ -164,7 +164,7 @@ class Sessions:
     summarizer: Summarizer
     saved_in: Path
     install: Callable[[], None]
-    _offers: Sequence[SessionRow] = field(default=(), init=False)
+    _offers: tuple[str, Sequence[tuple[str, SessionRow | None]]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def save(self, target: Target, description: str) -> Saved:
@@ -262,18 +262,20 @@ class Sessions:
         return session, restored
 
     def offers(self, persona: str) -> Sequence[tuple[str, SessionRow | None]]:
-        """Return the names of the files, newest first, with their rows as they were read last."""
+        """Return the names of the files, newest first, with their rows, as they were read last."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(persona))
-        rows = {row.session_id: row for row in self._offers if row.persona == persona}
-        names = session_files.ids(self.personas.folder, persona)
-        newest_first = sorted(names, key=lambda name: (name[:10], f"{rows[name].timestamp}" if name in rows else ""))
-        return [(name, rows.get(name)) for name in reversed(newest_first)]
+        known, offers = self._offers
+        return offers if known == persona else ()
 
     async def _read_offers(self, persona: str) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.
         with suppress(StorageError, RuntimeError):
-            self._offers = await self.context.store.read(session_rows.of, persona)
+            rows = {row.session_id: row for row in await self.context.store.read(session_rows.of, persona)}
+            names = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
+            times = {name: (name[:10], f"{rows[name].timestamp}" if name in rows else "") for name in names}
+            newest_first = sorted(names, key=times.__getitem__, reverse=True)
+            self._offers = persona, [(name, rows.get(name)) for name in newest_first]
 
     async def _stored(self, saving: Saving) -> tuple[SessionRow | None, bool]:
         """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""

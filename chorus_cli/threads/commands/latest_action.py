@@ -44,7 +44,8 @@ async def undo(services: Services) -> Reply:
     target = services.current.target()
     if unsent := await services.replies.take_back(target.thread_id):
         services.attachments.give_back(unsent.attachments)
-        return Refill(f"Not sent: {shortened(unsent.text)}", typed_line(unsent.text))
+        words = unsent.text if unsent.text or unsent.attachments else "/retry"
+        return Refill(f"Not sent: {shortened(words)}", typed_line(unsent.text))
     try:
         newest = await services.journal.newest(target)
     except JournalError as error:

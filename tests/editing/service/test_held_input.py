@@ -16,7 +16,7 @@ from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.storage.store import Connection, Store
 from tests.fakes import FakeClock
 
-_REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'not today'); END"
+_REFUSED = "CREATE TEMP TRIGGER no_{0} BEFORE {0} ON outbox BEGIN SELECT RAISE(ABORT, 'not today'); END"
 
 
 async def kept(store: Store) -> list[str]:
@@ -26,7 +26,8 @@ async def kept(store: Store) -> list[str]:
 
 
 async def refuse(store: Store) -> None:
-    await store.write(lambda connection: connection.execute(_REFUSED) and None)
+    for change in ("INSERT", "UPDATE"):
+        await store.write(lambda connection, change: connection.execute(_REFUSED.format(change)) and None, change)
 
 
 def run_of(store: Store, clock: FakeClock, run: str, *alive: str) -> UnsentInput:
@@ -300,6 +301,15 @@ async def test_input_that_no_row_holds_is_in_a_file_or_in_the_sentence(
     assert await unsent.keep("frodo", " \n") == ""
     assert (await unsent.keep("frodo", "on we go")).endswith(told)
     assert [(record["persona"], record["content"]) for record in records] == [("frodo", "on we go")]
+
+
+async def test_where_nothing_can_be_written_what_was_left_is_at_the_prompt_all_the_same(
+    store: Store, clock: FakeClock
+) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    await refuse(store)
+    assert await taken_up(run_of(store, clock, "2-ab")) == "on we go"
+    assert await kept(store) == ["on we go"]
 
 
 async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock: FakeClock) -> None:

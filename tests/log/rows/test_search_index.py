@@ -143,14 +143,20 @@ def test_two_processes_that_are_killed_again_and_again_index_every_row_once(tmp_
         "UPDATE message_words_data SET block = zeroblob(length(block))",
         "UPDATE message_words_docsize SET sz = zeroblob(length(sz))",
         "INSERT INTO message_words(message_words) VALUES ('delete-all')",
+        "UPDATE message_words_data SET block = (SELECT block FROM older) WHERE id = 10",
     ],
 )
-def test_an_index_without_words_is_told_and_a_sound_one_is_not(connection: sqlite3.Connection, damage: str) -> None:
+def test_an_index_that_lacks_words_is_told_and_a_sound_one_is_not(connection: sqlite3.Connection, damage: str) -> None:
     put(connection, "one", "two three", "many " * 70_000, "")
+    index_all(connection, 20)
+    connection.execute("CREATE TEMP TABLE older AS SELECT block FROM message_words_data WHERE id = 10")
+    put(connection, "four five")
     put(connection, "half", status="streaming")
     index_all(connection, 20)
     check(connection)
     connection.execute(damage)
+    # The connection forgets what it knows of the index, as if it were a new one.
+    connection.execute("PRAGMA writable_schema = RESET")
     with pytest.raises(IndexDamagedError):
         check(connection)
 

@@ -284,6 +284,12 @@ async def test_a_damaged_idle_session_is_left_alone_and_a_new_one_made(talked: W
     assert path.read_text() == "{"
 
 
+async def test_of_two_windows_that_fall_silent_at_once_one_saves(talked: World) -> None:
+    both = await asyncio.gather(save_idle(talked), save_idle(talked))
+    assert sorted(saved is None for saved in both) == [False, True]
+    assert len(await listed(talked)) == 1
+
+
 async def test_a_failing_summary_leaves_the_old_one_and_the_next_one_has_what_it_missed(talked: World) -> None:
     await kept(talked, "They met.")
     await talked.say("Second")

@@ -273,6 +273,12 @@ async def test_it_counts_as_waiting_and_undo_takes_it_back(busy: World) -> None:
     assert [message.content for message in await busy.log() if message.role == "user"] == ["First"]
 
 
+async def test_a_retry_that_waits_is_taken_back_by_name(busy: World) -> None:
+    assert isinstance(await anext(replies(busy).retry(busy.current.target()).followed()), WaitBegun)
+    assert await busy.carry_out("/undo") == Refill("Not sent: /retry", "")
+    assert (replies(busy).waiting_count, len(await busy.log())) == (0, 2)
+
+
 async def test_the_end_of_the_chat_says_that_it_was_not_sent(busy: World) -> None:
     await waiting(busy, "Second")
     assert await busy.services.replies.close() == ["Not sent: 1 message, kept as a draft for the next start."]
