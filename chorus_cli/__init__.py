@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 __version__ = "0.1.0"
+USUAL_THRESHOLDS = gc.get_threshold()
+"""Python's own thresholds for collecting garbage: a start raises them."""

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable
 from contextlib import suppress
 
+from chorus_cli import USUAL_THRESHOLDS
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
@@ -18,9 +19,6 @@ from chorus_cli.storage import drafts, file_lock
 from chorus_cli.storage.files import sweep_stale
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import restoring
-
-# Python's own; a start has a higher one.
-_USUAL_THRESHOLDS = (700, 10, 10)
 
 
 def prepare(services: Services) -> None:
@@ -77,4 +75,4 @@ def load_the_rest(services: Services) -> None:
     services.models.load()
     # All that is loaded by now lives as long as the process: to scan it for garbage would stop a talk for 30 ms.
     gc.freeze()
-    gc.set_threshold(*_USUAL_THRESHOLDS)
+    gc.set_threshold(*USUAL_THRESHOLDS)

@@ -148,13 +148,18 @@ def used_patterns() -> list[Used]:
 
 
 def _written(module: ModuleType, source: str) -> Iterator[Used]:
-    """Yield the patterns of calls such as ``re.sub("[a-z]", "", text)``, or ``re.sub(_LETTER, "", text)``."""
-    for node in ast.walk(ast.parse(source)):
+    """Yield the patterns of calls such as ``re.sub("[a-z]", "", text)``, or ``re.compile(_LETTER).match``."""
+    own = [value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)]
+    nodes = [*ast.walk(ast.parse(source))]
+    called = {node.value: node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name("re"), attr=method), args=[ast.Constant(value), *_]):
                 pattern = value
             case ast.Call(func=ast.Attribute(value=ast.Name("re"), attr=method), args=[ast.Name(name), *_]):
                 pattern = getattr(module, name, None)
+                if method == "compile" and pattern not in own:
+                    method = called.get(node, _HARSHEST)
             case _:
                 continue
         if method in _METHODS and isinstance(pattern, str | bytes):

@@ -195,6 +195,21 @@ def test_documents_that_cannot_be_read_are_told_of(home: Home) -> None:
     assert (outcome.code, outcome.errors.splitlines()[0]) == (0, told)
 
 
+def test_a_document_that_lies_out_of_reach_leaves_the_others(home: Home) -> None:
+    folder = home.path / "personas" / "frodo" / "docs"
+    link, closed = folder / "bad.md", home.path / "closed"
+    (folder / "folder.md").mkdir(parents=True)
+    closed.mkdir()
+    link.symlink_to(closed / "bad.md")
+    (folder / "a.md").write_text("One ring.")
+    with refused(closed):
+        outcome = run(home, "ask", "--persona", "frodo", "hi")
+        context = run(home, "context", "--persona", "frodo", "--json")
+    assert outcome.errors.splitlines()[0] == f"{link} is left out: Permission denied."
+    assert "folder.md" not in outcome.errors
+    assert "a.md" in context.output
+
+
 def test_a_sentence_about_a_refusal_has_the_command_that_helps(home: Home) -> None:
     sessions = home.path / "personas" / "chorus" / "sessions"
     (session,) = sessions.glob("*.json")

@@ -89,12 +89,15 @@ def test_the_version_is_told_without_any_command(tmp_path: Path) -> None:
 def test_what_a_chat_has_loaded_is_not_scanned_for_garbage(tmp_path: Path) -> None:
     loading = (
         "import asyncio, gc, os\n"
+        "gc.set_threshold(900, 9, 9)\n"
         "from chorus_cli.app import Options, opened\n"
         "from chorus_cli.startup import load_the_rest\n"
+        "gc.set_threshold(200_000)\n"
         "async def load() -> None:\n"
         "    async with opened(Options(), os.environ) as app:\n"
         "        load_the_rest(app.services())\n"
         "        assert gc.get_freeze_count() > 10_000\n"
+        "        assert gc.get_threshold() == (900, 9, 9)\n"
         "asyncio.run(load())"
     )
     assert "tiktoken" in loaded_by(loading, Home(tmp_path / "home").environment)

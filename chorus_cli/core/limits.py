@@ -1,4 +1,4 @@
-"""The size at which each thing is refused or cut, and the consequence: the only declaration, also for the documents."""
+"""How large each thing may be, and the consequence of more: declared here alone, printed in the documents."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Parameter(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter in a signature; an ``option``, a flag if the parameter has no name, has that of its keyword."""
+    """A parameter in a signature; an ``option`` has its keyword's name, and is a flag if its parameter has none."""
 
     parameter: Parameter[object]
     required: bool

@@ -113,7 +113,7 @@ Store = Callable[[str], Awaitable[Reply | Refused]]
 
 
 async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
-    """Store the edited text and return the reply; the draft is deleted once the text is stored, or if there is none.
+    """Store the edited text and return the reply; delete the draft once it is stored, or if nothing is to be stored.
 
     ``name`` is the thing edited.
     """

@@ -29,13 +29,13 @@ _NONE = (
 class MemoryFolder:
     """A folder in memory that only the user can read, made when it is first asked for.
 
-    It is in ``XDG_RUNTIME_DIR`` if that is in memory, else in ``shared_memory``.
+    It is in ``XDG_RUNTIME_DIR`` if that is in memory and can be written to, else in ``shared_memory``.
     """
 
     def __init__(self, environment: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) -> None:
         self._environment = environment
         runtime = Path(environment.get("XDG_RUNTIME_DIR", ""))
-        self._parent = runtime if _is_in_memory(runtime) else shared_memory
+        self._parent = runtime if _is_usable(runtime) else shared_memory
         self._making = threading.Lock()
         self._path: Path | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
@@ -44,7 +44,7 @@ class MemoryFolder:
         """Return the folder; an error if this machine has no file system in memory, or it is full."""
         with self._making:
             if self._path is None:
-                if not _is_in_memory(self._parent) or not os.access(self._parent, os.W_OK | os.X_OK):
+                if not _is_usable(self._parent):
                     raise HomeError(_NONE)
                 path = self._parent / f"chorus-private-{os.urandom(8).hex()}"
                 try:
@@ -66,10 +66,11 @@ class MemoryFolder:
             self._path = self._watcher = None
 
 
-def _is_in_memory(folder: Path) -> bool:
-    """Return whether a folder is in a file system of its own at a place where Linux has tmpfs."""
+def _is_usable(folder: Path) -> bool:
+    """Return whether the user can write to a folder that is in a file system of its own where Linux has tmpfs."""
     is_mounted = any(each.is_mount() for each in (folder, *folder.parents) if each != each.parent)
-    return is_mounted and any(folder.is_relative_to(place) for place in _IN_MEMORY)
+    is_in_memory = is_mounted and any(folder.is_relative_to(place) for place in _IN_MEMORY)
+    return is_in_memory and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _watching(path: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

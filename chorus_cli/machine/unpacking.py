@@ -11,7 +11,8 @@ AS_IT_IS = "identity"
 
 # zlib recognises the heads of gzip and of its own format; browsers also take what has neither for "deflate".
 _GZIP_OR_ZLIB, _WITHOUT_HEAD = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
-_DIVISOR_OF_HEADS = 31
+# The lower half of the first byte of zlib's own format; no compressor begins a body without a head with it.
+_SIGN_OF_ZLIB = 8
 _KNOWN = ("gzip", "x-gzip", "deflate")
 _PIECE_BYTES = 65_536
 
@@ -35,8 +36,8 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
         piece = packed
         if not names:
             yield piece
-        elif library is None:
-            has_head = names != ["deflate"] or int.from_bytes(piece[:2], "big") % _DIVISOR_OF_HEADS == 0
+        elif library is None and piece:
+            has_head = names != ["deflate"] or piece[0] & 15 == _SIGN_OF_ZLIB
             library = zlib.decompressobj(_GZIP_OR_ZLIB if has_head else _WITHOUT_HEAD)
         # Nothing counts after the end of the compressed data.
         while library is not None and not library.eof:

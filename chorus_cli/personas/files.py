@@ -139,6 +139,8 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
         try:
             data = read_within(path, limits.PERSONA_DOCUMENT)
             content = data.decode("utf-8-sig").strip()
+        except IsADirectoryError:
+            continue
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             warnings.append(f"{path} is left out: {reason}.")
@@ -191,9 +193,9 @@ def install(shipped: Path, personas: Path) -> None:
 
 
 def _document_paths(folder: Path) -> Sequence[Path]:
-    """Return the documents in a folder, none of one that permissions keep the user from."""
+    """Return the paths in a folder that end as documents do; none if permissions keep the user from it."""
     try:
-        return sorted(path for path in folder.glob("*.md") if not path.name.startswith(".") and path.is_file())
+        return sorted(path for path in folder.glob("*.md") if not path.name.startswith("."))
     except OSError:
         return ()
 

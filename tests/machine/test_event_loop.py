@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from chorus_cli.machine import event_loop
 from chorus_cli.machine.notifier import Notifier
@@ -25,6 +28,15 @@ socket.getaddrinfo = look_up
 from chorus_cli.cli import main
 os._exit(main(["ask", "hello"], os.environ))
 """
+
+
+def test_a_host_is_looked_up_and_a_failure_is_the_caller_s() -> None:
+    async def found(port: int | str) -> list[object]:
+        return [each[4] for each in await asyncio.get_running_loop().getaddrinfo("127.0.0.1", port)]
+
+    assert ("127.0.0.1", 80) in event_loop.run(found(80))
+    with pytest.raises(socket.gaierror):
+        event_loop.run(found("no such service"))
 
 
 def test_ctrl_c_ends_a_question_while_the_name_of_the_server_is_looked_up(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from chorus_cli.core.text.phrases import counted
 from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import paths
 from chorus_cli.machine.tmpfs import SHARED_MEMORY, MemoryFolder
+from tests.terminal.command import finished
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor
+from tests.terminal.ordinary_user import ordinary, refused
 
 KEPT = (
     "chorus.db", "personas", "personas/chorus", "personas/chorus/system.jsonc", "personas/chorus/docs", "state",
@@ -196,12 +198,16 @@ def test_the_folder_of_a_process_that_was_killed_is_deleted() -> None:
 
 
 @needs_memory
-def test_the_runtime_folder_is_taken_if_it_is_in_memory() -> None:
+def test_the_runtime_folder_is_taken_if_it_is_in_memory_and_can_be_written_to() -> None:
     with TemporaryDirectory(dir=SHARED_MEMORY) as runtime:
         for place, parent in ((runtime, Path(runtime)), (f"{_ON_A_DISK}", SHARED_MEMORY)):
             folder = MemoryFolder({"XDG_RUNTIME_DIR": place})
             assert folder.path().parent == parent
             folder.close()
+        told = "import os; from chorus_cli.machine.tmpfs import MemoryFolder; print(MemoryFolder(os.environ).path())"
+        with refused(Path(runtime)):
+            outcome = finished([*ordinary(), sys.executable, "-c", told], {**os.environ, "XDG_RUNTIME_DIR": runtime})
+        assert Path(outcome.output).parent == SHARED_MEMORY
 
 
 @pytest.mark.parametrize("parent", ["missing", ""], ids=["no folder", "a folder on a disk"])

@@ -27,11 +27,15 @@ def refused(path: Path, mode: int = 0) -> Iterator[None]:
 
 def ordinary_program() -> list[str]:
     """Return the program as a command of one to whom permissions apply."""
+    return [*ordinary(), *PROGRAM]
+
+
+def ordinary() -> list[str]:
+    """Return the words before a command that make permissions apply to it."""
     tool = shutil.which("setpriv")
     if os.geteuid() == 0 and tool is None:
         pytest.skip("to root every file is open, and without setpriv root cannot be less than that")
-    lowered = [tool, "--inh-caps=-all", "--bounding-set=-all"] if tool and os.geteuid() == 0 else []
-    return [*lowered, *PROGRAM]
+    return [tool, "--inh-caps=-all", "--bounding-set=-all"] if tool and os.geteuid() == 0 else []
 
 
 @contextmanager

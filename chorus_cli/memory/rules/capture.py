@@ -121,9 +121,8 @@ def _headings_between(markdown: str, start: int, end: int) -> Iterator[int]:
     ``paragraph`` is the offset of the open one, or ``_BLOCKED`` in a list, a quote or a table, where hyphens underline
     nothing.
     """
-    is_heading, is_underline, is_no_paragraph = (
-        re.compile(each).match for each in (_HEADING, _UNDERLINE, _NO_PARAGRAPH)
-    )
+    is_heading, is_underline = re.compile(_HEADING).match, re.compile(_UNDERLINE).match
+    is_no_paragraph = re.compile(_NO_PARAGRAPH).match
     paragraph: int | None = None
     for match in re.compile(_WHOLE_LINE).finditer(markdown, start, end):
         line = match[0]

@@ -20,7 +20,7 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.rows import LeaveBehind, NewPersona, PersonaActivity, hours_in, values_in
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, slug_of
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, folded, slug_of
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
@@ -138,9 +138,9 @@ class PersonaAdmin:
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
         """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
-        wanted = name or otherwise
+        wanted = folded(name).replace(" ", "-") if name else otherwise
         # A name that only the log has goes before the beginning of another's.
-        if self.personas.called(wanted) is None and wanted in await self.store.read(persona_rows.activity):
+        if self.personas.called(name or otherwise) is None and wanted in await self.store.read(persona_rows.activity):
             return wanted, wanted
         slug = self.personas.find_any(name) if name else otherwise
         return slug, self.personas.load(slug).name

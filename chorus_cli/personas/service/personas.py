@@ -49,16 +49,17 @@ class Personas:
     def find(self, name: str) -> str:
         """Return the slug of the persona in use with that slug, name or alias, or the beginning of one."""
         known = self.slugs()
-        if not self._called(name, known):
+        called = self._called(name, known)
+        if not called:
             self._refuse_archived(name)
-        if found := self._the_one(name, known):
+        if found := self._the_one(name, called or self._begun(name, known)):
             return found
         raise UnknownPersonaError(name, known)
 
     def find_archived(self, name: str) -> str:
         """Return the slug of the archived persona with that slug, name or alias, or the beginning of one."""
         archived = self.archived()
-        if found := self._the_one(name, archived):
+        if found := self._the_one(name, self._meant(name, archived)):
             return found
         listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
         if self._called(name, self.slugs()):
@@ -169,14 +170,15 @@ class Personas:
 
     def _meant(self, name: str, slugs: Sequence[str]) -> list[str]:
         """Return the slugs of personas with exactly that name, else of those whose name begins with it."""
-        wanted = folded(name)
-        return self._called(name, slugs) or [
-            slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))
-        ]
+        return self._called(name, slugs) or self._begun(name, slugs)
 
-    def _the_one(self, name: str, slugs: Sequence[str]) -> str:
-        """Return the slug that a name or the beginning of one means; empty if there is none."""
-        *others, last = self._meant(name, slugs) or [""]
+    def _begun(self, name: str, slugs: Sequence[str]) -> list[str]:
+        wanted = folded(name)
+        return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
+
+    def _the_one(self, name: str, meant: Sequence[str]) -> str:
+        """Return the only slug that a name means; empty if there is none."""
+        *others, last = meant or [""]
         if others:
             raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
         return last
