@@ -156,7 +156,7 @@ async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
 
 
 @pytest.fixture
-def test_key(monkeypatch: pytest.MonkeyPatch) -> str:
+def fake_key(monkeypatch: pytest.MonkeyPatch) -> str:
     """Take the machine's keys and addresses out of the environment, put a key for OpenAI in, and return that."""
     for name in list(os.environ):
         if name.endswith(("_KEY", "_TOKEN", "_API_BASE", "_BASE_URL")):

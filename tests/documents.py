@@ -58,7 +58,7 @@ def commands_table(commands: Iterable[Command[C]], *, only_in_chat: bool) -> str
 def _thoughts() -> Iterable[tuple[str, str, str]]:
     models: dict[tuple[str, str], list[str]] = {}
     for rule in ECHO_RULES:
-        models.setdefault((rule.form, rule.echo.span.value), []).append(rule.title)
+        models.setdefault((rule.form, rule.echo.span.value), []).append(f"[{rule.title}](https://{rule.source})")
     return ((", ".join(titles), *returned) for returned, titles in models.items())
 
 

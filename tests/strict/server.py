@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -197,7 +197,6 @@ class StrictServer:
     address: str = ""
     others: Sequence[StrictServer] = ()
     more_words: int = 0
-    spelt: Callable[[Body], Body] = lambda body: body
     refuses: Refuses | None = None
     sentence: str = HISTORY_REFUSED
     fell_through: int = 0
@@ -222,7 +221,6 @@ class StrictServer:
 
     def answer(self, asked: Asked) -> tuple[int, Iterator[bytes]]:
         """Return the status and the pieces of the answer to a request."""
-        asked = asked._replace(body=self.spelt(asked.body))
         self.asked.append(asked)
         if self._falls_through(asked.body):
             self.fell_through += 1

@@ -178,8 +178,7 @@ class _Conversation:
         if clause.keywords and clause.keywords[0].word == "my" and (kept := self._answer_by("MEMORY", clause.words)):
             self._memory.append(kept)
         for keyword in clause.keywords:
-            answer = self._answer_by(keyword.word, clause.words)
-            if answer:
+            if answer := self._answer_by(keyword.word, clause.words):
                 return answer
         if self._memory:
             return self._memory.popleft()
@@ -220,8 +219,7 @@ def _tokens(text: str) -> Iterator[str]:
     beginning = text[:SCANNED_CHARACTERS].translate(_APOSTROPHES)
     for line in (beginning.lower() if beginning.isupper() else beginning).splitlines():
         for chunk in line.split():
-            word = chunk.strip(_AROUND_WORDS)
-            if word:
+            if word := chunk.strip(_AROUND_WORDS):
                 yield word
             if not _DELIMITERS.isdisjoint(chunk[len(chunk.rstrip(_AROUND_WORDS)) :]):
                 yield _CLAUSE_END

@@ -33,6 +33,8 @@ from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
 
+    import httpx
+
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 # litellm's own limit on a silent socket; the timeouts here are always shorter.
-_SOCKET_TIMEOUT_SECONDS, _CLOSING_SECONDS, _MOST_CHUNKS = 600, 1.0, 32
+_SOCKET_TIMEOUT_SECONDS = 600
+_CLOSING_SECONDS = 1.0
+_MOST_CHUNKS = 32
 _FORM, _CLAUDE, _BLOCKS = "litellm", "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
@@ -321,12 +325,6 @@ _ERROR_REASON = "raised a streaming error - finish_reason: error"
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
 
 
-class _HttpAnswer(Protocol):
-    status_code: int
-    headers: Mapping[str, str]
-    content: bytes
-
-
 def litellm_error(error: BaseException, asked: Asked) -> ModelError:
     """Return the sentences for ``error``, which litellm raised."""
     errors = tuple(causes(error))
@@ -339,7 +337,7 @@ def litellm_error(error: BaseException, asked: Asked) -> ModelError:
 
 def _failure(errors: Sequence[BaseException]) -> Failure:
     refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
-    answer: _HttpAnswer | None = next(
+    answer: httpx.Response | None = next(
         (found for error in refusals if (found := getattr(error, "response", None))), None
     )
     if answer is not None and getattr(errors[0], "is_pre_first_chunk", None) is not False:

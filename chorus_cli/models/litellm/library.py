@@ -29,6 +29,7 @@ _PREFERENCES = {
     # Its log lines would appear on the screen and may quote a request; errors are shown as sentences.
     "LITELLM_LOG": "CRITICAL",
 }
+# It prints nothing, downloads no tokenizer, and leaves out parameters that a model does not take.
 _OPTIONS = ("suppress_debug_info", "disable_hf_tokenizer_download", "drop_params")
 _FIRST_REQUEST_MODULES = ("openai.resources", "litellm.litellm_core_utils.default_encoding", "litellm.proxy._types")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")

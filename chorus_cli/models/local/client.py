@@ -199,7 +199,9 @@ async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_
     key = os.urandom(32).hex()
     # With -P a file of the user's is not imported in place of a module. Ctrl-C ends a reply, not the server.
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(_PROGRAM)),
+        sys.executable,
+        "-P",
+        str(_PROGRAM),
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
@@ -238,7 +240,8 @@ async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
 
 
 # A processor reads some ten tokens of a long prompt in a second.
-_FIRST_TOKEN_SECONDS, _LOOPBACK = 1800.0, "http://127.0.0.1"
+_FIRST_TOKEN_SECONDS = 1800.0
+_LOOPBACK = "http://127.0.0.1"
 
 
 class LocalClient:

@@ -169,7 +169,7 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of failure: its sentences, whether a provider answered, and whether they tell the cause in parentheses."""
+    """A failure's sentences, and whether a provider answered, a retry may help, and parentheses tell the cause."""
 
     problem: str
     advice: str

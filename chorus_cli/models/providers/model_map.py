@@ -146,10 +146,14 @@ class ModelMap:
             yield entry
 
     def _figure(self, model: str, figure: Callable[[_Entry], int | None]) -> int | None:
-        return _first((*self._entries_for(model), self._entry(self.relative(model) or "")), figure)
+        return _first((*self._entries_for(model), *self._of_relative(model)), figure)
 
     def _described(self, model: str) -> tuple[_Entry, ...]:
-        return tuple(self._entries_for(model)) or tuple(map(self._entry, filter(None, [self.relative(model)])))
+        return tuple(self._entries_for(model)) or self._of_relative(model)
+
+    def _of_relative(self, model: str) -> tuple[_Entry, ...]:
+        relative = self.relative(model)
+        return (self._entry(relative),) if relative else ()
 
     def _entry(self, name: str) -> _Entry:
         """Return one entry, or the one that it is an alias of; empty if there is none."""

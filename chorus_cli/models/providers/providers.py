@@ -30,7 +30,7 @@ class ProtocolName(Enum):
 class WireProvider(NamedTuple):
     """A provider that is asked directly: of the variables of its address and its key the first that is set counts.
 
-    Its addresses end in ``path``, its models' names may begin with ``folder``, which users leave out. ``elsewhere``
+    Its addresses end in ``path``, its models' names may begin with ``folder``, which users may leave out. ``elsewhere``
     matches models that need another protocol. The server of an ``is_local`` provider is the user's own and needs no
     key. With ``login_variable`` and no key, litellm logs in.
     """
@@ -63,7 +63,7 @@ class Endpoint(NamedTuple):
 
 
 def _usual(name: str, address: str, *keys: str, is_local: bool = False) -> WireProvider:
-    """Return a provider whose variables are the usual ones of its name, maybe but for those of its key."""
+    """Return a provider whose variables have the usual names, except the ``keys`` that are given."""
     return WireProvider(address, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",), is_local=is_local)
 
 
@@ -80,7 +80,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
         address_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"), elsewhere=r".*-instruct|(?:babbage|davinci)-"
     ),
     "gemini": _usual(
-        *("GEMINI", "https://generativelanguage.googleapis.com/v1beta", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+        "GEMINI", "https://generativelanguage.googleapis.com/v1beta", "GOOGLE_API_KEY", "GEMINI_API_KEY"
     )._replace(protocol=ProtocolName.GEMINI),
     "mistral": WireProvider(
         "https://api.mistral.ai/v1",
@@ -96,7 +96,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "dashscope": _usual("DASHSCOPE", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
     # Perplexity's agents, and the models of others that it passes on, have names with a slash.
     "perplexity": _usual(
-        *("PERPLEXITY", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY")
+        "PERPLEXITY", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"
     )._replace(elsewhere=r".*/"),
     "groq": _usual("GROQ", "https://api.groq.com/openai/v1"),
     "cerebras": _usual("CEREBRAS", "https://api.cerebras.ai/v1"),

@@ -246,13 +246,16 @@ def server_limit(
     model: str, environment: Mapping[str, str], patience_seconds: float = LIMIT_PATIENCE_SECONDS
 ) -> Limit | None:
     """Return the limit reported by the server of ``model``; ``None`` without a server, or without an answer in time."""
-    address, (prefix, name) = server_address(model, environment), providers.named(model)
-    if not address or f".{_host(address)}".endswith(".openai.com"):
+    address = server_address(model, environment)
+    host = _host(address)
+    if not address or host == "openai.com" or host.endswith(".openai.com"):
         return None
-    found, key = _listed, providers.provider_key(prefix, environment)
+    prefix, name = providers.named(model)
     if is_ollama(model):
-        found, key = _shown, environment.get("OLLAMA_API_KEY", "").strip()
-    return within(patience_seconds, lambda deadline: found(address, name, key, deadline))
+        ask, key = _shown, environment.get("OLLAMA_API_KEY", "").strip()
+    else:
+        ask, key = _listed, providers.provider_key(prefix, environment)
+    return within(patience_seconds, lambda deadline: ask(address, name, key, deadline))
 
 
 def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:

@@ -13,12 +13,15 @@ from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.log.rules.messages import Message, Role
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.8, 2.0
-_FEWEST_TOKENS, _LEAST_PLAUSIBLE, _WEIGHT, _ROUNDING = 100, 0.5, 0.3, 0.005
+_FEWEST_TOKENS = 100
+_LEAST_PLAUSIBLE = 0.5
+_WEIGHT = 0.3
+_ROUNDING = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The provider is expected to count ``factor`` times the estimate; the last time that was wrong by ``error``."""
+    """A provider should count ``factor`` times the estimate; ``error`` is the last deviation, a share of its count."""
 
     factor: float = 1.0
     error: float | None = None
@@ -56,7 +59,8 @@ def read_calibration(text: str | None) -> Calibration:
     return Calibration()
 
 
-TOKENS_PER_MESSAGE, _MARK_TOKENS = 4, 8
+TOKENS_PER_MESSAGE = 4
+_MARK_TOKENS = 8
 LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
 """Tokens of the lead-in line."""
 

@@ -122,8 +122,7 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
     """Say how to have a language model answer instead of ELIZA; empty if one does."""
     if choice.model != ELIZA:
         return ""
-    found = _key_in(environment)
-    if found:
+    if found := _key_in(environment):
         provider, variable = found
         return f"{variable} is set: /model {provider.default_model} switches to a language model."
     names = f"ollama/NAME or /model {LOCAL}FILE.gguf" if choice == _NOBODY_ELSE else "NAME"

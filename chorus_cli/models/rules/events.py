@@ -131,19 +131,9 @@ class TurnDone:
         return " ".join(filter(None, (each.strip() for each in told)))
 
 
-ModelEvent = TextDelta | ReasoningDelta | Notice | ReplyEnd
-TurnEvent = (
-    WaitBegun
-    | WaitOver
-    | ThreadOpened
-    | Asking
-    | TextDelta
-    | ReasoningDelta
-    | Notice
-    | ToolStarted
-    | ToolUsed
-    | TurnDone
-)
+_PassedOn = TextDelta | ReasoningDelta | Notice
+ModelEvent = _PassedOn | ReplyEnd
+TurnEvent = _PassedOn | WaitBegun | WaitOver | ThreadOpened | Asking | ToolStarted | ToolUsed | TurnDone
 
 
 class ModelClient(Protocol):

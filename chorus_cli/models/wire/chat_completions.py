@@ -31,7 +31,8 @@ FIELDS = ("reasoning_content", "reasoning")
 _DETAILS, _CONTENT, _CAME_IN = "reasoning_details", "content", "came_in"
 _READABLE = ("text", "summary")
 _GROWING = (*_READABLE, "data")
-_SHORT_ID, _LETTERS = re.compile(r"[a-zA-Z0-9]{9}"), "0123456789abcdefghijklmnopqrstuvwxyz"
+_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:

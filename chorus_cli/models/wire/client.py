@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-_OFF, _CLOSING_SECONDS = {"off", "0", "no", "false"}, 0.2
+_OFF = {"off", "0", "no", "false"}
+_CLOSING_SECONDS = 0.2
 
 
 class WireClient:
@@ -221,7 +222,8 @@ async def _quietly(closing: Awaitable[None]) -> None:
             await closing
 
 
-_FRESH_SECONDS, _COMMAND_LINE = 40.0, "httpx._main"
+_FRESH_SECONDS = 40.0
+_COMMAND_LINE = "httpx._main"
 # anyio, by which httpx connects, imports these with the first connection, which takes a tenth of a second.
 _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 

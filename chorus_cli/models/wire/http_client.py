@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS, _RACE_SECONDS = 30.0, 5.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
-_HTTP, _BLANK = b"HTTP/", b" \t\r\n"
-_PROXIED, _HIGHEST_PORT = ("http", "https", "all"), 65_535
+_HTTP = b"HTTP/"
+_BLANK = b" \t\r\n"
+_PROXIED = ("http", "https", "all")
+_HIGHEST_PORT = 65_535
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
 _LOST = "connection lost"
 

@@ -85,10 +85,11 @@ def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
 
 
 class ReplyReader:
-    """Reads one reply, event by event; ``form`` is the protocol's name in the log, ``ends_by_mark`` is OpenAI's way."""
+    """Reads one reply, event by event; ``form`` is the protocol's name in the log."""
 
     form: ClassVar[str]
     ends_by_mark: ClassVar[bool] = False
+    """Whether ``[DONE]`` ends a reply, even if no reason came."""
 
     def __init__(self) -> None:
         self._own = PartsRecord()
@@ -141,7 +142,7 @@ class ReplyReader:
 class Post(NamedTuple):
     """One HTTP request: the path and query below the address, its headers, its body as JSON.
 
-    ``optional`` has the names in errors for what may be left out of the body, by its name in ``Endpoint.refused``.
+    ``optional`` maps names in errors to those in ``Endpoint.refused``, for the parts of the body that may be left out.
     """
 
     path: str

@@ -60,14 +60,14 @@ pytestmark = BY_LITELLM
 async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_unseen(
     make_client: MakeClient,
     mock_provider: MockProvider,
-    test_key: str,
+    fake_key: str,
     status: int,
     told: tuple[str, str],
     *,
     retryable: bool,
 ) -> None:
     mock_provider.behave(type="fail", status=status, retry_after=7, times=None)
-    error = await error_of(make_client, f"{mock_provider.address}/v1", test_key)
+    error = await error_of(make_client, f"{mock_provider.address}/v1", fake_key)
     problem, advice = told
     assert error.problem.startswith(problem)
     assert str(error).startswith(f"{error.problem} {advice}")
@@ -91,17 +91,17 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("sentence", "answer"), FAULTS.items())
-async def test_a_fault_is_told(make_client: MakeClient, test_key: str, sentence: str, answer: bytes) -> None:
+async def test_a_fault_is_told(make_client: MakeClient, fake_key: str, sentence: str, answer: bytes) -> None:
     async with serving(answer) as server:
-        error = await error_of(make_client, server.address, test_key)
+        error = await error_of(make_client, server.address, fake_key)
     assert (str(error), error.retryable) == (sentence, sentence.endswith("Try again later."))
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 529])
-async def test_a_key_that_the_provider_echoes_is_not_shown(make_client: MakeClient, test_key: str, status: int) -> None:
-    message = f"Wrong key {test_key}!\nSecond line. " + "x" * 1000
+async def test_a_key_that_the_provider_echoes_is_not_shown(make_client: MakeClient, fake_key: str, status: int) -> None:
+    message = f"Wrong key {fake_key}!\nSecond line. " + "x" * 1000
     async with serving(failure(status, {"error": {"message": message}})) as server:
-        error = await error_of(make_client, server.address, test_key)
+        error = await error_of(make_client, server.address, fake_key)
     assert "(Wrong key [redacted]! Second line. xx" in str(error)
     assert error.problem.endswith("x…).")
 
@@ -114,9 +114,9 @@ async def test_a_key_that_the_provider_echoes_is_not_shown(make_client: MakeClie
     ],
 )
 async def test_a_server_that_is_not_there_is_named_with_what_starts_it(
-    make_client: MakeClient, test_key: str, unused_address: str, model: str, sentence: str
+    make_client: MakeClient, fake_key: str, unused_address: str, model: str, sentence: str
 ) -> None:
-    error = await error_of(make_client, f"{unused_address}/v1", test_key, model=model)
+    error = await error_of(make_client, f"{unused_address}/v1", fake_key, model=model)
     assert str(error) == sentence.replace("ADDRESS", unused_address)
     assert error.retryable
     assert error.status_code is None
@@ -127,21 +127,21 @@ def unused_address(unused_tcp_port: int) -> str:
     return f"http://127.0.0.1:{unused_tcp_port}"
 
 
-async def test_no_address_shows_its_password(make_client: MakeClient, test_key: str, unused_address: str) -> None:
-    error = await error_of(make_client, f"{unused_address}/v1?key=hidden-words", test_key)
+async def test_no_address_shows_its_password(make_client: MakeClient, fake_key: str, unused_address: str) -> None:
+    error = await error_of(make_client, f"{unused_address}/v1?key=hidden-words", fake_key)
     assert f"Cannot reach openai/m at {unused_address}/v1 (" in str(error)
     assert "hidden" not in str(error)
 
 
-async def test_a_model_that_ollama_does_not_have_is_to_be_pulled(make_client: MakeClient, test_key: str) -> None:
+async def test_a_model_that_ollama_does_not_have_is_to_be_pulled(make_client: MakeClient, fake_key: str) -> None:
     async with serving(failure(404, {"error": "model 'llama3.2' not found"})) as server:
-        error = await error_of(make_client, server.address, test_key, model="ollama_chat/llama3.2")
+        error = await error_of(make_client, server.address, fake_key, model="ollama_chat/llama3.2")
     assert str(error).endswith("(model 'llama3.2' not found). Fetch it with: ollama pull llama3.2.")
 
 
 @pytest.mark.parametrize("model", ["nosuch/x", "nosuch", "{model}/x"])
-async def test_a_name_litellm_does_not_know_gets_examples(make_client: MakeClient, test_key: str, model: str) -> None:
-    error = await error_of(make_client, "http://127.0.0.1:9/v1", test_key, model=model)
+async def test_a_name_litellm_does_not_know_gets_examples(make_client: MakeClient, fake_key: str, model: str) -> None:
+    error = await error_of(make_client, "http://127.0.0.1:9/v1", fake_key, model=model)
     assert str(error) == (
         f"litellm does not know the model {model}. "
         "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2."
@@ -151,9 +151,9 @@ async def test_a_name_litellm_does_not_know_gets_examples(make_client: MakeClien
 
 @pytest.mark.parametrize("model", ["openai/gpt-4o", "gpt-4o", "anthropic/claude-x", "gemini/gemini-x", "azure/gpt-4o"])
 async def test_a_missing_key_is_named(
-    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, model: str
+    make_client: MakeClient, fake_key: str, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    assert test_key
+    assert fake_key
     monkeypatch.delenv("OPENAI_API_KEY")
     variable = f"{model.partition('/')[0].upper()}_API_KEY" if "/" in model else "OPENAI_API_KEY"
     with pytest.raises(ModelError) as caught:
@@ -274,10 +274,10 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("odd", STREAMS.values(), ids=STREAMS)
-async def test_an_odd_stream_is_read_for_what_it_means(make_client: MakeClient, test_key: str, odd: Odd) -> None:
+async def test_an_odd_stream_is_read_for_what_it_means(make_client: MakeClient, fake_key: str, odd: Odd) -> None:
     async with serving(headed(odd.answer)) as server:
         # Patient, as the longest takes a while.
-        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": fake_key})
         events = [meaning(event) async for event in client.stream(ModelRequest("openai/m", HELLO))]
     assert tuple(events) == (odd.by_litellm if make_client.way == "litellm" and odd.by_litellm else odd.events)
 
@@ -339,11 +339,11 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("fault", FAULTY.values(), ids=FAULTY)
-async def test_a_faulty_stream_is_told_in_plain_words(make_client: MakeClient, test_key: str, fault: Fault) -> None:
+async def test_a_faulty_stream_is_told_in_plain_words(make_client: MakeClient, fake_key: str, fault: Fault) -> None:
     async with serving(headed(fault.answer)) as server:
         if make_client.way == "litellm" and isinstance(fault.by_litellm, tuple):
-            assert tuple(await events_of(make_client, server.address, test_key)) == fault.by_litellm
+            assert tuple(await events_of(make_client, server.address, fake_key)) == fault.by_litellm
             return
-        error = await error_of(make_client, server.address, test_key)
+        error = await error_of(make_client, server.address, fake_key)
     sentence = fault.by_litellm if make_client.way == "litellm" and fault.by_litellm else fault.sentence
     assert str(error) == str(sentence).replace("ADDRESS", server.address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections.abc import Callable
@@ -34,8 +35,8 @@ KEY = "0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)
-def _keys(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert test_key
+def _keys(fake_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fake_key
     for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, KEY)
 
@@ -188,6 +189,12 @@ STREAMS = {
         (f"The provider of {CLAUDE} sent an invalid response (Overloaded).",),
     ),
     "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (HI, END)),
+    "Gemini: a whole reply in a list": Odd(
+        GEMINI,
+        part({"text": "hi"}, "STOP").replace(b"data: ", b"[").replace(b"\n\n", b"]"),
+        (HI, END),
+        (f"The provider of {GEMINI} sent an invalid response.",),
+    ),
     "Gemini: cut by the token limit": Odd(
         GEMINI, part({"text": "hi"}) + part({"text": "!"}, "MAX_TOKENS"), (HI, TextDelta("!"), ReplyEnd("length"))
     ),
@@ -278,6 +285,7 @@ class Transport:
 
 TRANSPORTS = {
     "byte by byte": Transport(byte_by_byte),
+    "a byte order mark, byte by byte": Transport(lambda body: byte_by_byte(codecs.BOM_UTF8 + body), (OPENAI, GEMINI)),
     "compressed": Transport(compressed),
     "lines that end with CR and LF": Transport(lambda body: STREAM_HEAD + body.replace(b"\n", b"\r\n")),
     "data without a blank": Transport(lambda body: STREAM_HEAD + body.replace(b"data: ", b"data:")),

@@ -32,7 +32,7 @@ from tests.models.providers.asked_models import (
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, failure, serving
 from tests.models.providers.ways import MakeClient
 
-pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
+pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("fake_key")]
 
 
 async def heard(client: ModelClient) -> tuple[list[ModelEvent], ModelError]:
@@ -46,9 +46,9 @@ async def heard(client: ModelClient) -> tuple[list[ModelEvent], ModelError]:
     raise AssertionError(arrived)
 
 
-async def test_a_reply_comes_in_pieces(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
+async def test_a_reply_comes_in_pieces(make_client: MakeClient, mock_provider: MockProvider, fake_key: str) -> None:
     mock_provider.behave(type="reply", text="The rain in Spain stays mainly in the plain.")
-    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key)
+    events = await events_of(make_client, f"{mock_provider.address}/v1", fake_key)
     assert text_of(events) == "The rain in Spain stays mainly in the plain."
     assert len(events) > 2
     end = events[-1]
@@ -67,7 +67,7 @@ async def test_a_reply_comes_in_pieces(make_client: MakeClient, mock_provider: M
     ],
 )
 async def test_a_reply_that_breaks_off_keeps_what_has_arrived(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str, fault: Mapping[str, object], sentence: str
+    make_client: MakeClient, mock_provider: MockProvider, fake_key: str, fault: Mapping[str, object], sentence: str
 ) -> None:
     mock_provider.behave(type="stream_fault", after_chunks=3, **fault)
     client = make_client({"OPENAI_BASE_URL": f"{mock_provider.address}/v1"}, gap_seconds=PATIENCE_SECONDS)
@@ -75,39 +75,39 @@ async def test_a_reply_that_breaks_off_keeps_what_has_arrived(
     assert text_of(arrived)
     assert str(error).startswith(sentence)
     assert not error.retryable
-    assert test_key not in str(error)
+    assert fake_key not in str(error)
 
 
-async def test_an_early_end_has_no_reason(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
+async def test_an_early_end_has_no_reason(make_client: MakeClient, mock_provider: MockProvider, fake_key: str) -> None:
     mock_provider.behave(type="stream_fault", kind="truncate", after_chunks=3)
-    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key)
+    events = await events_of(make_client, f"{mock_provider.address}/v1", fake_key)
     assert text_of(events)
     assert events[-1] == ReplyEnd(None, {})
 
 
 @pytest.mark.parametrize("behaviour", ["slow_first_token", "delay"])
 async def test_the_first_token_is_not_awaited_for_ever(
-    make_client: MakeClient, mock_provider: MockProvider, test_key: str, behaviour: str
+    make_client: MakeClient, mock_provider: MockProvider, fake_key: str, behaviour: str
 ) -> None:
     mock_provider.behave(type=behaviour, seconds=3)
     began = time.monotonic()
-    error = await error_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
+    error = await error_of(make_client, f"{mock_provider.address}/v1", fake_key, patience_seconds=PATIENCE_SECONDS)
     assert str(error) == "openai/m has sent nothing for 0.4 s. Try again, or choose another model with /model."
     assert PATIENCE_SECONDS <= time.monotonic() - began < 2
 
 
-async def test_a_short_gap_is_no_fault(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
+async def test_a_short_gap_is_no_fault(make_client: MakeClient, mock_provider: MockProvider, fake_key: str) -> None:
     mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.1)
-    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
+    events = await events_of(make_client, f"{mock_provider.address}/v1", fake_key, patience_seconds=PATIENCE_SECONDS)
     assert isinstance(events[-1], ReplyEnd)
     assert events[-1].finish_reason == "stop"
 
 
-async def test_time_stopped_is_no_silence(make_client: MakeClient, mock_provider: MockProvider, test_key: str) -> None:
+async def test_time_stopped_is_no_silence(make_client: MakeClient, mock_provider: MockProvider, fake_key: str) -> None:
     mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.2)
     began = time.monotonic()
     asyncio.get_running_loop().call_later(0.1, time.sleep, 2 * PATIENCE_SECONDS)
-    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
+    events = await events_of(make_client, f"{mock_provider.address}/v1", fake_key, patience_seconds=PATIENCE_SECONDS)
     assert time.monotonic() - began > 2 * PATIENCE_SECONDS
     assert isinstance(events[-1], ReplyEnd)
     assert events[-1].finish_reason == "stop"
@@ -135,16 +135,16 @@ REPLIES = {
 
 @pytest.mark.parametrize(("pieces", "events"), REPLIES.values(), ids=REPLIES)
 async def test_what_comes_is_passed_on_and_nothing_is_invented(
-    make_client: MakeClient, test_key: str, pieces: tuple[bytes, ...], events: list[ModelEvent]
+    make_client: MakeClient, fake_key: str, pieces: tuple[bytes, ...], events: list[ModelEvent]
 ) -> None:
     async with serving(STREAM_HEAD, *pieces) as server:
-        assert await events_of(make_client, server.address, test_key) == events
+        assert await events_of(make_client, server.address, fake_key) == events
 
 
 @pytest.mark.parametrize("pieces", [(), (STREAM_HEAD, chunk("Once"))], ids=["before", "within the reply"])
-async def test_cancelling_hangs_up_at_once(make_client: MakeClient, test_key: str, pieces: tuple[bytes, ...]) -> None:
+async def test_cancelling_hangs_up_at_once(make_client: MakeClient, fake_key: str, pieces: tuple[bytes, ...]) -> None:
     async with serving(*pieces, hangs=True) as server:
-        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": fake_key})
 
         async def read() -> None:
             async for _ in client.stream(ModelRequest("openai/m", HELLO)):
@@ -161,9 +161,9 @@ async def test_cancelling_hangs_up_at_once(make_client: MakeClient, test_key: st
             await server.hung_up.wait()
 
 
-async def test_closing_the_reply_hangs_up(make_client: MakeClient, test_key: str) -> None:
+async def test_closing_the_reply_hangs_up(make_client: MakeClient, fake_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("Once"), hangs=True) as server:
-        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": fake_key})
         reply = client.stream(ModelRequest("openai/m", HELLO))
         async with aclosing(reply):
             assert await anext(reply) == TextDelta("Once")
@@ -171,13 +171,13 @@ async def test_closing_the_reply_hangs_up(make_client: MakeClient, test_key: str
             await server.hung_up.wait()
 
 
-async def test_many_replies_may_be_awaited_at_once(make_client: MakeClient, test_key: str) -> None:
+async def test_many_replies_may_be_awaited_at_once(make_client: MakeClient, fake_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        replies = await asyncio.gather(*(events_of(make_client, server.address, test_key) for _ in range(10)))
+        replies = await asyncio.gather(*(events_of(make_client, server.address, fake_key) for _ in range(10)))
     assert [text_of(events) for events in replies] == ["hi"] * 10
 
 
-async def test_chunks_that_arrived_together_let_other_tasks_go_on(make_client: MakeClient, test_key: str) -> None:
+async def test_chunks_that_arrived_together_let_other_tasks_go_on(make_client: MakeClient, fake_key: str) -> None:
     async def go_on() -> None:
         while True:
             went_on.append(None)
@@ -186,7 +186,7 @@ async def test_chunks_that_arrived_together_let_other_tasks_go_on(make_client: M
     went_on: list[None] = []
     other = asyncio.create_task(go_on())
     async with serving(STREAM_HEAD, *(chunk(f" {number}") for number in range(3000)), STOP) as server:
-        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": fake_key})
         before = [len(went_on) async for event in client.stream(ModelRequest("openai/m", HELLO)) if event]
     other.cancel()
     assert len(set(before)) > 10

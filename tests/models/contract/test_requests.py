@@ -25,17 +25,17 @@ pytestmark = BY_LITELLM
 
 @pytest.mark.parametrize("model", ["openai/m", "lm_studio/qwen"])
 async def test_a_server_here_needs_no_key(
-    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, model: str
+    make_client: MakeClient, fake_key: str, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         client = make_client({f"{model.partition('/')[0].upper()}_API_BASE": server.address})
         events = [event async for event in client.stream(ModelRequest(model, HELLO))]
     assert text_of(events) == "hi"
-    assert test_key not in str(server.asked)
+    assert fake_key not in str(server.asked)
 
 
-async def test_messages_and_settings_are_sent_in_openais_shape(make_client: MakeClient, test_key: str) -> None:
+async def test_messages_and_settings_are_sent_in_openais_shape(make_client: MakeClient, fake_key: str) -> None:
     calls = '[{"id": "c1", "type": "function", "function": {"name": "recall_memory", "arguments": "{}"}}]'
     messages = (
         PromptMessage("system", "Be kind."),
@@ -44,12 +44,12 @@ async def test_messages_and_settings_are_sent_in_openais_shape(make_client: Make
         PromptMessage("tool", "nothing found", tool_call_id="c1"),
     )
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": fake_key})
         request = ModelRequest("openai/m", messages, temperature=0.5, max_output_tokens=99)
         _ = [event async for event in client.stream(request)]
     (asked,) = server.asked
     assert asked.path == "/v1/chat/completions"
-    assert asked.headers["authorization"] == f"Bearer {test_key}"
+    assert asked.headers["authorization"] == f"Bearer {fake_key}"
     assert asked.body["messages"] == [
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": "half a pair: \ufffd"},
@@ -67,18 +67,18 @@ async def test_messages_and_settings_are_sent_in_openais_shape(make_client: Make
 @pytest.mark.parametrize("model", ["ollama/llama3.2", "ollama_chat/llama3.2"])
 @pytest.mark.parametrize(("tokens", "options"), [(16_384, {"num_ctx": 16_384}), (None, {})])
 async def test_ollama_is_told_how_much_to_hold(
-    make_client: MakeClient, test_key: str, model: str, tokens: int | None, options: Mapping[str, int]
+    make_client: MakeClient, fake_key: str, model: str, tokens: int | None, options: Mapping[str, int]
 ) -> None:
-    assert test_key
+    assert fake_key
     async with serving(STREAM_HEAD) as server:
         client = make_client({"OLLAMA_API_BASE": server.address})
         _ = [event async for event in client.stream(ModelRequest(model, HELLO, context_tokens=tokens))]
     assert [asked.body["options"] for asked in server.asked] == [options]
 
 
-async def test_no_setting_is_sent_unset_nor_what_only_ollama_is_told(make_client: MakeClient, test_key: str) -> None:
+async def test_no_setting_is_sent_unset_nor_what_only_ollama_is_told(make_client: MakeClient, fake_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": fake_key})
         _ = [event async for event in client.stream(ModelRequest("openai/m", HELLO, context_tokens=16_384))]
     (asked,) = server.asked
     assert set(asked.body) == {"model", "messages", "stream", "stream_options"}
@@ -173,25 +173,25 @@ def texts_and_markers(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
     ids=lambda value: value.model if isinstance(value, Route) else "",
 )
 async def test_claude_is_told_what_to_keep_of_a_prompt(
-    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, route: Route, path: str, marked: set[str]
+    make_client: MakeClient, fake_key: str, monkeypatch: pytest.MonkeyPatch, route: Route, path: str, marked: set[str]
 ) -> None:
-    asked, _ = await asked_of_claude(make_client, route, test_key, monkeypatch)
+    asked, _ = await asked_of_claude(make_client, route, fake_key, monkeypatch)
     assert asked.path.endswith(path)
     assert texts_and_markers(asked.body) == [(each.content, each.content in marked) for each in CONVERSATION]
 
 
-async def test_nobody_else_is_told_what_to_keep_of_a_prompt(make_client: MakeClient, test_key: str) -> None:
+async def test_nobody_else_is_told_what_to_keep_of_a_prompt(make_client: MakeClient, fake_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         for model in ("openai/gpt-4o", "openai/claude-sonnet-4-5", "hosted_vllm/claude-sonnet-4-5"):
             environment = {"OPENAI_BASE_URL": server.address, "HOSTED_VLLM_API_BASE": server.address}
-            client = make_client({**environment, "OPENAI_API_KEY": test_key})
+            client = make_client({**environment, "OPENAI_API_KEY": fake_key})
             _ = [event async for event in client.stream(ModelRequest(model, CONVERSATION))]
     plain = [{"role": each.role, "content": each.content} for each in CONVERSATION]
     assert [asked.body["messages"] for asked in server.asked] == [plain] * 3
 
 
-async def test_what_is_kept_is_counted(make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
+async def test_what_is_kept_is_counted(make_client: MakeClient, fake_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, events = await asked_of_claude(make_client, ANTHROPIC, fake_key, monkeypatch)
     assert events == [TextDelta("hi"), ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20})]
 
 

@@ -37,7 +37,7 @@ def test_what_is_meant_for_a_server_on_this_machine_does_not_go_to_openai(model:
     assert LiteLLMClient(environment, MODEL_MAP)._server_arguments(model) == {"api_base": address}
 
 
-async def test_litellm_does_not_put_a_long_reply_together_again(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_litellm_does_not_put_a_long_reply_together_again(fake_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     litellm = library.load()
     put_together = litellm.stream_chunk_builder
     sizes: list[int] = []
@@ -50,7 +50,7 @@ async def test_litellm_does_not_put_a_long_reply_together_again(test_key: str, m
     words = [f" {number}" for number in range(300)]
     pieces = (*map(chunk, words), chunk(finish_reason="stop"), usage_chunk(5, 300), DONE)
     async with serving(STREAM_HEAD, *pieces) as server:
-        events = await events_of(MakeClient("litellm", AsyncExitStack()), server.address, test_key)
+        events = await events_of(MakeClient("litellm", AsyncExitStack()), server.address, fake_key)
     assert text_of(events) == "".join(words)
     assert events[-1] == ReplyEnd("stop", {"prompt_tokens": 5, "completion_tokens": 300, "total_tokens": 305})
     assert sizes
@@ -222,8 +222,8 @@ async def replied(model: str, key: str, *tools: Tool) -> tuple[Received, list[Mo
 
 @pytest.mark.parametrize("tools", [(), (RECALL,)], ids=["without tools", "with tools"])
 @pytest.mark.parametrize("model", ["openai/o3-pro", "openai/gpt-5-codex", "openai/responses/gpt-4o"])
-async def test_a_model_of_the_responses_api_answers(test_key: str, model: str, tools: tuple[Tool, ...]) -> None:
-    asked, events = await replied(model, test_key, *tools)
+async def test_a_model_of_the_responses_api_answers(fake_key: str, model: str, tools: tuple[Tool, ...]) -> None:
+    asked, events = await replied(model, fake_key, *tools)
     assert asked.path == "/v1/responses"
     assert ("tools" in asked.body) == bool(tools)
     usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}

@@ -451,8 +451,6 @@ def test_a_key_that_is_no_header_is_not_sent(key: str) -> None:
     ("model", "environment"),
     [
         ("openai/gpt-x", {}),
-        ("openai/gpt-x", {"OPENAI_BASE_URL": "https://api.openai.com/v1"}),
-        ("openai/gpt-x", {"OPENAI_BASE_URL": "https://eu.api.openai.com/v1"}),
         ("openai/gpt-x", {"OPENAI_BASE_URL": "http://[::1"}),
         ("anthropic/claude-x", {"ANTHROPIC_API_BASE": "http://127.0.0.1:9"}),
         ("gpt-x", {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}),
@@ -462,8 +460,18 @@ def test_a_key_that_is_no_header_is_not_sent(key: str) -> None:
     ],
 )
 def test_who_has_no_server_or_none_that_runs_is_told_nothing(model: str, environment: Mapping[str, str]) -> None:
-    # The guard around the tests would tell of a connection to anywhere else.
     assert server_limit(model, environment) is None
+
+
+def test_openai_is_not_asked() -> None:
+    def limit(address: str) -> Limit | None:
+        # Nobody can wait less than no time for an answer, so to ask is an error.
+        return server_limit("openai/gpt-x", {"OPENAI_BASE_URL": address}, -1)
+
+    for host in "api.openai.com", "eu.api.openai.com", "openai.com":
+        assert limit(f"https://{host}/v1") is None
+    with pytest.raises(ValueError, match="timeout"):
+        limit("http://127.0.0.1:9/api.openai.com")
 
 
 # Whatever else may listen there.

@@ -79,7 +79,7 @@ async def events_of(client: WireClient, request: ModelRequest = ASKING) -> list[
     return [meaning(event) async for event in client.stream(request)]
 
 
-async def closed(_is_stopped: object) -> None:
+async def closed(_stream: EventStream) -> None:
     """Do nothing: there is no connection."""
 
 

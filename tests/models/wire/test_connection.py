@@ -36,6 +36,10 @@ async def test_the_next_request_uses_the_connection_of_the_last_and_two_at_once_
             assert await events_of(client) == RAINS
         assert (len(server.connections), server.asked) == (1, [ASKED] * 3)
         assert [*await asyncio.gather(events_of(client), events_of(client))] == [RAINS, RAINS]
+        async with aclosing(client.stream(ASKING)) as begun:
+            assert await anext(begun) == RAINS[0]
+            assert await events_of(client) == RAINS
+        assert len(server.connections) == 2
 
 
 async def test_a_server_that_closes_nothing_after_the_end_is_not_waited_for() -> None:

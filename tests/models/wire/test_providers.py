@@ -14,6 +14,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.providers.failures import Asked, Failure, Trouble, model_error
+from chorus_cli.models.providers.parameters import dialect
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, lacks_key, named
 from chorus_cli.models.rules.choice import PROVIDERS as OFFERED
 from chorus_cli.models.rules.choice import Provider
@@ -145,7 +146,7 @@ def test_openais_models_that_think_are_asked_by_its_newer_protocol() -> None:
     ]
 
 
-pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
+pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("fake_key")]
 
 # litellm has the addresses of these in the code of its request, which is recorded below and elsewhere.
 RECORDED = {"anthropic", "gemini", "minimax", "openai", "openrouter"}
@@ -473,6 +474,33 @@ CHAT_MODELS = [
 ]
 
 
+PARAMETERS: dict[str, Any] = {"temperature": 0.5, "max_tokens": 9, "tools": [RECALL.declaration], "tool_choice": "none"}
+PARAMETERS |= {"stream": True, "stream_options": {"include_usage": True}}
+# Of these, litellm looks up in its map whether a model takes tools, which the chat has done before.
+BY_THE_MAP = {"fireworks_ai", "sambanova"}
+# The map does not say that it takes a ban on calls; where a server refuses one, the wire leaves it out.
+UNTOLD = {"gpt-6-cyber"}
+
+
+@pytest.mark.parametrize("prefix", CHATS)
+def test_each_model_of_the_map_is_sent_the_parameters_that_litellm_sends(prefix: str) -> None:
+    litellm, calling = library.load(), {"unknown": True}
+    for name, entry in litellm.model_cost.items():
+        if entry.get("litellm_provider") == prefix and entry.get("mode") == "chat":
+            meant = MODEL_MAP.meant(f"{prefix}/{name.removeprefix(f'{prefix}/')}").removeprefix(f"{prefix}/")
+            calling[meant] = entry.get("supports_function_calling", False)
+    for name, calls in calling.items():
+        asked = endpoint(f"{prefix}/{name}", {})
+        assert asked is not None
+        ours = {dialect(asked).reply_limit, *PARAMETERS.keys() - {"max_tokens"}} - dialect(asked).omitted
+        told = litellm.utils.get_optional_params(name, custom_llm_provider=prefix, drop_params=True, **PARAMETERS)
+        theirs = {each for each, value in told.items() if value and each in {*PARAMETERS, "max_completion_tokens"}}
+        # The others are never offered tools.
+        ignored = set() if calls and prefix not in BY_THE_MAP else {"tools", "tool_choice"}
+        ignored |= {"tool_choice"} if name in UNTOLD else set()
+        assert (name, ours - ignored) == (name, theirs - ignored)
+
+
 async def chats_of(
     model: str, client: type[LiteLLMClient | WireClient], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Received]:
@@ -497,7 +525,7 @@ def telling(asked: Received) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("model", CHAT_MODELS)
-@pytest.mark.usefixtures("test_key")
+@pytest.mark.usefixtures("fake_key")
 async def test_both_clients_send_the_same(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from_litellm = await chats_of(model, LiteLLMClient, monkeypatch)
     from_the_wire = await chats_of(model, WireClient, monkeypatch)
@@ -514,7 +542,7 @@ def without(asked: Received, names: frozenset[str]) -> dict[str, object]:
     return {name: value for name, value in asked.body.items() if name not in names}
 
 
-@pytest.mark.usefixtures("test_key")
+@pytest.mark.usefixtures("fake_key")
 async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = await chats_of("openai/o3", LiteLLMClient, monkeypatch)
     ours = await chats_of("openai/o3", WireClient, monkeypatch)
@@ -524,7 +552,7 @@ async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monk
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])
-@pytest.mark.usefixtures("test_key")
+@pytest.mark.usefixtures("fake_key")
 async def test_ones_own_server_is_sent_no_invented_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         environment = {PROVIDERS[prefix].address_variables[0]: server.address}

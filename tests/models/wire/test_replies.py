@@ -225,13 +225,15 @@ CACHING = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_in
         (
             Gemini,
             [{"usageMetadata": OF_GEMINI | {"thoughtsTokenCount": 5, "totalTokenCount": 19}}],
-            *((10, 9, 19), {THOUGHT: 5}),
+            (10, 9, 19),
+            {THOUGHT: 5},
         ),
         (Gemini, [{"usageMetadata": OF_GEMINI | {"thoughtsTokenCount": 3}}], (10, 4, 14), {THOUGHT: 3}),
         (
             Gemini,
             [{"usageMetadata": OF_GEMINI | {"toolUsePromptTokenCount": 6, "totalTokenCount": 20}}],
-            *((16, 4, 20), {}),
+            (16, 4, 20),
+            {},
         ),
         (Gemini, [{"usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10}}], (10, 0, 10), {}),
         (Gemini, [{"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 4}}], (10, 4, 14), {}),
@@ -271,10 +273,8 @@ def test_a_whole_reply_of_claude_to_a_request_for_a_stream_is_read() -> None:
     usage = {"input_tokens": 3, "output_tokens": 4}
     events = read(Claude(), {"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage})
     end = end_of(events)
-    assert (text_of(events), end.finish_reason, end.calls) == (
-        *("Hello.", "tool_calls"),
-        (ToolCall("a", "f", '{"n": 1}'),),
-    )
+    assert (text_of(events), end.finish_reason) == ("Hello.", "tool_calls")
+    assert end.calls == (ToolCall("a", "f", '{"n": 1}'),)
     assert end.usage["total_tokens"] == 7
 
 
@@ -401,7 +401,8 @@ def detail(text: str) -> Body:
 
 def test_details_that_come_in_pieces_lose_none() -> None:
     pieces = {"The user asks.": ["", "The", " user", " asks."], "hahaha!": ["ha", "ha", "ha!"]}
-    for whole, came in (pieces | {"The user asks for tea.": ["The", "The user", " asks", " for tea."]}).items():
+    pieces |= {"The user asks for tea.": ["The", "The user", " asks", " for tea."], "a b": ["a", "a b", "a b"]}
+    for whole, came in pieces.items():
         texts, parts = chat_parts(*map(detail, came))
         assert (texts, [part["text"] for part in parts]) == (whole, [whole])
 
