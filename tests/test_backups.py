@@ -67,17 +67,15 @@ def test_a_backup_without_room_names_the_file_asked_for(home: Home) -> None:
 
 
 def test_a_backup_is_one_private_file_with_everything(home: Home, tmp_path: Path) -> None:
-    outcome = home.run("backup", "--json", str(tmp_path / "all.zip"))
+    path = tmp_path / r"al\l.zip"
+    outcome = home.run("backup", "--json", str(path))
     assert outcome.code == 0, outcome
     told = json.loads(outcome.output)
-    assert (told["file"], told["messages"], told["personas"]) == (
-        str(tmp_path / "all.zip"),
-        4,
-        ["chorus", "frodo", "reviewer"],
-    )
+    assert (told["file"], told["messages"]) == (str(path), 4)
+    assert told["personas"] == ["chorus", "frodo", "reviewer"]
     assert told["attachments"] == [f"{DIGEST[:2]}/{DIGEST}"]
-    assert stat.S_IMODE((tmp_path / "all.zip").stat().st_mode) == 0o600
-    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         assert archive.read(f"attachments/{DIGEST[:2]}/{DIGEST}") == BYTES
 
@@ -229,6 +227,7 @@ def test_a_restore_refuses_while_another_chorus_runs(home: Home, tmp_path: Path)
         outcome = home.run("restore", "--yes", str(tmp_path / "all.zip"))
         assert outcome.code == 1
         assert f"Another Chorus runs (process {terminal.pid})" in outcome.errors
+        assert "cannot be read: No such file" in home.run("restore", "--yes", str(tmp_path / "none.zip")).errors
 
 
 def damaged_archive(path: Path) -> None:

@@ -525,7 +525,9 @@ def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(ho
     told, code = answered(home, "y")
     assert (code, path.read_bytes()) == (1, BYTES)
     assert "1 file brought from" in told
-    assert "No backup can give 1 file back; chorus doctor names what is lost." in told
+    # The terminal breaks the sentence.
+    sentence = "No backup can give 1 file back, or only one with purged messages; chorus doctor names what is lost."
+    assert sentence.replace(" ", "") in "".join(told.split())
 
 
 def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None:

@@ -115,7 +115,8 @@ def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> 
             assert "Traceback" not in refusal
         outcome = on(home, program)("ask", "remember me")
         assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1)
-        assert outcome.errors.endswith(NOTHING_SENT)
+        why = "no permission" if place is without_permissions else "a read-only file system"
+        assert outcome.errors == f"{home.path} cannot be written ({why}{NOTHING_SENT}"
     assert home.said() == SAID
 
 
@@ -178,8 +179,12 @@ def test_a_log_whose_last_write_a_kill_cut_off_is_refused_until_it_can_be_writte
     cut_off(home.path / "chorus.db")
     with place(home) as program:
         outcome = on(home, program)("log")
+        doctor = on(home, program)("doctor", "--json").output
     assert (outcome.code, outcome.output) == (1, "")
     assert "chorus.db cannot be " in outcome.errors
+    wrong = [each for each in json.loads(doctor)["findings"] if each["state"] == "wrong"]
+    assert {each["subject"]: each["mend"] for each in wrong} == {"log": None, "home": None}
+    assert "everything can be read" not in doctor
     assert home.said() == SAID
 
 

@@ -77,14 +77,14 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name durable: until then a power cut could bring back the old file."""
+    """Make the names in a folder, or the bytes of a file, durable: until then a power cut could lose them."""
     with syncing(folder) as sync:
         sync()
 
 
 @contextmanager
 def syncing(folder: Path) -> Iterator[Callable[[], None]]:
-    """Open a folder, and yield a function that makes the names in it durable."""
+    """Open a folder or a file, and yield a function that makes its names or bytes durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield partial(os.fsync, descriptor)
@@ -112,17 +112,16 @@ def give_name(draft: Path, target: Path) -> None:
 
 def copy_aside(path: Path, copy: Path) -> None:
     """Copy a file to a new one that only the user can read, durably."""
-    descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
-    try:
-        with path.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+    with path.open("rb") as source, open(copy, "xb", opener=partial(os.open, mode=_PRIVATE)) as target:
+        try:
             shutil.copyfileobj(source, target)
             target.flush()
             os.fsync(target.fileno())
-        sync_folder(copy.parent)
-    except BaseException:
-        with suppress(OSError):
-            copy.unlink()
-        raise
+            sync_folder(copy.parent)
+        except BaseException:
+            with suppress(OSError):
+                copy.unlink()
+            raise
 
 
 def remove(path: Path) -> None:

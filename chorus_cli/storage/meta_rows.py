@@ -16,7 +16,7 @@ CALIBRATION = "calibration:"  # of the token counts of a model
 MEMORY_RENEWED = "memory_renewed:"  # the time when the memory items last got their scores anew
 FOLD_FAILED = "fold_failed:"  # of a thread's id: its newest message at the time when its last fold failed
 TOOLS_REFUSED = "tools_refused:"  # the time at which a model refused tools
-PLAIN_HISTORY = "plain_history:"  # of a thread's id and a model: the boundary since which it gets that as plain text
+PLAIN_HISTORY = "plain_history:"  # of a thread's id and a model: the boundary since which turns are sent as plain text
 
 
 def value(connection: sqlite3.Connection, key: str) -> str | None:

@@ -39,7 +39,7 @@ IN_MEMORY = Path(":memory:")
 """The path of a database that has no file: it is gone when it is closed, or with its process."""
 
 _TO_READ, _TO_WRITE = "BEGIN", "BEGIN IMMEDIATE"
-"""A deferred start could fail at once when it turns from reading to writing."""
+"""A write locks at its start: a transaction that turns from reading to writing could fail at once."""
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",

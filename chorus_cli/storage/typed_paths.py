@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from chorus_cli.core.errors import CommandError, OutputError
-from chorus_cli.storage.files import give_name, temporary, write_atomically
+from chorus_cli.storage.files import write_atomically
 from chorus_cli.storage.permissions import is_there
 
 _WORD = re.compile(r""""[^"]*"(?!\S)|'[^']*'(?!\S)|(?:\\.|[^\s\\]|\\$)+""")
@@ -100,13 +101,13 @@ def write(path: Path, text: str | bytes, *, replace: bool) -> None:
     try:
         if path.exists() and not path.is_file():
             raise OutputError(f"{path} is not a regular file, so nothing was written.")
-        if replace:
+        with ExitStack() as taken:
+            if not replace:
+                # The name is taken first, so that no file of another program can be overwritten.
+                path.touch(mode=0o600, exist_ok=False)
+                taken.callback(path.unlink, missing_ok=True)
             write_atomically(path, text)
-        else:
-            with temporary(path.parent) as draft:
-                write_atomically(draft, text)
-                # No file that another program has made meanwhile is overwritten.
-                give_name(draft, path)
+            taken.pop_all()
     except FileExistsError:
         raise
     except (OSError, ValueError) as error:

@@ -154,7 +154,7 @@ STAGED = ".restoring"
 
 # A file that is being written, one of SQLite with its journal, and a working folder; and the names of an older Chorus.
 _TEMPORARY = (
-    rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?|\.[0-9a-f]{{64}}\.tmp"
+    rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
     r"|\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?|\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
 )
 
@@ -254,7 +254,7 @@ DATABASE = FileStore(
     temporary=f"{_TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\\{STAGED}-{RANDOM}",
 )
 BACKUPS = FileStore("backups")
-KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=TEMPORARY)
+KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=rf"{TEMPORARY}|\.[0-9a-f]{{64}}\.tmp")
 FILES = (
     PERSONAS,
     CONFIG,

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chorus_cli.core.errors import BackupError, CommandError
-from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.phrases import counted, enumerated, first_few
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.run_storage import running
 from chorus_cli.startup import finish_restore
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import file_lock, typed_paths
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.restoring import Staged
 from chorus_cli.stores.listing import home_in
@@ -32,7 +32,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     home = paths(environment, vars(chosen).get("home"))
     if not home.database.exists():
         raise BackupError(f"There is no log in {home.data} yet, so there is nothing to back up.")
-    made = await Backups(home, SystemClock()).make(chosen.file or "")
+    made = await Backups(home, SystemClock()).make(typed_paths.escaped([chosen.file or ""]))
     if chosen.json:
         print_json(made.as_json())
     else:
@@ -42,7 +42,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Put the contents of a backup in place of the present ones, which are backed up before."""
-    archive.is_log_alone(chosen.file)
+    archive.require_backup(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
     now = SystemClock().now()
@@ -95,8 +95,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     yield f"It would replace {replaced} in {home.data}. The present state is backed up before that."
     if found.removed:
         are, them = ("is", "it") if len(found.removed) == 1 else ("are", "them")
-        more = [f"{len(found.removed) - _MOST_NAMED:,} more"] if len(found.removed) > _MOST_NAMED else []
-        code = enumerated([*found.removed[:_MOST_NAMED], *more])
+        code = first_few(found.removed, _MOST_NAMED)
         yield f"In its log, {code} {are} not of Chorus; it is restored without {them}."
     if found.changed:
         ids = enumerated([f"#{id_}" for id_ in found.changed[:_MOST_NAMED]])

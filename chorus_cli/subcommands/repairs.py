@@ -148,8 +148,8 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
     for backup, number in sources.items():
         standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
     if missing := len(lost) - sources.total():
-        told = f"No backup can give {counted(missing, 'file')} back; chorus doctor names what is lost."
-        standard_output().paragraph(told)
+        told = f"No backup can give {counted(missing, 'file')} back, or only one with purged messages"
+        standard_output().paragraph(f"{told}; chorus doctor names what is lost.")
     return not missing
 
 

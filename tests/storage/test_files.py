@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import HomeError, SettingsError
+from chorus_cli.core.errors import HomeError, OutputError, SettingsError
 from chorus_cli.core.limits import Limit
 from chorus_cli.machine.paths import paths
 from chorus_cli.run_storage import kept, on_disk
 from chorus_cli.settings.files import change_key
+from chorus_cli.storage import typed_paths
 from chorus_cli.storage.file_lock import hold, is_locked, locked, try_lock
-from chorus_cli.storage.files import opened_file, read_within, sweep_stale, write_atomically
+from chorus_cli.storage.files import copy_aside, opened_file, read_within, sweep_stale, write_atomically
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
 
@@ -111,6 +112,22 @@ def test_a_file_whose_folder_cannot_be_synced_is_as_it_was(
     assert [(path.name, path.read_text(), mode(path)) for path in tmp_path.iterdir()] == (
         [("file", before, 0o700)] if before else []
     )
+
+
+def test_an_export_that_the_disk_does_not_confirm_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirm_folders(monkeypatch, 0)
+    with pytest.raises(OutputError, match=r"Input/output error\. Nothing was written\."):
+        typed_paths.write(tmp_path / "log.md", "new", replace=False)
+    assert names(tmp_path) == []
+
+
+def test_a_copy_of_a_file_that_is_gone_leaves_no_file_and_none_open(tmp_path: Path) -> None:
+    before = len(names(Path("/dev/fd")))
+    with pytest.raises(FileNotFoundError):
+        copy_aside(tmp_path / "gone", tmp_path / "copy")
+    assert (names(tmp_path), len(names(Path("/dev/fd")))) == ([], before)
 
 
 @pytest.mark.parametrize("before", ["old", None])

@@ -17,9 +17,13 @@ import pytest
 from chorus_cli.core.errors import DatabaseTooNewError, StorageError
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rows.operation_rows import introduce
+from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import Message, Role, Status
+from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
 from chorus_cli.storage.store import Store
+from tests.fakes import START
 from tests.log.rows.views import view_in
 from tests.storage.database import opened
 from tests.storage.unsynced import confirmed_syncs
@@ -256,10 +260,12 @@ def connected(path: Path) -> sqlite3.Connection:
 
 @pytest.fixture
 def old(path: Path) -> Path:
-    """A database of the first step, with a thread."""
+    """A database of the first step, with a thread and without its only operation."""
     with closing(connected(path)) as connection:
         migrate(connection, STEPS[:1])
         connection.execute("INSERT INTO threads(persona) VALUES ('frodo')")
+        connection.execute("INSERT INTO operations(id, persona, kind) VALUES (70, 'sam', 'clear')")
+        connection.execute("DELETE FROM operations")
     return path
 
 
@@ -298,6 +304,8 @@ async def test_a_database_is_copied_before_its_tables_change(
         before = list(connection.iterdump())
     async with opened(old, backups) as store:
         assert await store.read(lambda c: c.execute("SELECT persona FROM threads").fetchall()) == [("frodo",)]
+        # The id of an operation that was deleted before is not given again.
+        assert (await store.write(introduce, NewOperation("frodo", Clear(), START))).id == 71
     (copy,) = backups.iterdir()
     assert confirmed.has_name(copy)
     assert copy.name.startswith("chorus-")
@@ -331,3 +339,53 @@ async def test_a_copy_cut_short_is_begun_anew(old: Path, tmp_path: Path) -> None
     for copy in backups.iterdir():
         with closing(connected(copy)) as connection:
             assert applied(connection) == [STEPS[0][0]]
+
+
+LEFT = {
+    ("window", '{"act": {}, "thread": null, "change": [12, 24]}'): [("window:frodo", "12")],
+    ("undo", '{"act": {}, "thread": null, "change": [null, 24]}'): [("window:frodo", "null")],
+    ("window", '{"change": 1}'): [],
+    ("window", "{"): [],
+}
+CUT_OFF = (
+    "INSERT INTO intents(persona, kind, detail, before, after, created_at) "
+    "VALUES ('frodo', ?, ?, '', '', '2026-02-12T14:30:00Z')"
+)
+
+
+@pytest.mark.parametrize(("left", "known"), LEFT.items())
+def test_a_change_of_a_window_that_a_killed_chorus_has_left_is_noted_by_the_next_opening(
+    connection: sqlite3.Connection, left: tuple[str, str], known: list[tuple[str, str]]
+) -> None:
+    migrate(connection, STEPS[:11])
+    connection.execute(CUT_OFF, left)
+    migrate(connection)
+    assert connection.execute("SELECT * FROM meta").fetchall() == known
+    assert connection.execute("SELECT * FROM operations").fetchall() == []
+
+
+def test_a_persona_that_a_killed_chorus_was_making_has_nothing_of_an_earlier_one(
+    connection: sqlite3.Connection,
+) -> None:
+    migrate(connection, STEPS[:11])
+    for slug in ("frodo", "sam"):
+        for table in ("threads", "messages", "sessions"):
+            put_in(connection, table, **MINIMAL_ROWS[table] | {"persona": slug})
+        put_in(connection, "context_items", **MINIMAL_ROWS["context_items"] | {"persona": slug, "content_hash": "h"})
+        put_in(connection, "meta", key=f"idle_session:{slug}", value="1")
+    connection.executemany(CUT_OFF, [("persona", "{}")] * 2)
+    migrate(connection)
+    found = {
+        "operations": "SELECT persona, kind, after_message_id, detail FROM operations",
+        "items": "SELECT persona, content_hash, forgotten_by FROM context_items",
+        "meta": "SELECT key, value FROM meta ORDER BY key",
+        "sessions": "SELECT persona FROM sessions",
+        "open threads": "SELECT persona FROM threads WHERE closed_at IS NULL",
+    }
+    assert {name: connection.execute(query).fetchall() for name, query in found.items()} == {
+        "operations": [("frodo", "clear", 2, '{"begins": true}')],
+        "items": [("frodo", None, 1), ("sam", "h", None)],
+        "meta": [("idle_session:sam", "1"), ("threads_before:frodo", "1")],
+        "sessions": [("sam",)],
+        "open threads": [("sam",)],
+    }

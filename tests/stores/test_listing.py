@@ -29,7 +29,6 @@ WORDLESS = frozenset(
         "imported_conversations",
         "imported_messages",
         "installation",
-        "intents",
         "numbers",
         "operation_members",
         "other_requests",

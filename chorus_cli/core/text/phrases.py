@@ -29,6 +29,12 @@ def enumerated(names: Sequence[str], word: str = "and") -> str:
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
+def first_few(names: Sequence[str], most: int = 5) -> str:
+    """Write the first names of a list, and the number of the others."""
+    more = [f"{len(names) - most:,} more"] if len(names) > most else []
+    return enumerated([*names[:most], *more])
+
+
 def size_in_words(size_bytes: int) -> str:
     """Write a size with its unit: ``950 bytes``, ``1.2 MB``."""
     if size_bytes < _KILO:

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
@@ -180,13 +180,20 @@ def set_aside(places: Paths, stamp: str) -> Path:
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
-    with tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent) as name:
+    folder = tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent, ignore_cleanup_errors=True)
+    with ExitStack() as again, folder as name:
+        # An error may pass, such as too many open files, and the folder has texts that are to go.
+        again.callback(files.remove, Path(name))
         yield Path(name)
 
 
-def is_log_alone(typed: str | Path) -> bool:
+def require_backup(typed: str) -> None:
+    """Refuse a file that does not begin as a backup does."""
+    is_log_alone(Path(typed).absolute())
+
+
+def is_log_alone(path: Path) -> bool:
     """Return whether a backup is a log and nothing else, as one before an upgrade or a damaged one is."""
-    path = Path(typed).absolute()
     with _told(path, "read"), files.opened_file(path) as file:
         beginning = file.read(len(_DATABASE_BEGINNING))
     if beginning != _DATABASE_BEGINNING and not beginning.startswith(_ZIP_BEGINNING):

@@ -81,7 +81,6 @@ def put_in_place(places: Paths, folder: Path) -> None:
         for path in (*folder.rglob("*"), folder):
             if path.is_dir():
                 path.chmod(0o700)
-            # Of a file, this makes the bytes durable.
             sync_folder(path)
         folder.rename(home / STAGED)
         sync_folder(home)

@@ -116,11 +116,11 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
             folder.mkdir()
             archive.unpack(path, folder)
             dropped = _purge(places, folder, sought, now)
-            if (folder / archive.MANIFEST).exists():
+            if archive.is_log_alone(path):
+                home_in(folder).database.replace(draft)
+            else:
                 _without_attachments(folder, dropped)
                 archive.pack_again(folder, draft)
-            else:
-                home_in(folder).database.replace(draft)
             draft.chmod(0o600)
             # It stays as old as it was: the newest of all is the one that is looked into first.
             os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -212,8 +212,7 @@ def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[st
 
 def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
-    is_writable = os.access(places.backups, os.W_OK)
-    return archive.working_folder(places.backups if is_writable else None)
+    return archive.working_folder(places.backups if os.access(places.backups, os.W_OK) else None)
 
 
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> PurgedIds:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.core.text.phrases import counted, enumerated, shortened, size_in_words
+from chorus_cli.core.text.phrases import counted, enumerated, first_few, shortened, size_in_words
 from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.log.rules.messages import expanded, runs
@@ -231,7 +231,7 @@ class Extent:
         for number, content in self.items[:MOST_SHOWN]:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
-            ids, have = _some([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
+            ids, have = first_few([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
             yield f"{ids} {have} the same words and would stay; name them too, or purge what a search finds."
         yield from self._documents()
         yield from filter(None, [self._unsearched()])
@@ -301,12 +301,7 @@ def backups_sentence(backups: Sequence[str]) -> str:
 
 
 def _files(names: Sequence[str]) -> str:
-    return f"The backup{'' if len(names) == 1 else 's'} {_some(names)}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = [f"{len(names) - MOST_SHOWN:,} more"] if len(names) > MOST_SHOWN else []
-    return enumerated([*names[:MOST_SHOWN], *more])
+    return f"The backup{'' if len(names) == 1 else 's'} {first_few(names)}"
 
 
 def _local(moment: datetime) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.core.text.phrases import counted, enumerated, first_few, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import Clock
@@ -26,8 +26,6 @@ from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import BackupStoppedError
 
 T = TypeVar("T")
-
-_MOST_NAMED = 5
 
 
 class Made(NamedTuple):
@@ -94,10 +92,9 @@ class Backups:
             return f"Today's backup was not made. {error}"
         if not ids:
             return ""
-        named = enumerated([f"#{id_}" for id_ in ids[:_MOST_NAMED]])
-        more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+        named = first_few([f"#{id_}" for id_ in ids])
         are = "is" if len(ids) == 1 else "are"
-        return f"Of the messages in the log, {named}{more} {are} not as written. chorus doctor tells more and mends it."
+        return f"Of the messages in the log, {named} {are} not as written. chorus doctor tells more and mends it."
 
 
 def contents_in_words(manifest: Manifest) -> str:

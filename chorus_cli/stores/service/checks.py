@@ -84,7 +84,8 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     except DatabaseBusyError as error:
         yield wrong("log", str(error))
     except StorageError as error:
-        yield wrong("rows" if has_sound_pages else "log", str(error), Repair.SALVAGE)
+        repair = Repair.SALVAGE if is_writable(places.database) else None
+        yield wrong("rows" if has_sound_pages else "log", str(error), repair)
 
 
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
@@ -228,12 +229,14 @@ def _permissions(home: Paths) -> Finding:
 
 
 def _writable(home: Paths) -> Iterator[Finding]:
-    """Yield a finding about the file or folder that keeps the log from being written, if it can be read."""
+    """Yield a finding about the file or folder that keeps the log from being written, if the log may be read."""
     path = home.database
     if not is_there(path) or is_refused(path) or is_writable(path):
         return
     barrier = home.data if os.access(path, os.W_OK) else path
-    told = f"{barrier} cannot be written: everything can be read, and nothing can be stored."
+    journal = path.with_name(f"{path.name}-journal")
+    is_cut_off = is_there(journal) and journal.stat().st_size > 0
+    told = f"{barrier} cannot be written{'' if is_cut_off else ': everything can be read, and nothing can be stored'}."
     is_on_read_only_disk = os.statvfs(home.data).f_flag & os.ST_RDONLY
     yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
 

@@ -111,7 +111,7 @@ def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) ->
 def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
     by_entry = {each.entry: each for each in wanted}
     with suppress(BackupError):
-        for entry, data in archive.read_entries(backup, by_entry, limits.STORED_ATTACHMENT.most):
+        for entry, data in archive.read_entries(backup, by_entry, limits.STORED_ATTACHMENT.most) if by_entry else ():
             if by_entry[entry].is_right(data):
                 yield Copy(by_entry[entry], backup, data)
 

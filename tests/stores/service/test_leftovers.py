@@ -26,7 +26,7 @@ from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.rules.findings import Finding
 from chorus_cli.stores.salvage import examination
-from chorus_cli.stores.service.checks import check_leftovers, check_log, delete, temporary_files
+from chorus_cli.stores.service.checks import check_log, delete, temporary_files
 from tests.stores.service.test_stored_files import backup_of, changed, places_of
 from tests.world import World
 
@@ -73,6 +73,9 @@ LEFT = (
     "backups/.chorus-ab12_z9k.tmp-journal",
     "backups/.chorus-ab12_z9k",
     "backups/attachments/ab/.chorus-ab12_z9k.tmp",
+    f"backups/attachments/ab/.{'ab' * 32}.tmp",
+    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new-journal",
+    ".chorus.db.0123456789ab.new",
 )
 KEPT = (
     "chorus.db-journal",
@@ -145,12 +148,6 @@ def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(pla
     put(places.database.parent / ".restoring-ab12_z9k")
     (places.run / RUN).symlink_to(RUN)
     assert left(places) == []
-
-
-def test_a_restore_that_was_decided_is_told(places: Paths) -> None:
-    (places.database.parent / ".restoring").mkdir()
-    (found, *_) = check_leftovers(places, NOW)
-    assert (found.subject, found.state, found.repair) == ("restore", "wrong", None)
 
 
 def killed_at(event: str, work: Callable[[], object]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -172,6 +173,19 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
     assert await world.services.purging.in_backups() == ()
 
 
+async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(world: World) -> None:
+    await world.say(f"The word is {CANARY}.")
+    path = world.folder / "backups" / "mine.zip"
+    path.parent.mkdir()
+    with ZipFile(path, "w") as mine:
+        mine.write(world.folder / "chorus.db", "chorus.db")
+    before, told = path.read_bytes(), list[str]()
+    with world.services.notifier.heard_by(told.append, told.append):
+        await purged(world, f"/purge search {CANARY} --backups")
+    assert path.read_bytes() == before
+    assert [each.endswith("It is as it was.") for each in told if f"{path} still has it." in each] == [True]
+
+
 LOOK = Sought()
 KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "being looked through": ("sqlite3.connect", lambda places: backups.holding(places, *LOOK)),
@@ -232,6 +246,20 @@ def test_a_working_folder_that_cannot_be_deleted_is_told(tmp_path: Path) -> None
                 opened.callback(os.close, os.dup(0))
         with pytest.raises(OSError, match="Too many open files"):
             work.close()
+
+
+def test_a_working_folder_is_deleted_once_an_error_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures, unlink = iter([OSError(errno.EMFILE, os.strerror(errno.EMFILE))]), os.unlink
+
+    def remove(path: str, *, dir_fd: int | None = None) -> None:
+        for error in failures:
+            raise error
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", remove)
+    with archive.working_folder(tmp_path) as folder:
+        (folder / "part").write_text("a word")
+    assert [*tmp_path.iterdir()] == []
 
 
 DELETED_FROM = "SELECT COUNT(*) FROM input_history UNION ALL SELECT COUNT(*) FROM sessions"

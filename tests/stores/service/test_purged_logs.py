@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -23,7 +24,7 @@ from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Subject, Un
 from chorus_cli.log.rules.log_acts import Act, Pin
 from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import file_lock, meta_rows
 from chorus_cli.stores.backup.archive import LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.carrying_out import overwrite
@@ -244,6 +245,13 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
     assert holding(world.folder) == ([] if steps else holding(world.folder))
     assert await operations(world) == (["purge"] if steps else [])
     assert [row.content for row in await world.log()][-2:] == [SAID[1], "ok"]
+
+
+async def test_a_purge_that_an_older_chorus_decided_and_did_not_begin_is_carried_out(world: World) -> None:
+    wanted = (await found(world)).wanted
+    await world.store.write(meta_rows.store, meta_rows.PURGE, json.dumps({"stage": "rows", "wanted": wanted.as_json()}))
+    assert await purging(world).finish() is True
+    assert (await operations(world), holding(world.folder)) == (["purge"], [])
 
 
 async def decided(world: World, steps: int, *, with_backups: bool) -> str:
