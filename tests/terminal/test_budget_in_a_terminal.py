@@ -194,11 +194,13 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
         assert spent.run("ask", line).code == 0
     with spent.chat() as terminal:
         terminal.await_bottom_line("$0.")
-        terminal.say("I am happy")
-        terminal.await_text("Ask the model all the same?")
-        terminal.ask("n", "Nothing was sent. /settings set budget N raises the budget", f"{PROMPT} I am happy")
+        refused = "Nothing was sent. /settings set budget N raises the budget"
+        for number, line in enumerate(("/retry", "/bg aside", "/compact", "/editor", "I am happy"), 1):
+            terminal.say(line)
+            terminal.await_text("Ask the model all the same?", times=number)
+            terminal.ask("n", refused, f"{PROMPT} {line}" if line == "I am happy" else PROMPT, times=number)
         terminal.press("enter")
-        terminal.await_text("Ask the model all the same?", times=2)
+        terminal.await_text("Ask the model all the same?", times=6)
         terminal.say("y")
         terminal.until(lambda: len(spent.replies()) == 2, "a second reply")
     assert spent.said() == ["I am unhappy", "I am happy"]

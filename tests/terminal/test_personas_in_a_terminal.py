@@ -256,7 +256,8 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
     ]
     assert (value["more"], value["more_is_least"]) == (0, False)
     nothing = home.run("search", "--json", "sword")
-    assert (nothing.code, nothing.errors, json.loads(nothing.output)["results"]) == (1, "", [])
+    none = {"threads": [], "more_threads": 0, "results": [], "more": 0, "more_is_least": False}
+    assert (nothing.code, nothing.errors, json.loads(nothing.output)) == (1, "", none)
     assert json.loads(home.run("search", "--json", "ring", "--persona", "frodo").output)["results"][0]["id"] == 3
 
 

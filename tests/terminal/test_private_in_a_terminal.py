@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import tempfile
@@ -150,16 +151,21 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
 
 def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser) -> None:
     with user.chat() as chat:
+        chat.ask(f"/bg {LONG_MESSAGE}", "Thread #2 answers")
         chat.ask("I am happy", "happy")
         before = user.home.said()
+        assert len(before) == 3
         begin_private(chat)
         assert chat.screen_text().count("nothing of your log is sent") == 1
         chat.ask(f"I am {WORD}", f"you {WORD}?")
         chat.ask("/search happy", "Nothing was found.")
         chat.ask("/private", "This chat is private")
+        chat.until(lambda: user.home.replies()[1][1] == "complete", "the end of the reply in the background")
+        assert "thread #2 is done" not in chat.screen_text()
         chat.ask("/persona frodo", "Frodo", "Frodo ❯")
         chat.ask("/private off", OVER)
         # Keys that come before the prompt are dropped: they may be meant for the private chat.
+        chat.await_text("in thread #2 is done;")
         chat.await_bottom_line("thread 1")
         assert PRIVATE not in chat.bottom_line()
         assert user.home.said() == before
@@ -171,7 +177,8 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.ask("I am sad", "sad?")
         chat.leave()
     assert user.home.said() == [*before, "I am sad"]
-    assert user.home.sql("SELECT content FROM input_history ORDER BY id") == ["I am happy", "I am sad"]
+    inputs = [f"/bg {LONG_MESSAGE}", "I am happy", "I am sad"]
+    assert user.home.sql("SELECT content FROM input_history ORDER BY id") == inputs
     assert user.traces() == []
 
 
@@ -212,15 +219,19 @@ def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, 
 
 
 def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_chat_installs(tmp_path: Path) -> None:
-    with private_user(tmp_path) as new:
-        with new.chat("--private") as chat:
-            chat.ask(f"I am {WORD}", f"you {WORD}?")
+    with recording() as server, private_user(tmp_path) as new:
+        server.tokens = (200_000, 0)
+        with new.chat("--private", **server.environment("openai/gpt-4o-mini")) as chat:
+            chat.ask(f"I am {WORD}", "seen.")
             assert not new.home.path.exists()
             chat.ask("/context save a talk", "This goes to a file, which is kept.")
             chat.await_text("Saved")
+            chat.await_line(PROMPT)
+            chat.ask("/cost", "1 request for summaries (200,000 prompt and 0 completion tokens, cost $0.03).")
             chat.leave()
         assert len(new.traces()) == 1
         assert [path.name for path in new.home.path.iterdir()] == ["personas"]
         assert {path.stat().st_mode & 0o077 for path in new.home.path.rglob("*")} == {0}
+        assert json.loads(new.home.run("cost", "--json").output)["lines"] == []
         assert "a talk" in new.home.run("ask", "/context history").output
         assert "Frodo" in new.home.run("personas").output

@@ -174,9 +174,12 @@ TITLES = "UPDATE threads SET title = CAST(x'f0ff' AS TEXT)"
         ("UPDATE messages SET model = CAST(x'f0ff' AS TEXT)",),
         (MESSAGES, "UPDATE messages SET status = 'interrupted' WHERE role = 'assistant'"),
         (MESSAGES, "UPDATE messages SET status = 'streaming' WHERE role = 'assistant'"),
+        (MESSAGES,),
+        (INPUTS,),
+        (TITLES,),
         (MESSAGES, INPUTS, TITLES),
     ],
-    ids=["model", "interrupted", "killed", "all"],
+    ids=["model", "interrupted", "killed", "message", "input", "title", "all"],
 )
 def test_a_text_that_is_not_utf_8_is_told_once_when_the_chat_opens(home: Home, statements: tuple[str, ...]) -> None:
     with home.chat() as chat:
@@ -211,12 +214,12 @@ def used(tmp_path: Path) -> Home:
     return home
 
 
-def carried_out(home: Home, commands: tuple[str, ...], name: str) -> str:
-    """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then."""
+def carried_out(home: Home, name: str) -> str:
+    """Take a file or folder away while a chat is open, type the commands, and return all that is on the screen then."""
     with closing(Terminal(home.environment, command=ordinary_program())) as chat:
         chat.await_line(PROMPT)
         with refused(home.path / name):
-            for number, command in enumerate(commands, 2):
+            for number, command in enumerate(COMMANDS, 2):
                 chat.say(command)
                 chat.until(lambda: len(A_PROMPT.findall(chat.screen_text())) == number, "the prompt")  # noqa: B023
             # While the prompt is not back, Ctrl-C is a signal, which would stop the next command.
@@ -240,14 +243,11 @@ def carried_out(home: Home, commands: tuple[str, ...], name: str) -> str:
     ],
 )
 def test_no_command_takes_a_refusal_for_a_bug(used: Home, name: str) -> None:
-    told = carried_out(used, COMMANDS, name)
+    told = carried_out(used, name)
     assert "bug" not in told
     assert "silence" not in told
-
-
-def test_a_refusal_that_no_sentence_expects_has_one(used: Home) -> None:
-    told = carried_out(used, ("/purge search word",), ".")
-    assert "cannot be used: Permission denied. Give yourself access with: chmod -R u+rwX" in told
+    general = "cannot be used: Permission denied. Give yourself access with: chmod -R u+rwX"
+    assert name != "." or general in told
 
 
 PUBLIC, PRIVATE = Privacy(), Privacy(None, "Nothing is kept.")
@@ -355,11 +355,12 @@ class Chat:
         self.file = TerminalFile()
         self._screen = Screen(self.file, {})
 
-    async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> None:
+    async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> str:
         turn = RunningTurn(self.world.current.target(), TEXT, events, lambda _turn: None)
-        with create_pipe_input() as keyboard, pytest.raises(ChorusError):
+        with create_pipe_input() as keyboard, pytest.raises(ChorusError) as told:
             await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
         await self.unsent.written()
+        return str(told.value)
 
     async def stop(self, *before: TurnEvent) -> str:
         turn = RunningTurn(self.world.current.target(), TEXT, endless(*before), lambda _turn: None)
@@ -389,7 +390,8 @@ async def failing(error: ChorusError, *before: TurnEvent) -> AsyncGenerator[Turn
 @pytest.mark.parametrize("error", ERRORS)
 async def test_it_is_at_the_prompt_unless_it_is_refused_or_kept(world: World, error: type[ChorusError]) -> None:
     chat = Chat(world)
-    await chat.follow(failing(instance(error)))
+    told = await chat.follow(failing(instance(error)))
+    assert told.endswith(("is at the prompt again.", "start it again.")) == issubclass(error, AT_THE_PROMPT)
     if not issubclass(error, REFUSED):
         chat.unsent.give_back()
     is_kept = issubclass(error, KEPT) and not issubclass(error, AT_THE_PROMPT)

@@ -15,6 +15,7 @@ from chorus_cli.storage import file_lock
 from tests.loopback_providers import CallingProvider, SlowProvider, calling, slow
 from tests.mock_provider import MockProvider
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
+from tests.terminal.editors import editor
 
 
 @pytest.fixture
@@ -41,8 +42,12 @@ def begin_one(chat: Terminal) -> None:
     chat.await_text("The reply goes on in the background; /thread 1 shows it.")
 
 
-def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
+def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(
+    home: Home, provider: SlowProvider, tmp_path: Path
+) -> None:
+    left = tmp_path / "left"
+    visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.02; done")
+    with home.chat(**provider.variables, VISUAL=visual) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", 'Thread #2 answers "two is aside" in the background.')
         chat.ask("/thread new", "Thread #3")
@@ -53,8 +58,15 @@ def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(home: Home, prov
         chat.await_line(PROMPT)
         assert b"\a" not in chat.drawn
         chat.type("half a li")
-        provider.finish("one", "two")
+        chat.press("ctrl-x", "ctrl-e")
+        chat.until(lambda: not chat.bottom_line(), "the editor")
+        provider.finish("one")
+        chat.until(lambda: chat.drawn.endswith(b"\a"), "the bell")
+        assert "is done" not in chat.screen_text()
+        left.touch()
         chat.await_text('The reply to "one goes on" in thread #1 is done; /thread 1 shows it.')
+        chat.await_line(f"{PROMPT} half a li")
+        provider.finish("two")
         chat.await_text('The reply to "two is aside" in thread #2 is done; /thread 2 shows it.')
         chat.await_line(f"{PROMPT} half a li")
         chat.press("ctrl-c")
@@ -166,7 +178,8 @@ def preambles(home: Home) -> list[str]:
 
 
 def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(home: Home) -> None:
-    with home.chat() as chat:
+    assert home.run("ask", "/settings set notify osc").code == 0
+    with home.chat(TMUX="", STY="", VTE_VERSION="") as chat:
         assert "running" not in chat.bottom_line()
         send_to_background(chat)
         chat.until(lambda: preambles(home) == [""], "the first question in the log")
@@ -176,7 +189,8 @@ def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(
         chat.until(lambda: "running" not in chat.bottom_line(), "an end of the reply below")
         chat.say("Hello again")
         chat.until(lambda: len(preambles(home)) == 3, "the third question in the log")
-        assert chat.drawn.count(b"\a") == 1
+        # A message for the desktop ends with that character.
+        assert (chat.drawn.count(b"\x1b]9;Chorus: The reply to "), chat.drawn.count(b"\a")) == (1, 1)
     first, second, third = preambles(home)
     assert (first, third) == ("", "")
     heading, own, other = second.splitlines()
@@ -260,26 +274,35 @@ def end_reply(home: Home) -> None:
     home.sql("UPDATE messages SET status = 'complete', content = 'All of it' WHERE id = 4")
 
 
-def test_ctrl_c_takes_a_waiting_message_back_to_the_prompt(home: Home) -> None:
-    with other_writing(home), home.chat() as chat:
-        chat.say(UNHAPPY)
-        chat.await_text(WAITING)
-        chat.await_text("waiting for the other reply … 1 s")
-        chat.press("ctrl-c")
-        chat.await_text("Stopped waiting; nothing was sent, and your text is at the prompt again.")
-        chat.await_line(f"{PROMPT} {UNHAPPY}")
+def test_ctrl_c_and_a_signal_take_a_waiting_message_back_to_the_prompt(home: Home) -> None:
+    stopped = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+    with other_writing(home):
+        with home.chat() as chat:
+            for number, line in enumerate(("/retry", UNHAPPY), 1):
+                chat.say(line)
+                chat.await_text(WAITING, times=number)
+                chat.await_text("waiting for the other reply … 1 s")
+                chat.press("ctrl-c")
+                chat.await_text(stopped, times=number)
+                chat.await_line(f"{PROMPT} {line}")
+                chat.press("ctrl-c")
+            chat.say(UNHAPPY)
+            chat.await_text(WAITING, times=3)
+            chat.kill(signal.SIGTERM)
         assert home.said() == ["Hello", "Sent elsewhere"]
-        end_reply(home)
-        chat.press("enter")
-        chat.await_text(ANSWER)
-        chat.await_line(PROMPT)
+        with home.chat(f"{PROMPT} {UNHAPPY}") as chat:
+            end_reply(home)
+            chat.ask("", ANSWER)
     assert home.seen()[2:] == ["Sent elsewhere", "All of it", UNHAPPY, ANSWER]
 
 
 def test_ask_waits_says_so_on_stderr_and_goes_on(home: Home) -> None:
-    with other_writing(home), home.running("ask", UNHAPPY) as asking:
-        assert asking.stderr
-        assert asking.stderr.readline().decode() == f"{WAITING} …\n"
+    with other_writing(home), home.running("ask", UNHAPPY) as stopped, home.running("ask", UNHAPPY) as asking:
+        for each in (stopped, asking):
+            assert each.stderr
+            assert each.stderr.readline().decode() == f"{WAITING} …\n"
+        stopped.send_signal(signal.SIGINT)
+        assert (stopped.communicate(timeout=PATIENCE_SECONDS), stopped.returncode) == ((b"", b""), 130)
         end_reply(home)
         output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
     assert (asking.returncode, output.decode(), errors) == (0, f"{ANSWER}\n", b"")
@@ -306,6 +329,7 @@ def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Ho
         assert not re.search(TIMED, terminal.screen_text())
     with home.chat() as terminal:
         terminal.until(lambda: re.search(rf"{TIMED}I am here\n", terminal.screen_text()) is not None, "the exchange")
+        assert re.search(rb"\x1b\[2m\w{3} \d{4}-", terminal.drawn)
         terminal.ask("/new", "--- New conversation ---")
     with home.chat() as terminal:
         terminal.ask("I am back", "back")

@@ -56,6 +56,7 @@ def test_a_line_that_ctrl_c_clears_is_no_draft(home: Home) -> None:
         chat.until(lambda: home.unsent() == [DRAFT], "a draft")
         chat.press("ctrl-c")
         chat.await_line(PROMPT)
+        chat.until(lambda: home.unsent() == [], "the end of the draft")
         chat.leave()
     assert home.unsent() == []
 
@@ -87,7 +88,8 @@ def early(home: Home) -> Iterator[Terminal]:
     with home.chat() as chat:
         chat.type(DRAFT)
         chat.await_line(f"{PROMPT} {DRAFT}")
-        chat.hang_up()
+        assert chat.hang_up() == 128 + signal.SIGHUP
+    assert not (home.path / "state" / "chorus.log").exists()
     with closing(held(home)) as chat:
         yield chat
 
@@ -163,7 +165,14 @@ def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progr
         chat.until(lambda: home.unsent() == [], "the end of the draft", seconds=1)
         assert [status for _, status in home.replies()] == ["streaming"]
         chat.kill(signal.SIGKILL)
-    with home.chat() as chat:
+    # The kill might have come between the commit of the message and the deletion of its row.
+    row = "INSERT INTO outbox(run, persona, role, content, is_sent, created_at) VALUES "
+    row += "('1-ab', 'chorus', 'user', ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ'))"
+    home.sql(row, LONG_MESSAGE, 1)
+    home.sql(row, "and this", 0)
+    with home.chat(f"{PROMPT} and this") as chat:
+        chat.press("ctrl-c")
+        chat.await_line(PROMPT)
         chat.leave()
     assert (home.unsent(), home.said()) == ([], [LONG_MESSAGE])
     assert [status for _, status in home.replies()] == ["interrupted"]
@@ -223,7 +232,7 @@ def test_that_the_line_being_typed_is_not_kept_is_told_once(full: Home) -> None:
         assert "is lost if the chat is killed" in chat.words()
 
 
-def test_a_command_that_could_not_store_its_message_is_at_the_prompt_again(home: Home) -> None:
+def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> None:
     assert home.run("ask", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
     with home.chat() as chat:
@@ -231,6 +240,9 @@ def test_a_command_that_could_not_store_its_message_is_at_the_prompt_again(home:
         chat.press("ctrl-c")
         chat.ask("/thread new Rome", "not today")
         chat.await_line(PROMPT)
+        chat.ask("/settings set budget 100", "budget is now 100")
+        home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
+        chat.ask(LINE, "no such table: other_requests", f"{PROMPT} {LINE}")
 
 
 LATE_QUESTION, LONG_QUESTION = f"a {LATE} one", f"a {LONG} one"

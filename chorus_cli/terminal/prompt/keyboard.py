@@ -100,7 +100,7 @@ def can_mark_pastes() -> bool:
 
 @contextmanager
 def _modes(change: Callable[[list[Any]], None], *, drops_keys: bool = False) -> Iterator[None]:
-    """Change the terminal's modes, if there is one; with ``drops_keys`` no shell runs the keys that an error leaves."""
+    """Change the terminal's modes, if there is one; with ``drops_keys`` an error drops keys that a shell might run."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)

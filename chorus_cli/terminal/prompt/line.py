@@ -215,7 +215,7 @@ class Prompt:
         return self._session.app.is_running
 
     async def confirm(self, question: str, choices: Collection[str], refuse: Callable[[str, str], None]) -> str:
-        """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
+        """Ask a question until it is answered; return one of ``choices``: y, n or d (discard).
 
         Any other line is passed to ``refuse``, with the answers. Ctrl-C, Ctrl-D and a closed terminal mean no.
         """

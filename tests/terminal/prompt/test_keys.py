@@ -44,7 +44,10 @@ def test_pasted_lines_are_one_message_and_never_a_command(home: Home) -> None:
         chat.await_text("made you tired?")
         chat.await_line(PROMPT)
         chat.ask("//new I am unhappy", "unhappy?")
-    assert home.said() == [pasted, "/new I am unhappy"]
+        chat.paste("!touch me\nI am glad")
+        chat.await_line("  I am glad")
+        chat.ask("", "glad?")
+    assert home.said() == [pasted, "/new I am unhappy", "!touch me\nI am glad"]
     assert home.sql("SELECT COUNT(*) FROM operations") == [0]
 
 

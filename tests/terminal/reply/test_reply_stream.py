@@ -49,6 +49,12 @@ async def test_a_reply_is_painted_as_markdown() -> None:
     assert "\x1b[3mtext" in file.written
 
 
+@pytest.mark.parametrize(("environment", "is_magenta"), [({}, True), ({"NO_COLOR": "1"}, False)])
+async def test_no_color_leaves_colours_out(environment: dict[str, str], *, is_magenta: bool) -> None:
+    file = await shown(TextDelta("*some* `text`"), DONE, environment=XTERM | environment)
+    assert ("\x1b[35mtext" in file.written, "\x1b[3msome" in file.written) == (is_magenta, True)
+
+
 @pytest.mark.parametrize("text", [">" * 100_000, "[a]: http://a.example\n", "> \n> \n", "*"])
 async def test_a_reply_that_draws_nothing_is_told_with_its_beginning(text: str) -> None:
     file = await shown(TextDelta(text), DONE)

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from chorus_cli.core.errors import JournalError
+from chorus_cli.core.errors import JournalError, MessageNotStoredError
 from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.messages import Role, Status
@@ -51,6 +51,16 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
     gate.set()
     await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first"]
+
+
+async def test_a_message_that_would_wait_without_a_row_is_refused(world: World) -> None:
+    here, gate, _ = await begun(world, "one")
+    await refuse(world, "outbox")
+    with pytest.raises(MessageNotStoredError, match="does not wait for the reply, and is at the prompt again"):
+        await replies(world).send(here, "second")
+    assert replies(world).waiting_count == 0
+    gate.set()
+    await settled(world)
 
 
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
