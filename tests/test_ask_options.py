@@ -69,7 +69,7 @@ def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
     assert threads.sql("SELECT COUNT(*) FROM messages UNION ALL SELECT COUNT(*) FROM threads") == before
 
 
-def test_a_question_with_new_has_a_thread_of_its_own_that_is_closed_at_the_end(home: Home) -> None:
+def test_a_question_with_new_has_a_thread_of_its_own_that_stays_closed(home: Home) -> None:
     told = json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)
     assert (told["reply"], told["thread"]) == (ANSWER, 2)
     assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]

@@ -32,8 +32,12 @@ class OpenThreads:
         """Return whether another Chorus that runs has the thread open."""
         entry = _entry(persona, thread_id)
         with suppress(OSError):
-            files = (path for path in self._folder.iterdir() if path.is_file()) if self._folder else ()
-            return any(path.name != self._run and path.read_bytes() == entry and is_locked(path) for path in files)
+            others = (path for path in self._folder.iterdir() if path.name != self._run) if self._folder else ()
+            for path in filter(Path.is_file, others):
+                # A file that vanishes meanwhile, or is damaged, hides no other.
+                with suppress(OSError), path.open("rb") as file:
+                    if file.read(len(entry) + 1) == entry and is_locked(path):
+                        return True
         return False
 
 

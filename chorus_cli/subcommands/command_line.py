@@ -135,7 +135,7 @@ def _add_private(parser: argparse.ArgumentParser) -> None:
 def _add_ask(ask: Parser) -> None:
     ask.formatter_class = partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN)
     _add_private(ask)
-    told = "in a thread of its own, closed at the end; the next run goes on where it would have"
+    told = "in a thread of its own, which stays closed; the next run goes on where it would have"
     ask.add_argument("--new", action="store_true", default=argparse.SUPPRESS, help=told)
     add_json(
         ask,

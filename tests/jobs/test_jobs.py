@@ -421,6 +421,8 @@ async def test_the_jobs_of_all_personas_are_listed_shown_and_stopped(world: Worl
     await world.carry_out("/run yes")
     await world.carry_out("/persona new Ada")
     assert "Persona" not in await world.told("/jobs")
+    await world.say("Hello")
+    assert not preamble_of(world)
     await in_foreground(world, "ls")
     heads, *rows = [" ".join(row.split()) for row in (await world.told("/jobs")).splitlines()]
     assert (heads, rows[0], rows[2]) == (

@@ -168,7 +168,7 @@ _WINDOW = setting_of("context_hours")
 def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadJournal:
     """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    # Operations on the memory are not among these, so the newest forgetting is passed: that item leaves the prompt.
+    # Operations on the memory are not among these, so the newest forgetting is passed too: it changes the prompt.
     return journal.thread_journal(thread_id, operations, item_rows.newest_forgetting(connection, persona))
 
 

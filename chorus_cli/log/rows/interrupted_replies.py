@@ -73,11 +73,10 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
     return tuple(BrokenOff(persona, number, asked) for persona, number, asked in questions if asked is not None)
 
 
-def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
-    """Return the id of each row in progress in a thread, or with 0 in any, with the run that writes it."""
-    return connection.execute(
-        "SELECT id, run FROM messages WHERE status = 'streaming' AND :thread IN (thread_id, 0)", {"thread": thread_id}
-    ).fetchall()
+def in_progress(connection: sqlite3.Connection, thread_id: int | None) -> list[tuple[int, str | None]]:
+    """Return the id of each row in progress in a thread, or with ``None`` in any, with the run that writes it."""
+    rows = connection.execute("SELECT id, run, thread_id FROM messages WHERE status = 'streaming'")
+    return [(id_, run) for id_, run, written_in in rows if thread_id in {None, written_in}]
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:

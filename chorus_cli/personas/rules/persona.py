@@ -49,7 +49,7 @@ class Persona(NamedTuple):
 class Target(NamedTuple):
     """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``.
 
-    A ``thread_id`` of 0 opens a thread for the message, which nobody sees among the open ones.
+    With a ``thread_id`` of 0 the message opens a thread of its own, which is closed from the start.
     """
 
     persona: Persona

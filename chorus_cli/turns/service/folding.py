@@ -61,7 +61,7 @@ class Summarizer:
 
         Entries that do not fit the model's limit at once go in slices, each with the summary of those before.
         """
-        allowed = await self._budget(target)
+        allowed, model = await self._budget(target), model_of(target)
         rest = list(entries)
         while rest:
             fixed = (task, so_far, _SO_FAR, _NEXT_PART)
@@ -69,20 +69,13 @@ class Summarizer:
             used += 2 * TOKENS_PER_MESSAGE
             room = allowed.room.budget - used
             if room < _SMALLEST_ROOM_TOKENS:
-                raise _no_room(model_of(target), so_far, used + _SMALLEST_ROOM_TOKENS, allowed.room.budget)
+                raise _no_room(model, so_far, used + _SMALLEST_ROOM_TOKENS, allowed.room.budget)
             part, tokens, rest = await asyncio.to_thread(self._next, rest, room)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
             prompt_tokens = allowed.corrected(used + tokens)
-            request = ModelRequest(
-                model_of(target), messages, context_tokens=allowed.limit.tokens, prompt_tokens=prompt_tokens
-            )
-            try:
-                async with asyncio.timeout(self.patience_seconds):
-                    so_far = await self._reply(target, request)
-            except TimeoutError as error:
-                waited = f"{self.patience_seconds:g} s"
-                raise ModelError(f"{model_of(target)} did not write a summary within {waited}.") from error
+            request = ModelRequest(model, messages, context_tokens=allowed.limit.tokens, prompt_tokens=prompt_tokens)
+            so_far = await self._reply(target, request)
         return so_far
 
     async def _budget(self, target: Target) -> Budget:
@@ -104,12 +97,14 @@ class Summarizer:
         pieces: list[str] = []
         end = ReplyEnd(None)
         try:
-            async with aclosing(self.model.stream(request)) as events:
+            async with asyncio.timeout(self.patience_seconds), aclosing(self.model.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
                         pieces.append(event.text)
                     elif isinstance(event, ReplyEnd):
                         end = event
+        except TimeoutError as error:
+            raise ModelError(f"{request.model} did not write a summary within {self.patience_seconds:g} s.") from error
         finally:
             _, stopped = await run_to_completion(self._spend(target, end.usage))
             if stopped:

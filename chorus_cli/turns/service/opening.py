@@ -188,10 +188,12 @@ class TurnOpener:
     async def _given_up(self, target: Target) -> bool:
         """Give up the empty reply of an unconfirmed opening, and return whether it is there, as then its question is.
 
-        It can only be this one: while another reply is being written in the thread, no turn is opened.
+        It can only be this one: while another reply is being written in the thread, no turn is opened, and a process
+        that sends a message in a thread of its own has no other turn.
         """
         with suppress(StorageError):
-            rows = await self.context.store.read(interrupted_replies.in_progress, target.thread_id)
+            # The thread that a message opens for itself has an id in the log only.
+            rows = await self.context.store.read(interrupted_replies.in_progress, target.thread_id or None)
             fresh = {id_ for id_, run in rows if run == self.run} - self.runner.given_up
             self.runner.given_up.update(fresh)
             return bool(fresh)
@@ -237,6 +239,7 @@ class TurnOpener:
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, target.thread_id) else ""
         if own:
+            # Closed at the moment of its opening: `take_broken_off` recognises it by that.
             thread_rows.close(connection, [own.id], now)
         later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Generator
+from pathlib import Path, PosixPath
 
 from chorus_cli.context.files import OpenThreads
 from chorus_cli.storage.file_lock import hold
@@ -18,6 +19,20 @@ def test_the_thread_that_a_running_chat_announced_last_is_shared_with_it(tmp_pat
         assert shared == [True, False, False, False]
         assert not other.is_shared("frodo", 3)
     assert not own.is_shared("frodo", 3)
+
+
+class Sorted(PosixPath):
+    """A folder that lists its files by name."""
+
+    def iterdir(self) -> Generator[Sorted, None, None]:
+        yield from sorted(super().iterdir())
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "damaged").symlink_to("/proc/self/mem")
+    OpenThreads(tmp_path, "other").announce("frodo", 3)
+    with hold(tmp_path / "other"):
+        assert OpenThreads(Sorted(tmp_path), "own").is_shared("frodo", 3)
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:

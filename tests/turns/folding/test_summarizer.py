@@ -211,6 +211,13 @@ async def test_a_summary_is_counted_however_it_ends(
     assert (await count(spoken, "summaries"), await count(spoken, "sessions")) == (summaries, sessions)
 
 
+async def test_a_deadline_that_passes_while_usage_is_stored_costs_no_summary(spoken: World) -> None:
+    # The scripted model answers at once, so the deadline passes as soon as anything else is waited for.
+    spoken.model.enqueue(*WRITTEN)
+    assert await summarizer_of(spoken, 0).extended(target_of(spoken), TASK, "", ["Human: a"]) == "In short."
+    assert [row[-1] for row in await rows(spoken)] == [100]
+
+
 @pytest.mark.parametrize("act", [fold, save_idle_again], ids=["fold", "session of the idle timer"])
 async def test_a_summary_that_is_stopped_after_the_answer_is_counted(spoken: World, act: Act) -> None:
     with pytest.raises(asyncio.CancelledError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,8 @@ async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: W
     )
     assert len(mended.interrupted) == 1
     assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "interrupted")
+    named = await tooled.store.write(interrupted_replies.take_broken_off, tooled.clock.now() - timedelta(hours=1))
+    assert [each.question for each in named] == ["First"]
     await tooled.say("Second")
     assert tooled.asked() == [("user", "First"), ("assistant", "Let me see."), ("user", "Second")]
     assert_each_request_begins_with_the_one_before(tooled)

@@ -249,13 +249,20 @@ async def test_a_stored_message_is_not_rescued_and_the_next_one_does_not_wait(un
 
 
 @pytest.mark.parametrize(
-    "again", ["Your message is kept in the log.", "Your message is kept; chorus ask /retry asks again.", ""]
+    ("again", "is_new"),
+    [
+        ("Your message is kept in the log.", True),
+        ("Your message is kept; chorus ask /retry asks again.", False),
+        ("", False),
+    ],
 )
-async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str) -> None:
-    turn = unconfirmed.conversation.answer(unconfirmed.current.target(), "Second")
+async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str, *, is_new: bool) -> None:
+    target = unconfirmed.current.target()
+    turn = unconfirmed.conversation.answer(target.in_own_thread() if is_new else target, "Second")
     with pytest.raises(DatabaseUnconfirmedError) as raised:
         _ = [event async for event in advised(turn, again)]
     assert str(raised.value) == f"{UNCONFIRMED} {again}".rstrip()
+    assert unconfirmed.rescued == []
 
 
 async def test_one_that_is_not_stored_is_rescued(unconfirmed: World) -> None:

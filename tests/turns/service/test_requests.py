@@ -141,9 +141,12 @@ LIMIT = 10_000
 
 
 class LateCounter(WordCounter):
-    """Counts words, once its vocabulary is loaded."""
+    """Counts words, once its vocabulary is loaded, and keeps the texts as ``counted``."""
 
     is_ready = False
+
+    def __init__(self) -> None:
+        self.counted: list[str] = []
 
     def load(self) -> None:
         self.is_ready = True
@@ -153,6 +156,7 @@ class LateCounter(WordCounter):
 
     def count(self, text: str) -> int:
         self.load()
+        self.counted.append(text)
         return super().count(text)
 
 
@@ -180,6 +184,17 @@ async def test_a_short_talk_is_sent_uncounted_and_counted_by_a_report(late: Worl
     await late.told("/context")
     assert None not in await counts(late)
     assert [row.token_count for row in await late.log() if row.role is Role.ASSISTANT] == [1, 2]
+
+
+async def test_a_system_prompt_is_counted_only_once(late: World, counter: LateCounter) -> None:
+    counter.load()
+    prompt = "You are a lighthouse."
+    late.configure(f'{{"system_prompt": "{prompt}"}}')
+    await late.say("Hello")
+    assert prompt in counter.counted
+    counter.counted.clear()
+    await late.say("Hello again")
+    assert prompt not in counter.counted
 
 
 async def test_a_long_reply_is_counted_by_a_report_once_it_is_whole(late: World, counter: LateCounter) -> None:

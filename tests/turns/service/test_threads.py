@@ -19,6 +19,7 @@ from chorus_cli.models.rules.events import (
     Notice,
     ReplyEnd,
     TextDelta,
+    ThreadOpened,
     ToolStarted,
     TurnDone,
     TurnEvent,
@@ -151,6 +152,17 @@ async def test_a_message_stopped_while_it_is_stored_says_so(world: World, writin
     assert Status.STREAMING not in {message.status for message in await world.log()}
 
 
+async def test_a_message_stopped_while_it_opens_a_thread_of_its_own_names_it(world: World) -> None:
+    events = world.conversation.answer(world.current.target().in_own_thread(), "Hello")
+    opening = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(0)
+    opening.cancel()
+    assert await opening == ThreadOpened(2)
+    with pytest.raises(asyncio.CancelledError):
+        await anext(events)
+    assert [message.status for message in await world.log()] == [Status.COMPLETE, Status.INTERRUPTED]
+
+
 async def test_a_message_that_can_never_be_sent_is_refused_at_once(world: World, writing: Writing) -> None:
     for text, sentence in (("w " * 20_000, "too large"), ("  ", "empty")):
         with pytest.raises(MessageRefusedError, match=sentence):
@@ -223,8 +235,13 @@ async def test_nothing_is_told_once_the_other_reply_is_there_and_an_earlier_prea
     async with being_answered(world, second, "Write a poem."):
         await world.say("One")
         told = world.asked()[-1]
+    statements: list[str] = []
+    await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
     await world.say("Two")
     assert world.asked() == [told, ("assistant", "ok"), ("user", "Two")]
+    # Without another thread at work, one look at an empty index is all that the others cost.
+    assert sum(each.startswith("SELECT") and "status = 'streaming'" in each for each in statements) == 1
+    assert [each for each in statements if "FROM threads" in each] == []
 
 
 async def test_a_thread_without_a_title_has_its_first_words(world: World) -> None:
