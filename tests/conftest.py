@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
     "tests.models.providers.asked_models",
-    "tests.core.time.reading_time",
-    "tests.log.service.expecting_user",
+    "tests.log.service.user_story",
     "tests.terminal.screen.terminal_file",
 )
 

@@ -74,7 +74,7 @@ def test_a_log_that_cannot_be_opened_is_one_sentence_everywhere(home: Home, cond
         assert sentence in outcome.errors, outcome.errors
     with closing(Terminal(home.environment)) as terminal:
         assert terminal.await_end() == 1
-        assert "".join(sentence.split()) in "".join(terminal.screen_text().split())
+        assert told(terminal, sentence)
 
 
 def replaced(home: Home) -> None:
@@ -98,7 +98,8 @@ def test_a_log_that_goes_while_the_chat_is_open_takes_no_message_and_is_called_t
         terminal.await_line(PROMPT)
         terminal.press("ctrl-d")
         assert terminal.await_end() in (0, 1)
-    assert "are you there?" in rescued(home)
+    [rescued] = (home.path / "state" / "rescue").glob("*.jsonl")
+    assert "are you there?" in rescued.read_text()
 
 
 @pytest.mark.slow
@@ -159,10 +160,6 @@ def told(terminal: Terminal, sentence: str) -> bool:
     return "".join(sentence.split()) in "".join(terminal.screen_text().split())
 
 
-def rescued(home: Home) -> str:
-    return "\n".join(path.read_text() for path in (home.path / "state" / "rescue").glob("*.jsonl"))
-
-
 def is_as_it_was(home: Home, original: Home) -> bool:
     """Return whether every message is as it was written, as far as SQLite can tell."""
     found = []
@@ -180,14 +177,11 @@ def traceback_of(home: Home) -> str:
 
 def exit_code_of_a_chat(home: Home) -> int:
     """Open the chat and leave it at once, if it opens at all."""
-    terminal = Terminal(home.environment)
-    try:
+    with closing(Terminal(home.environment)) as terminal:
         with suppress(AssertionError):
             terminal.await_line(PROMPT)
             terminal.press("ctrl-d")
         return terminal.await_end()
-    finally:
-        terminal.close()
 
 
 def a_damage_is_told_and_nothing_changed(original: Home, home: Home, number: int) -> None:
@@ -207,17 +201,14 @@ def a_damage_is_told_and_nothing_changed(original: Home, home: Home, number: int
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", [3, 4, 5, 6, 7, 8, 17, 26])
-def test_a_damage_is_a_sentence_wherever_it_is_met(template: Home, tmp_path: Path, number: int) -> None:
-    a_damage_is_told_and_nothing_changed(template, copied(template, tmp_path / "home"), number)
+def test_a_damage_is_a_sentence_wherever_it_is_met(template: Home, home: Home, number: int) -> None:
+    a_damage_is_told_and_nothing_changed(template, home, number)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_two_hundred_damages_are_sentences_wherever_they_are_met(template: Home, tmp_path: Path) -> None:
     for number in range(200):
-        a_damage_is_told_and_nothing_changed(template, copied(template, tmp_path / str(number)), number)
-        shutil.rmtree(tmp_path / str(number))
-
-
-def copied(home: Home, path: Path) -> Home:
-    return Home(shutil.copytree(home.path, path))
+        home = Home(shutil.copytree(template.path, tmp_path / str(number)))
+        a_damage_is_told_and_nothing_changed(template, home, number)
+        shutil.rmtree(home.path)

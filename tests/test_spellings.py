@@ -1,89 +1,75 @@
-"""Every spelling of a command of the shell that was ever documented goes on working."""
+"""Every documented spelling of a command of the shell works; scripts and the manual leave out no command."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chorus_cli import __version__
 from chorus_cli.catalogue import registry
 from chorus_cli.framework.registry import Command
 from chorus_cli.services import Services
-from chorus_cli.subcommands.command_line import parsed
+from chorus_cli.subcommands import shell_files
+from chorus_cli.subcommands.command_line import SHELLS, parsed, parser
 from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 
 PRINTED = {
-    "context": "Context window: 8h (default: 8h)",
-    "context --persona frodo": "Context window: 8h (default: 8h)",
-    "--model chorus/eliza context": "Context window: 8h (default: 8h)",
-    "log": "Human: hello ring",
-    "log --persona chorus --thread 1 --since 1h -n 9 --thoughts": "Human: hello ring",
-    "--persona chorus log": "Human: hello ring",
-    "search ring": "Chorus, thread #1",
-    "search hello ring": "Chorus, thread #1",
-    "search 'hello ring'": "Chorus, thread #1",
-    "search rin* --since 1h": "Chorus, thread #1",
-    "search --since '2 days' ring": "Chorus, thread #1",
-    "search ring --thoughts": "Chorus, thread #1",
-    "search ring --persona chorus": "Chorus, thread #1",
-    "search --persona chorus ring": "Chorus, thread #1",
-    "cost": "No reply with a known number of tokens",
-    "cost --since 7d --by day": "No reply with a known number of tokens since",
-    "cost --by persona --persona chorus": "No reply with a known number of tokens",
-    "memory": "Memory of Chorus",
-    "memory --persona chorus": "Memory of Chorus",
-    "personas": "Frodo",
-    "import chats.json --dry-run": "Found 1 conversation, 1 message",
-    "import --dry-run chats.json": "Found 1 conversation, 1 message",
-    "import chats.json notes.json --persona frodo --timezone Europe/Berlin --dry-run": "Found 2 conversations",
-    "import chats.json": "Found 1 conversation, 1 message",
-    "export --all OUT": "Exported 1 conversation with 2 messages to",
-    "export --all OUT --format jsonl --persona chorus": "Exported 1 conversation with 2 messages to",
-    "purge message 1 --dry-run": "Nothing was purged.",
-    "purge --dry-run message 1": "Nothing was purged.",
-    "purge message 1 2 --dry-run --backups": "Nothing was purged.",
-    "purge thread 1 --dry-run --persona chorus": "Nothing was purged.",
-    "purge persona chorus --dry-run": "Nothing was purged.",
-    "purge since 1h --dry-run": "Nothing was purged.",
-    "purge since 2h until 1h --dry-run": "nothing was purged",
-    "purge search hello --dry-run": "Nothing was purged.",
-    "purge search 'hello ring' --dry-run --persona chorus": "Nothing was purged.",
-    "purge --yes message 1": "1 message is purged, for good.",
-    "purge --persona chorus --yes search hello": "2 messages are purged, for good.",
-    "purge search nonesuch --yes": "nothing was purged",
-    "purge backups": "No backup holds a purged message.",
-    "purge backups --yes": "No backup holds a purged message.",
-    "purge backups --backups": "",
-    "backup": "Backed up",
-    "backup all.zip": "Backed up",
-    "restore daily.zip --yes": "Restored",
-    "restore --yes daily.zip": "Restored",
-    "doctor": "ok   versions",
-    "schema": '"$schema"',
-    "paths": "chorus.db",
-    "completion bash": "_shtab_chorus",
-    "--version": "chorus ",
-    "--help": "usage: chorus",
-    "search --help": "usage: chorus search",
-    "purge --help": "usage: chorus purge",
-    "ask --help": "usage: chorus ask",
-    "ask hello": ".",
-    "ask --new hello": ".",
-    "--new ask hello": ".",
-    "ask --thread 1 hello": ".",
-    "--thread 1 ask hello": ".",
-    "ask --effort low hello": ".",
-    "ask --private hello": ".",
-    "--private ask hello": ".",
-    "ask /context": "Context window",
-    "ask --persona frodo --model chorus/eliza hello": ".",
+    "Context window: 8h (default: 8h)": ("context", "context --persona frodo", "--model chorus/eliza context"),
+    "Human: hello ring": ("log", "log --persona chorus --thread 1 --since 1h -n 9 --thoughts", "--persona chorus log"),
+    "Chorus, thread #1": (
+        *("search ring", "search hello ring", "search 'hello ring'", "search rin* --since 1h"),
+        *("search --since '2 days' ring", "search ring --thoughts", "search ring --persona chorus"),
+        "search --persona chorus ring",
+    ),
+    "No reply with a known number of tokens": ("cost", "cost --by persona --persona chorus"),
+    "No reply with a known number of tokens since": ("cost --since 7d --by day",),
+    "Memory of Chorus": ("memory", "memory --persona chorus"),
+    "Frodo": ("personas",),
+    "Found 1 conversation, 1 message": (
+        *("import chats.json --dry-run", "import --dry-run chats.json", "import chats.json"),
+    ),
+    "Found 2 conversations": ("import chats.json notes.json --persona frodo --timezone Europe/Berlin --dry-run",),
+    "Exported 1 conversation with 2 messages to": (
+        *("export --all OUT", "export --all OUT --format jsonl --persona chorus"),
+    ),
+    "Nothing was purged.": (
+        *("purge message 1 --dry-run", "purge --dry-run message 1", "purge message 1 2 --dry-run --backups"),
+        *("purge thread 1 --dry-run --persona chorus", "purge persona chorus --dry-run", "purge since 1h --dry-run"),
+        *("purge search hello --dry-run", "purge search 'hello ring' --dry-run --persona chorus"),
+    ),
+    "nothing was purged": ("purge since 2h until 1h --dry-run", "purge search nonesuch --yes"),
+    "1 message is purged, for good.": ("purge --yes message 1",),
+    "2 messages are purged, for good.": ("purge --persona chorus --yes search hello",),
+    "No backup holds a purged message.": ("purge backups", "purge backups --yes"),
+    "": ("purge backups --backups",),
+    "Backed up": ("backup", "backup all.zip"),
+    "Restored": ("restore daily.zip --yes", "restore --yes daily.zip"),
+    "ok   versions": ("doctor",),
+    '"$schema"': ("schema",),
+    "chorus.db": ("paths",),
+    "_shtab_chorus": ("completion bash",),
+    "chorus ": ("--version",),
+    "usage: chorus": ("--help",),
+    "usage: chorus search": ("search --help",),
+    "usage: chorus purge": ("purge --help",),
+    "usage: chorus ask": ("ask --help",),
+    ".": (
+        *("ask hello", "ask --new hello", "--new ask hello", "ask --thread 1 hello", "--thread 1 ask hello"),
+        *("ask --effort low hello", "ask --private hello", "--private ask hello"),
+        "ask --persona frodo --model chorus/eliza hello",
+    ),
+    "Context window": ("ask /context",),
 }
-"""Command lines with a part of what they print."""
+"""What is printed, at least in part, by each of some command lines."""
 
 AS_JSON: dict[str, set[str] | dict[str, object]] = {
     "context": {"persona", "thread", "model", "limit", "budget", "tokens", "parts", "left_out", "messages", "memory"},
@@ -150,7 +136,7 @@ def outcome_of(home: Home, line: str) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize(("line", "printed"), PRINTED.items(), ids=PRINTED)
+@pytest.mark.parametrize(("line", "printed"), [(line, printed) for printed, lines in PRINTED.items() for line in lines])
 def test_a_spelling_goes_on_working(home: Home, line: str, printed: str) -> None:
     assert printed in outcome_of(home, line).output
 
@@ -180,3 +166,59 @@ def test_a_command_has_a_parser_with_json_unless_it_makes_sense_in_a_chat_alone(
     else:
         with pytest.raises(SystemExit):
             parsed(words)
+
+
+(COMMANDS,) = (
+    tuple(action.choices)
+    for action in parser()._actions
+    if isinstance(action, argparse._SubParsersAction) and action.choices
+)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_has_every_subcommand_and_asks_for_the_personas(shell: str) -> None:
+    script = shell_files.completion_script(shell)
+    assert [command for command in COMMANDS if command not in script] == []
+    assert "--since" in script
+    assert "chorus personas --json" in script
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        *(("chorus sea", "search"), ("chorus completion f", "fish"), ("chorus log --si", "--since")),
+        ("chorus import hosti", "hostile.json"),
+        ("chorus import hostile.json --dry-run hosti", "hostile.json"),
+        *(("chorus ask -a odo", "odometer.png"), ("chorus export --all ol", "old"), ("chorus --persona mi", "mira")),
+        ("chorus ask --persona mi", "mira"),
+    ],
+)
+def test_bash_completes_commands_options_choices_files_folders_and_personas(
+    tmp_path: Path, typed: str, completed: str
+) -> None:
+    personas = 'chorus() { printf \'  {\\n    "persona": "mira",\\n    "name": "Mira"\\n\'; }\n'
+    (tmp_path / "script").write_text(shell_files.completion_script("bash") + personas)
+    (tmp_path / "old").mkdir()
+    for name in ("hostile.json", "odometer.png", "olive.txt"):
+        (tmp_path / name).touch()
+    words = f"COMP_WORDS=({typed}); COMP_CWORD={len(typed.split()) - 1}"
+    line = f'source ./script; {words}; _shtab_chorus; echo "${{COMPREPLY[@]}}"'
+    found = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert found.stdout.split() == [completed]
+
+
+def test_the_manual_page_has_every_subcommand() -> None:
+    page = shell_files.manual_page()
+    assert f"chorus {__version__}" in page
+    assert "chorus \\- " in page
+    assert [command for command in COMMANDS if f"chorus {command}" not in page] == []
+
+
+def test_the_script_of_a_shell_is_printed_and_another_shell_refused(tmp_path: Path) -> None:
+    assert set(shell_files.PLACES) == set(SHELLS)
+    home = Home(tmp_path)
+    outcome = home.run("completion", "bash")
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert outcome.output == shell_files.completion_script("bash")
+    assert home.run("completion", "cmd").code == 2

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.storage.migrations import STEPS
 from tests.faults.verdict import UNCONFIRMED
+from tests.imports.service.foreign_talk import TAVERN
 from tests.loopback_providers import call_chunk, piece
 from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor, replacing
-from tests.test_imports_and_exports import TAVERN
 from tests.test_kept_home import ARCHIVE
 
 if TYPE_CHECKING:

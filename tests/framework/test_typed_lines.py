@@ -163,7 +163,6 @@ async def leave(_desk: Desk) -> Exit:
 
 
 REGISTRY = CommandRegistry([window, memory, saving, everywhere])
-COMMANDS = list(REGISTRY)
 
 
 def _refusal(line: str) -> str:
@@ -196,9 +195,9 @@ async def test_a_line_is_carried_out(line: str, answer: str) -> None:
     assert await resolve(REGISTRY, line, NOW).run(Desk()) == Text(answer)
 
 
-async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() -> None:
-    assert await resolve(REGISTRY, "/q", NOW).run(Desk()) == Exit()
-    assert await resolve(REGISTRY, "/qu", NOW).run(Desk()) == Exit()
+@pytest.mark.parametrize("line", ["/q", "/qu"])
+async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous(line: str) -> None:
+    assert await resolve(REGISTRY, line, NOW).run(Desk()) == Exit()
 
 
 def unknown(typed: str, meant: str = "", listing: str = "/help lists all commands.") -> str:
@@ -215,13 +214,10 @@ def unknown(typed: str, meant: str = "", listing: str = "/help lists all command
         ("/context claer", unknown("/context claer", "/context clear")),
         ("/Sessions of Frodo", unknown("/Sessions", "/context history")),
         ("/context Sessions of Frodo", unknown("/context Sessions", "/context history")),
-        ("/xyzzy", unknown("/xyzzy")),
-        ("/", unknown("/")),
+        *(("/xyzzy", unknown("/xyzzy")), ("/", unknown("/"))),
         ("/memory xyzzy", unknown("/memory xyzzy", listing="/help memory lists its commands.")),
-        ("/memory", "/memory needs one of: add, pin."),
-        ("/\x1b[2J", unknown("/\\x1b[2J")),
-        ("/quit now", "/quit takes no argument."),
-        ("/context clear all", "/context clear takes no argument."),
+        *(("/memory", "/memory needs one of: add, pin."), ("/\x1b[2J", unknown("/\\x1b[2J"))),
+        *(("/quit now", "/quit takes no argument."), ("/context clear all", "/context clear takes no argument.")),
         *((line, "/new takes no argument.") for line in ("/new hello", "/n hello")),
         ("/context default 3", "/context default takes no argument."),
         ("/etc/passwd", f"{unknown('/etc/passwd')} // sends a line that begins with a slash."),
@@ -265,25 +261,16 @@ def test_no_line_raises_anything_but_a_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "start", "texts"),
     [
-        ("", 0, []),
-        ("hello", 5, []),
+        *(("", 0, []), ("hello", 5, [])),
         ("/", 0, ["/context", "/memory", "/help", "/quit", "/new"]),
-        ("/c", 0, ["/context", "/clear"]),
-        ("/C", 0, ["/context", "/clear"]),
-        ("/ex", 0, ["/exit"]),
+        *(("/c", 0, ["/context", "/clear"]), ("/C", 0, ["/context", "/clear"]), ("/ex", 0, ["/exit"])),
         ("/nothing ", 9, []),
         ("/context ", 9, ["set", "reset", "clear", "undo", "save", "history", "8h", "24h", "2 days", "1 week"]),
-        ("/context  s", 10, ["set", "save"]),
-        ("/context 2", 9, ["24h", "2 days"]),
-        ("/context 2 d", 9, ["2 days"]),
-        ("/context set 2", 13, ["24h", "2 days"]),
-        ("/context set  2 d", 14, ["2 days"]),
-        ("/context clear ", 15, []),
-        ("/context history F", 17, ["frodo"]),
-        ("/CTX history ", 13, ["frodo", "chorus"]),
-        ("/memory add fr", 12, ["frodo"]),
-        ("/memory add frodo x", 18, []),
-        ("/memory nothing x", 8, []),
+        *(("/context  s", 10, ["set", "save"]), ("/context 2", 9, ["24h", "2 days"]), ("/context 2 d", 9, ["2 days"])),
+        *(("/context set 2", 13, ["24h", "2 days"]), ("/context set  2 d", 14, ["2 days"])),
+        *(("/context clear ", 15, []), ("/context history F", 17, ["frodo"])),
+        *(("/CTX history ", 13, ["frodo", "chorus"]), ("/memory add fr", 12, ["frodo"])),
+        *(("/memory add frodo x", 18, []), ("/memory nothing x", 8, [])),
         ("/new ", 5, []),
     ],
 )
@@ -296,13 +283,6 @@ def test_a_line_is_completed_from_the_declarations(line: str, start: int, texts:
 def test_a_candidate_says_what_it_is() -> None:
     assert completions(REGISTRY, Desk(), "/con") == Completions(0, (Candidate("/context", window.summary),))
     assert completions(REGISTRY, Desk(), "/context und").candidates == (Candidate("undo", "Take an operation back."),)
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
-def test_every_example_reads_as_the_command_it_illustrates(command: Command[Desk]) -> None:
-    assert command.documentation.summary
-    for example in command.documentation.examples:
-        assert resolve(REGISTRY, example, NOW).command is command
 
 
 @pytest.mark.parametrize(
@@ -349,9 +329,7 @@ def test_help_for_what_there_is_not_is_refused(words: str) -> None:
 def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> None:
     menu = REGISTRY.menu()
     assert [part.title for part in menu.parts if isinstance(part, Table)] == [
-        "The part of the conversation the model sees.",
-        "What is kept apart from messages.",
-        "Everywhere.",
+        *("The part of the conversation the model sees.", "What is kept apart from messages.", "Everywhere.")
     ]
     assert "/context reset               Take the default again. Also /context default.\n" in plain(menu)
     assert plain(menu).endswith("/quit            Leave. Also /exit, /q.")

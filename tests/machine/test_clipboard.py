@@ -45,10 +45,8 @@ def test_a_terminal_is_given_the_text_in_base64_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "variables", "arguments"),
     [
-        ("pbcopy", {}, ""),
-        ("wl-copy", {"WAYLAND_DISPLAY": "wayland-0"}, ""),
-        ("xclip", {"DISPLAY": ":0"}, "-selection clipboard"),
-        ("xsel", {"DISPLAY": ":0"}, "--clipboard --input"),
+        *(("pbcopy", {}, ""), ("wl-copy", {"WAYLAND_DISPLAY": "wayland-0"}, "")),
+        *(("xclip", {"DISPLAY": ":0"}, "-selection clipboard"), ("xsel", {"DISPLAY": ":0"}, "--clipboard --input")),
         ("tmux", {"TMUX": "socket,1,0"}, "load-buffer -w -"),
     ],
 )

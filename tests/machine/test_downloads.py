@@ -21,44 +21,30 @@ from chorus_cli.machine.unpacking import UnpackingError, unpacked
 from tests.attached_files import FILES
 
 TOO_MUCH = 20_000_001
-PACKED = {
-    "/packed": ("gzip", gzip.compress(FILES["photo.png"])),
-    "/swelling": ("gzip", gzip.compress(bytes(2 * TOO_MUCH))),
-    "/twice": ("gzip, gzip", gzip.compress(gzip.compress(bytes(TOO_MUCH)))),
-    "/torn": ("gzip", b"abc"),
+ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
+    "/my%20photo.png?size=1": (200, FILES["photo.png"], {}),
+    "/moved": (302, b"", {"Location": "/my%20photo.png?size=1"}),
+    "/circle": (302, b"", {"Location": "/circle"}),
+    "/slow": (200, b"late", {}),
+    "/large": (200, b"x", {"Content-Length": str(TOO_MUCH)}),
+    "/endless": (200, bytes(TOO_MUCH), {}),
+    "/packed": (200, gzip.compress(FILES["photo.png"]), {"Content-Encoding": "gzip"}),
+    "/swelling": (200, gzip.compress(bytes(2 * TOO_MUCH)), {"Content-Encoding": "gzip"}),
+    "/twice": (200, gzip.compress(gzip.compress(bytes(TOO_MUCH))), {"Content-Encoding": "gzip, gzip"}),
+    "/torn": (200, b"abc", {"Content-Encoding": "gzip"}),
 }
-"""Paths of compressed files, and how these are said to be compressed."""
+"""Paths, and their status, body and headers."""
 
 
 class _Handler(Quiet, BaseHTTPRequestHandler):
-    """Serves a picture, endless redirects, a slow answer, and too much, with and without its length."""
-
     def do_GET(self) -> None:
-        match self.path:
-            case "/my%20photo.png?size=1":
-                self._answer(200, FILES["photo.png"])
-            case "/moved":
-                self._answer(302, b"", ("Location", "/my%20photo.png?size=1"))
-            case "/circle":
-                self._answer(302, b"", ("Location", "/circle"))
-            case "/slow":
-                time.sleep(1)
-                self._answer(200, b"late")
-            case "/large":
-                self._answer(200, b"x", ("Content-Length", str(TOO_MUCH)))
-            case "/endless":
-                self._answer(200, bytes(TOO_MUCH))
-            case path if path in PACKED:
-                encoding, body = PACKED[path]
-                self._answer(200, body, ("Content-Encoding", encoding))
-            case _:
-                self._answer(404, b"no")
-
-    def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        if self.path == "/slow":
+            time.sleep(1)
+        status, body, headers = ANSWERS.get(self.path, (404, b"no", {}))
         with suppress(ConnectionError):
             self.send_response(status)
-            for header in headers:
-                self.send_header(*header)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

@@ -161,8 +161,7 @@ def test_what_the_editor_leaves_is_read_however_it_ended(desk: Desk, script: str
         ({"EDITOR": "editor", "PATH": "{folder}:/usr/bin:/bin"}, "editor"),
         ({"EDITOR": "{folder}/editor --wait 'two words'"}, "editor --wait two words"),
         ({"EDITOR": "'{folder}/with space/editor' -w"}, "editor -w"),
-        ({"PATH": "{folder}:/usr/bin:/bin"}, "editor"),
-        ({"PATH": "{folder}/only nano"}, "nano"),
+        *(({"PATH": "{folder}:/usr/bin:/bin"}, "editor"), ({"PATH": "{folder}/only nano"}, "nano")),
         ({"PATH": "{folder}/only vi"}, "vi"),
     ],
 )
@@ -252,14 +251,11 @@ def test_after_a_full_screen_program_that_was_killed_the_screen_is_given_back(de
     assert all(sequence in after for sequence in (_SCREEN_GIVEN_BACK, b"\x1b[?1000l", b"\x1b[?25h", b"\x1b[0m"))
 
 
-def test_without_a_terminal_no_editor_is_started(desk: Desk) -> None:
-    """One that needs it, for there is nothing to draw on or nobody to type."""
+def test_without_a_terminal_only_an_editor_that_needs_none_is_started(desk: Desk) -> None:
+    """Another has nothing to draw on, or nobody to type."""
     told = without_a_terminal(desk, str(desk.editor("exit 0", "nano")))
     assert told["error"] == "The editor nano needs a terminal. Open the chat in one (run: chorus) and edit there."
     assert told["drafts"] == []
-
-
-def test_without_a_terminal_an_editor_that_needs_none_is_started(desk: Desk) -> None:
     told = without_a_terminal(desk, "sed -i s/old/new/")
     assert (told["text"], told["doubt"], len(told["drafts"])) == ("new\n", "", 1)
 

@@ -16,6 +16,7 @@ import pytest
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.shell import ShellProcess, UserShell
+from tests.terminal.command import await_death
 
 PATIENCE_SECONDS = 20.0
 ENVIRONMENT = {"PATH": os.environ["PATH"], "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8"}
@@ -58,11 +59,8 @@ async def until_empty(process: ShellProcess) -> None:
 @pytest.mark.parametrize(
     ("command", "output", "code"),
     [
-        ("echo out; echo err >&2", "out\nerr\n", 0),
-        ("exit 3", "", 3),
-        ("kill -KILL $$", "", -9),
-        ("kill -SEGV $$", "", -11),
-        ("cat", "", 0),
+        *(("echo out; echo err >&2", "out\nerr\n", 0), ("exit 3", "", 3), ("kill -KILL $$", "", -9)),
+        *(("kill -SEGV $$", "", -11), ("cat", "", 0)),
         ("printf '\\033[31mred\\377'", "\x1b[31mred\ufffd", 0),
         ("echo ${CHORUS_JOB_COMMAND-none} ${OPENAI_API_KEY-withheld} $MY_SETTING", "none withheld kept\n", 0),
         ("ulimit -c 0; trap '' TERM; echo \"a  b\" 'c\"d' $((1 + 1))", 'a  b c"d 2\n', 0),
@@ -176,12 +174,5 @@ def test_nothing_survives_the_death_of_the_process_that_started_it(tmp_path: Pat
         time.sleep(0.02)
     parent.kill()
     parent.wait()
-    pids = [int(pid) for pid in marks.read_text().split()]
-    while any(map(is_alive, pids)):
-        assert time.monotonic() < deadline, f"{pids} run on"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    listed = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False)
-    return bool(listed.stdout.strip()) and listed.stdout[0] not in "ZX"
+    for pid in marks.read_text().split():
+        await_death(int(pid))

@@ -10,34 +10,25 @@ from chorus_cli.catalogue import registry
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.wording import local
-from chorus_cli.recall.commands import WORDS, AskedSearch
+from chorus_cli.recall.commands import AskedSearch
 from tests.world import World
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "hours"),
-    [
-        ("ring", "ring", None),
-        ("ring since 3h", "ring", 3),
-        ("the ring SINCE 3 days ago", "the ring", 72),
-        ("ever since then since 2h", "ever since then", 2),
-        ("since 3h", "since 3h", None),
-        ("ring since", "ring since", None),
-        ("ring since 12:30", "ring", 2),
-        ("ring since 9", "ring since 9", None),
-        ('"ring since 3h"', '"ring since 3h"', None),
-        ('"ring" since 3h', '"ring"', 3),
-    ],
-)
-def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hours: int | None) -> None:
-    assert WORDS.parse(text, NOW) == AskedSearch(words, None if hours is None else NOW - timedelta(hours=hours))
-
-
-@pytest.mark.parametrize(
     ("typed", "words", "hours", "thoughts"),
     [
+        ("ring", "ring", None, False),
+        ("ring since 3h", "ring", 3, False),
+        ("the ring SINCE 3 days ago", "the ring", 72, False),
+        ("ever since then since 2h", "ever since then", 2, False),
+        ("since 3h", "since 3h", None, False),
+        ("ring since", "ring since", None, False),
+        ("ring since 12:30", "ring", 2, False),
+        ("ring since 9", "ring since 9", None, False),
+        ('"ring since 3h"', '"ring since 3h"', None, False),
+        ('"ring" since 3h', '"ring"', 3, False),
         ("ring --thoughts", "ring", None, True),
         ("ring since 3h  --thoughts", "ring", 3, True),
         ("--thoughts ring since 3h", "ring", 3, True),
@@ -46,7 +37,7 @@ def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hou
         ("ring--thoughts", "ring--thoughts", None, False),
     ],
 )
-def test_thoughts_are_asked_for_by_an_option_anywhere(
+def test_a_time_at_the_end_says_how_far_back_and_an_option_anywhere_that_thoughts_are_searched(
     typed: str, words: str, hours: int | None, *, thoughts: bool
 ) -> None:
     bound = resolve(registry(), f"/search {typed}", NOW)

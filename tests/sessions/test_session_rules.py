@@ -109,7 +109,7 @@ def test_session_json_roundtrip(session: Session) -> None:
 
 
 def test_the_file_has_the_promised_keys_and_can_be_read_by_a_person() -> None:
-    text = text_of(_with(description="Größe 日本"))
+    text = text_of(replace(SESSION, description="Größe 日本"))
     assert " ".join(json.loads(text)) == (
         "format version session_id persona timestamp description summary message_count token_estimate "
         "window_start window_end active_thread_id threads messages"
@@ -130,17 +130,13 @@ def test_the_file_has_the_promised_keys_and_can_be_read_by_a_person() -> None:
 def test_session_includes_tool_use_messages() -> None:
     call = Message(3, "chorus", 1, 1, Role.TOOL_USE, "", START, tool_calls='[{"id": "c"}]', tool_call_id="c")
     result = Message(4, "chorus", 1, 1, Role.TOOL_RESULT, "42", START, tool_call_id="c")
-    session = _with(messages=(*SESSION.messages, content_of(call), content_of(result)))
+    session = replace(SESSION, messages=(*SESSION.messages, content_of(call), content_of(result)))
     assert read(text_of(session)) == session
     assert [each["role"] for each in json.loads(text_of(session))["messages"][2:]] == ["tool_use", "tool_result"]
 
 
 def test_what_a_newer_chorus_may_add_is_passed_over() -> None:
     assert read(text_of(SESSION).replace('"threads"', '"colour": {"a": [1.5, null]}, "threads"', 1)) == SESSION
-
-
-def _with(**changes: Any) -> Session:
-    return replace(SESSION, **changes)
 
 
 def changed(of: str, key: str, *values: JsonValue) -> str:
@@ -166,52 +162,42 @@ def test_a_missing_key_is_named_with_its_place(of: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "sentence"),
+    ("of", "key", "value", "sentence"),
     [
-        ("format", "other", 'its "format" is not "chorus-session"'),
-        ("format", None, '"format" of the file is not text'),
-        ("version", 2, "it may be from a newer Chorus"),
-        ("session_id", 7, '"session_id" of the file is not text'),
-        ("summary", "half \ud800", "a character that cannot be"),
-        ("timestamp", "yesterday", "not a time"),
-        ("timestamp", "0999-01-01T00:00:00Z", "not a time"),
-        ("timestamp", "9999-12-31T23:59:59-14:00", "not a time"),
-        ("message_count", 1.5, "not a whole number"),
-        ("active_thread_id", True, "not a whole number"),
-        ("active_thread_id", 2, "is none of its threads"),
-        ("active_thread_id", 2**63, "not a whole number"),
-        ("threads", {}, '"threads" of the file is not a list'),
-        ("threads", [1], r"threads\[0\] is not an object"),
-        ("threads", [], "is none of its threads"),
-        ("threads", [{"id": 1, "title": "a", "summary": ""}] * 2, "have the same id"),
-        ("threads", [{"id": 1, "title": None, "summary": ""}], r'"title" of threads\[0\] is not text'),
-        ("messages", [], "there is nothing in its"),
+        ("the file", "format", "other", 'its "format" is not "chorus-session"'),
+        ("the file", "format", None, '"format" of the file is not text'),
+        ("the file", "version", 2, "it may be from a newer Chorus"),
+        ("the file", "session_id", 7, '"session_id" of the file is not text'),
+        ("the file", "summary", "half \ud800", "a character that cannot be"),
+        ("the file", "timestamp", "yesterday", "not a time"),
+        ("the file", "timestamp", "0999-01-01T00:00:00Z", "not a time"),
+        ("the file", "timestamp", "9999-12-31T23:59:59-14:00", "not a time"),
+        ("the file", "message_count", 1.5, "not a whole number"),
+        ("the file", "active_thread_id", True, "not a whole number"),
+        ("the file", "active_thread_id", 2, "is none of its threads"),
+        ("the file", "active_thread_id", 2**63, "not a whole number"),
+        ("the file", "threads", {}, '"threads" of the file is not a list'),
+        ("the file", "threads", [1], r"threads\[0\] is not an object"),
+        ("the file", "threads", [], "is none of its threads"),
+        ("the file", "threads", [{"id": 1, "title": "a", "summary": ""}] * 2, "have the same id"),
+        ("the file", "threads", [{"id": 1, "title": None, "summary": ""}], r'"title" of threads\[0\] is not text'),
+        ("the file", "messages", [], "there is nothing in its"),
+        ("messages[1]", "role", "robot", "not one of user, assistant, tool_use, tool_result"),
+        ("messages[1]", "status", "streaming", "not the status of a finished message"),
+        ("messages[1]", "content", None, "not text"),
+        ("messages[1]", "content", "\udc00", "a character that cannot be"),
+        ("messages[1]", "thread", 9, "not one of the session's threads"),
+        ("messages[1]", "turn", 0, "from 1 upwards"),
+        ("messages[1]", "preamble", 5, "not text"),
+        ("messages[1]", "tool_calls", [], "not text"),
+        ("messages[1]", "tool_calls", "not JSON", "line 1, column 1"),
+        ("messages[1]", "tool_calls", "{}", "not a list of calls in JSON"),
+        ("messages[1]", "tool_calls", '[{"a": "\\ud800"}]', "a character that cannot be"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(key: str, value: JsonValue, sentence: str) -> None:
+def test_a_value_that_cannot_be_is_refused_with_its_place(of: str, key: str, value: JsonValue, sentence: str) -> None:
     with pytest.raises(SessionError, match=sentence):
-        read(changed("the file", key, value))
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "sentence"),
-    [
-        ("role", "robot", "not one of user, assistant, tool_use, tool_result"),
-        ("status", "streaming", "not the status of a finished message"),
-        ("content", None, "not text"),
-        ("content", "\udc00", "a character that cannot be"),
-        ("thread", 9, "not one of the session's threads"),
-        ("turn", 0, "from 1 upwards"),
-        ("preamble", 5, "not text"),
-        ("tool_calls", [], "not text"),
-        ("tool_calls", "not JSON", "line 1, column 1"),
-        ("tool_calls", "{}", "not a list of calls in JSON"),
-        ("tool_calls", '[{"a": "\\ud800"}]', "a character that cannot be"),
-    ],
-)
-def test_a_message_that_cannot_be_is_refused_with_its_place(key: str, value: JsonValue, sentence: str) -> None:
-    with pytest.raises(SessionError, match=sentence):
-        read(changed("messages[1]", key, value))
+        read(changed(of, key, value))
 
 
 @pytest.mark.parametrize(
@@ -279,17 +265,14 @@ def test_what_was_said_comes_before_what_an_operation_put_in() -> None:
     assert members(session, [put_in, ROWS[0]._replace(id=9)], {1: 1}, {}) == (9,)
 
 
-def test_a_thread_is_known_by_its_messages_whatever_its_number() -> None:
+def test_a_thread_is_known_by_its_messages_whatever_its_number_and_is_that_of_one_in_a_session() -> None:
     elsewhere = [each._replace(thread_id=8) for each in ROWS]
     session = session_of(*map(content_of, ROWS))
     assert known_threads(session, elsewhere, {}) == {1: 8}
     assert known_threads(session, [*elsewhere, *ROWS], {}) == {1: 1}
     assert known_threads(session, [], {}) == {}
-
-
-def test_two_threads_of_a_session_are_never_one_of_the_log() -> None:
-    session = session_of(content_of(ROWS[0]), content_of(ROWS[0])._replace(thread_id=2))
-    assert known_threads(session, ROWS, {}) == {1: 1}
+    twice = session_of(content_of(ROWS[0]), content_of(ROWS[0])._replace(thread_id=2))
+    assert known_threads(twice, ROWS, {}) == {1: 1}
 
 
 def test_a_new_message_joins_the_turn_of_a_known_one_and_keeps_everything_else() -> None:

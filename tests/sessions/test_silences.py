@@ -220,23 +220,18 @@ async def test_nothing_is_kept_while_a_reply_streams_and_the_silence_begins_afte
     assert await talk.saved_after(A_SECOND) == ["hello"]
 
 
-async def test_nothing_is_kept_until_the_last_of_several_occupations_has_ended(talk: Talk) -> None:
+async def test_nothing_is_kept_until_the_last_of_several_occupations_has_ended_or_failed(talk: Talk) -> None:
     talk.set("frodo")
     talk.say("hello")
     talk.turn_to("frodo")
     with talk.timer.busy():
         with talk.timer.busy():
             await talk.clock.pass_by(HALF_AN_HOUR)
+        with pytest.raises(StorageError), talk.timer.busy():
+            raise FULL
         assert await talk.saved_after(HALF_AN_HOUR) == []
     await settled()
     assert talk.saved == [("chorus", "hello")]
-
-
-async def test_an_occupation_that_fails_has_ended_too(talk: Talk) -> None:
-    talk.say("hello")
-    with pytest.raises(StorageError), talk.timer.busy():
-        raise FULL
-    assert await talk.saved_after(HALF_AN_HOUR) == ["hello"]
 
 
 async def test_each_persona_has_a_silence_of_its_own(talk: Talk) -> None:
@@ -328,16 +323,11 @@ async def test_each_silence_is_kept_once_however_long_it_lasts_and_only_if_somet
     assert len(talk.told) == 2
 
 
-async def test_a_restart_keeps_nothing_twice_but_keeps_what_was_left(talk: Talk) -> None:
+async def test_a_restart_keeps_what_was_left(talk: Talk) -> None:
     talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
     await talk.restart()
     talk.timer.arm()
     assert await talk.saved_after(HALF_AN_HOUR) == ["hello"]
-    talk.say("once more")
-    await talk.restart()
-    talk.timer.arm()
-    assert await talk.saved_after(HALF_AN_HOUR) == ["hello", "once more"]
 
 
 async def test_a_save_that_a_message_comes_into_is_finished_and_the_next_silence_kept(talk: Talk) -> None:
@@ -471,20 +461,22 @@ def test_a_session_is_described_by_the_first_line_that_the_user_says(
 # What is cleared
 
 
-async def test_save_and_clear_clears_what_was_saved_and_says_how_to_undo_it(talk: Talk) -> None:
+@pytest.mark.parametrize(
+    ("fails", "cleared", "told"),
+    [
+        ({}, [("chorus", 2)], "The context is cleared; /context undo brings it back."),
+        ({"clear": FULL}, [], "The context could not be cleared: The disk is full."),
+    ],
+)
+async def test_what_was_saved_is_cleared_and_how_that_went_is_told_beside_the_session(
+    talk: Talk, fails: dict[str, Exception], cleared: list[tuple[str, int]], told: str
+) -> None:
     talk.set(on_idle="save+clear")
+    talk.fails.update(fails)
     talk.say("hello", "goodbye")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.cleared == [("chorus", 2)]
-    assert talk.told[0].endswith("of hello.\nThe context is cleared; /context undo brings it back.")
-
-
-async def test_a_context_that_cannot_be_cleared_is_told_beside_the_session(talk: Talk) -> None:
-    talk.set(on_idle="save+clear")
-    talk.fails["clear"] = FULL
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.told[0].endswith("of hello.\nThe context could not be cleared: The disk is full.")
+    assert talk.cleared == cleared
+    assert talk.told[0].endswith(f"of hello.\n{told}")
 
 
 @pytest.mark.parametrize(

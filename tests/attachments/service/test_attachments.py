@@ -12,7 +12,6 @@ from chorus_cli.attachments.files import attachments as stored
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import AttachmentError, MessageRefusedError, StorageError
 from chorus_cli.framework.command_line import completions
-from chorus_cli.framework.replies import plain
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.models.rules.events import Notice
 from chorus_cli.sessions.rules import format as session_format
@@ -28,6 +27,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def names(world: World) -> list[str]:
+    return [each.name for each in world.services.attachments.waiting]
 
 
 async def test_attached_files_wait_are_listed_and_taken_back(world: World) -> None:
@@ -59,7 +62,7 @@ async def test_it_waits_again_if_the_message_in_the_background_cannot_be_sent(wo
     await world.store.write(lambda connection: connection.execute(refused) and None)
     with pytest.raises(StorageError, match="not today"):
         await world.carry_out("/bg look at it")
-    assert [each.name for each in world.services.attachments.waiting] == ["photo.png"]
+    assert names(world) == ["photo.png"]
 
 
 @pytest.mark.parametrize(
@@ -86,34 +89,19 @@ async def test_paths_are_completed(world: World) -> None:
     assert [each.text for each in found.candidates] == ["photo.jpg", "photo.png", "photo.webp"]
 
 
-async def test_an_attachment_can_be_taken_out_of_the_context_in_the_editor(world: World) -> None:
-    await say(world, "what is @photo.png?")
-    world.editor.enqueue(
-        lambda path: path.write_text(path.read_text().replace("\n[attachment: photo.png 68 bytes]", ""))
-    )
-    await world.told("/context edit")
-    (question, _) = (await world.view()).messages
-    assert (question.content, question.attachments) == ("what is @photo.png?", ())
-    await world.told("/undo")
-    assert (await world.view()).messages[0].attachments == (attachment("photo.png"),)
-
-
 async def test_an_attachment_can_be_moved_to_another_message_in_the_editor(world: World) -> None:
     await say(world, "what is @photo.png?")
     await say(world, "and this?")
-    line = "\n[attachment: photo.png 68 bytes]"
     world.editor.enqueue(
-        lambda path: path.write_text(path.read_text().replace(line, "").replace("and this?", f"and this?{line}"))
+        lambda path: path.write_text(
+            path.read_text().replace(f"\n{LINE}", "").replace("and this?", f"and this?\n{LINE}")
+        )
     )
     await world.told("/context edit")
     attached = {row.content: len(row.attachments) for row in (await world.view()).messages}
     assert attached == {"what is @photo.png?": 0, "ok": 0, "and this?": 1}
     await say(world, "go on")
     assert [len(message.attachments) for message in world.model.requests[-1].messages] == [0, 0, 0, 1, 0, 0]
-
-
-def names(world: World) -> list[str]:
-    return [each.name for each in world.services.attachments.waiting]
 
 
 async def test_the_files_of_a_message_are_named_once_it_is_stored(world: World) -> None:
@@ -135,24 +123,19 @@ async def test_the_same_picture_in_ten_turns_is_stored_once_and_the_prefix_holds
 
 
 async def test_waiting_attachments_go_with_the_next_message_once(world: World) -> None:
-    attachments = world.services.attachments
-    attachments.wait([await attachments.of_file("photo.png"), await attachments.of_file("photo.png")])
+    for _ in range(2):
+        await world.told("/attach photo.png")
     assert names(world) == ["photo.png"]
     await say(world, "look, and @notes.txt too")
     await say(world, "and again")
-    assert [[each.name for each in row.attachments] for row in await world.log()] == [
-        ["photo.png", "notes.txt"],
-        [],
-        [],
-        [],
-    ]
+    attached = [[each.name for each in row.attachments] for row in await world.log()]
+    assert attached == [["photo.png", "notes.txt"], [], [], []]
     assert names(world) == []
 
 
 async def test_a_model_that_takes_no_pictures_is_told_of_first(world: World) -> None:
-    attachments = world.services.attachments
+    await world.told("/attach photo.png")
     world.model.accepted = frozenset({Kind.TEXT})
-    attachments.wait([await attachments.of_file("photo.png")])
     with pytest.raises(AttachmentError) as refused:
         await say(world, "what is it?")
     assert str(refused.value) == REFUSED
@@ -199,19 +182,9 @@ async def test_tokens_of_attachments_count(world: World) -> None:
     assert attached - plain == 1 + 255
 
 
-async def test_a_picture_that_another_model_does_not_take_is_named_to_it(world: World) -> None:
-    await say(world, "what is @photo.png?")
-    world.model.accepted = frozenset({Kind.TEXT})
-    await world.say("and now?")
-    first = world.model.requests[-1].messages[1]
-    assert first.attachments == ()
-    assert first.content == "what is @photo.png?\n[attachment: photo.png 68 bytes]"
-
-
 async def test_an_undone_message_has_its_attachments_again(world: World) -> None:
-    attachments = world.services.attachments
     for name in ("photo.png", "photo.jpg"):
-        attachments.wait([await attachments.of_file(name)])
+        await world.told(f"/attach {name}")
         await say(world, f"what is {name}?")
     await world.told("/undo")
     assert names(world) == ["photo.jpg"]
@@ -235,6 +208,7 @@ async def test_a_document_that_does_not_fit_is_refused_before_anything_is_stored
     assert await world.log() == []
 
 
+LINE = "[attachment: photo.png 68 bytes]"
 REFUSED = (
     "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing was "
     "sent."
@@ -265,6 +239,8 @@ async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_e
     assert await world.notices("and now?") == []
     world.model.accepted = frozenset({Kind.TEXT})
     assert await world.notices("and now?") == [UNTAKEN]
+    first = world.model.requests[-1].messages[1]
+    assert (first.content, first.attachments) == (f"what is @photo.png?\n{LINE}", ())
     assert await world.notices("and now?") == []
     await world.told("/model openai/gpt-5.4-mini --once")
     assert await world.notices("and now?") == [UNTAKEN.replace("openai/test", "openai/gpt-5.4-mini")]
@@ -288,17 +264,15 @@ async def test_files_that_are_gone_are_told_once(world: World, names: list[str],
     assert await world.notices("and now?") == []
 
 
-LINE = "[attachment: photo.png 68 bytes]"
-
-
 @pytest.fixture
 async def asked(world: World) -> World:
     await say(world, "what is @photo.png?")
     return world
 
 
-async def test_context_and_why_name_them_with_their_tokens(asked: World) -> None:
+async def test_context_why_and_history_name_them(asked: World) -> None:
     assert "attachments    255" in await asked.told("/context")
+    assert LINE in await asked.told("/thread history 1")
     assert "attachments    255     photo.png 68 bytes" in await asked.told("/why")
     asked.model.accepted = frozenset({Kind.TEXT})
     assert "photo.png 68 bytes (only its name)" in await asked.told("/why")
@@ -336,7 +310,3 @@ async def test_a_session_keeps_them_and_its_restore_brings_them_back(asked: Worl
     await asked.told(f"/context restore {session}")
     (question, _) = (await asked.view()).messages
     assert question.attachments == (attachment("photo.png"),)
-
-
-async def test_a_history_of_a_thread_shows_them(asked: World) -> None:
-    assert LINE in plain(await asked.carry_out("/thread history 1"))

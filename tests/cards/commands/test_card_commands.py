@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.cards.rules.png import card_json
 from chorus_cli.core.errors import StorageError
-from chorus_cli.framework.replies import Question, plain
+from chorus_cli.framework.replies import Question, Text, plain
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.storage.store import Connection
 from tests.cards.rules.made_cards import archive, card, picture, text_chunk
@@ -82,7 +82,7 @@ async def test_the_original_prompt_is_the_users_own(arrived: World) -> None:
         assert system_message(arrived).startswith(expected)
 
 
-async def test_an_entry_of_the_lorebook_is_sent_when_a_message_or_the_reply_before_has_its_key(arrived: World) -> None:
+async def test_an_entry_of_any_age_is_sent_when_a_message_or_the_reply_before_has_its_key(arrived: World) -> None:
     for question, reply in (
         ("hello", "The lamps are lit."),
         ("I see", "Yes."),
@@ -98,16 +98,10 @@ async def test_an_entry_of_the_lorebook_is_sent_when_a_message_or_the_reply_befo
         "",
         "",
     ]
+    arrived.clock.advance(timedelta(days=30))
     arrived.model.say("Deep.")
     await arrived.say("The wrecks with gold")
     assert (await arrived.log())[-2].preamble.endswith("The Anna sank with its gold.")
-
-
-async def test_an_entry_with_keys_is_sent_however_old_it_is(arrived: World) -> None:
-    arrived.clock.advance(timedelta(days=30))
-    arrived.model.say("Old.")
-    await arrived.say("the lens")
-    assert "The lamp was made" in (await arrived.log())[-2].preamble
 
 
 async def test_the_import_can_be_undone(arrived: World) -> None:
@@ -218,9 +212,13 @@ async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, 
     assert told.startswith("Would make Mira of mira.png by somebody, with a greeting")
     assert world.personas.slugs() == ("chorus",)
     other = written(tmp_path, "ben.json", card(1, name="Ben"))
-    told = await world.told(f"/import {mira} {other}")
-    assert told.startswith("Made Mira of mira.png")
-    assert "\nMade Ben of ben.json, with a greeting and 1 document." in told
+    reply = await world.carry_out(f"/import {mira} {other}")
+    assert isinstance(reply, Text)
+    assert plain(reply).startswith("Made Mira of mira.png")
+    assert "\nMade Ben of ben.json, with a greeting and 1 document." in plain(reply)
+    assert reply.data
+    ben = {"persona": "ben", "new": True, "told": "Made Ben of ben.json, with a greeting and 1 document."}
+    assert json.dumps(ben) in json.dumps(await reply.data())
     assert world.current.slug == "chorus"
     assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
     assert world.current.slug == "mira"
@@ -240,3 +238,5 @@ async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_
         "Made Mira of mira.png by somebody",
     ]
     assert world.personas.slugs() == ("ben", "chorus", "mira")
+    path = folder / "a.png"
+    assert await world.told(f"/import {path}") == f"{path}: This picture holds no character card."

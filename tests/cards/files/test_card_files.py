@@ -111,24 +111,19 @@ def test_the_picture_of_a_persona_is_that_of_its_card(tmp_path: Path) -> None:
     assert found == [True, True, False, False, False]
 
 
-@pytest.mark.parametrize("keyword", ["chara", "ccv3", "CHARA", "Ccv3"])
-def test_a_card_is_found_by_its_keyword_in_any_case(keyword: str) -> None:
-    found = card_json(picture(text_chunk(keyword, card(2))))
-    assert found is not None
-    assert json.loads(found) == card(2)
+SPACED = b"chara\0" + base64.encodebytes(b"x" * 200)
+CHUNKS = {
+    **{keyword: ([text_chunk(keyword, 1)], b"1") for keyword in ("chara", "ccv3", "CHARA", "Ccv3")},
+    "the newer version": ([text_chunk("chara", 2), text_chunk("ccv3", 3)], b"3"),
+    "the newer version before the older one": ([text_chunk("ccv3", 3), text_chunk("chara", 2)], b"3"),
+    "line breaks in base64": ([chunk(b"tEXt", SPACED)], b"x" * 200),
+    "none": ([chunk(b"tEXt", b"Software\0x"), chunk(b"tEXt", b"chara-ext-asset_:1\0x")], None),
+}
 
 
-def test_the_newer_version_counts_in_whichever_order() -> None:
-    chunks = [text_chunk("chara", 2), text_chunk("ccv3", 3)]
-    assert card_json(picture(*chunks)) == card_json(picture(*chunks[::-1])) == b"3"
-
-
-def test_a_picture_without_a_card_has_none() -> None:
-    assert card_json(picture(chunk(b"tEXt", b"Software\0x"), chunk(b"tEXt", b"chara-ext-asset_:1\0x"))) is None
-
-
-def test_blanks_and_line_breaks_in_base64_do_no_harm() -> None:
-    assert card_json(picture(chunk(b"tEXt", b"chara\0" + base64.encodebytes(b"x" * 200)))) == b"x" * 200
+@pytest.mark.parametrize(("chunks", "found"), CHUNKS.values(), ids=CHUNKS)
+def test_the_card_of_a_picture_is_found_by_its_keyword(chunks: list[bytes], found: bytes | None) -> None:
+    assert card_json(picture(*chunks)) == found
 
 
 def card_or_none(data: bytes) -> bytes | None:

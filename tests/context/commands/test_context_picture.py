@@ -18,7 +18,7 @@ from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
-from tests.editing.commands.edited_texts import replacing, without
+from tests.editing.commands.test_context_edit import replacing, without
 from tests.turns.service.tool_talk import call
 from tests.world import World
 

@@ -20,11 +20,8 @@ MARK_TOKENS = 7
 @pytest.mark.parametrize(
     ("names", "word", "written"),
     [
-        ((), "and", ""),
-        (("#1",), "or", "#1"),
-        (("#1", "#2"), "and", "#1 and #2"),
-        (("#1", "#2", "#3"), "and", "#1, #2 and #3"),
-        (("#1", "#2", "#3"), "or", "#1, #2 or #3"),
+        *(((), "and", ""), (("#1",), "or", "#1"), (("#1", "#2"), "and", "#1 and #2")),
+        *((("#1", "#2", "#3"), "and", "#1, #2 and #3"), (("#1", "#2", "#3"), "or", "#1, #2 or #3")),
     ],
 )
 def test_the_last_of_several_names_follows_a_word(names: tuple[str, ...], word: str, written: str) -> None:
@@ -46,35 +43,17 @@ def test_what_stays_fits_and_is_of_the_text(text: str, allowed: int) -> None:
     assert int(number.replace(",", "")) == max(1, whole - COUNT(head) - COUNT(tail))
 
 
-@pytest.mark.parametrize(
-    ("line", "begins"),
-    [
-        ("/private", True),
-        ("  /private  ", True),
-        ("/Private off", True),
-        ("/private and a text that does not belong there", True),
-        ("/pr", True),
-        ("/priv", True),
-        ("/p", False),
-        ("/persona", False),
-        ("/privately", False),
-        ("//private", False),
-        ("private", False),
-        ("", False),
-    ],
-)
-def test_a_line_that_begins_a_private_chat_is_known(line: str, *, begins: bool) -> None:
-    assert begins_private(line) is begins
+def test_a_line_that_begins_a_private_chat_is_known() -> None:
+    private = ("/private", "  /private  ", "/Private off", "/private and a text that is out of place", "/pr", "/priv")
+    others = ("/p", "/persona", "/privately", "//private", "private", "")
+    assert tuple(filter(begins_private, (*private, *others))) == private
 
 
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [
-        ("one\ntwo", "one\ntwo"),
-        ("one\n/private\nsecret", "one\n"),
-        ("one\r/private\rsecret", "one\r"),
-        ("/private\nsecret", ""),
-        ("", ""),
+        *(("one\ntwo", "one\ntwo"), ("one\n/private\nsecret", "one\n"), ("one\r/private\rsecret", "one\r")),
+        *(("/private\nsecret", ""), ("", "")),
     ],
 )
 def test_the_lines_after_it_are_not_kept(typed: str, kept: str) -> None:

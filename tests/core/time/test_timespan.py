@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar
@@ -15,9 +17,12 @@ from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time.timespan import Span, WindowChoice, format_span, parse, shifted, window_hours
 from tests.amount import examples
-from tests.core.time.reading_time import BERLIN, DAY, HOUR, NOW, moment_of, printed
 
 T = TypeVar("T")
+HOUR = 3600
+DAY = 24 * HOUR
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=BERLIN)  # a Friday
 
 LENGTHS = [
     (0.5, "0.5s"),
@@ -173,6 +178,19 @@ def each(table: Sequence[tuple[T, str]]) -> list[tuple[str, T]]:
     return [(phrase, expected) for expected, phrases in table for phrase in phrases.split("|")]
 
 
+def moment_of(span: Span, now: datetime) -> datetime:
+    return now.astimezone(UTC) - timedelta(seconds=span.seconds)
+
+
+def printed(statements: str) -> list[str]:
+    """Return the output of a fresh interpreter in which every warning is an error."""
+    lines = f"import sys\nfrom datetime import *\nfrom chorus_cli.core.time.timespan import parse\n{statements}"
+    command = [sys.executable, "-W", "error", "-c", lines]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.stderr == ""
+    return result.stdout.split()
+
+
 def in_berlin(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=BERLIN).astimezone(UTC)
 
@@ -226,15 +244,12 @@ def test_a_time_of_day_is_one_where_since_stands_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("now", "text", "moment"),
     [
-        ("2026-11-16 08:00", "monday", "2026-11-16 00:00"),
-        ("2026-11-16 08:00", "last monday", "2026-11-09 00:00"),
+        *(("2026-11-16 08:00", "monday", "2026-11-16 00:00"), ("2026-11-16 08:00", "last monday", "2026-11-09 00:00")),
         ("2026-11-16 08:00", "this monday", "2026-11-16 00:00"),
         ("2026-11-16 08:00", "monday 9am", "2026-11-09 09:00"),
         ("2026-11-16 10:00", "monday 9am", "2026-11-16 09:00"),
-        ("2026-11-16 10:00", "last monday 9am", "2026-11-09 09:00"),
-        ("2026-11-16 08:00", "9am", "2026-11-15 09:00"),
-        ("2026-11-16 08:00", "noon", "2026-11-15 12:00"),
-        ("2026-11-22 08:00", "this monday", "2026-11-16 00:00"),
+        *(("2026-11-16 10:00", "last monday 9am", "2026-11-09 09:00"), ("2026-11-16 08:00", "9am", "2026-11-15 09:00")),
+        *(("2026-11-16 08:00", "noon", "2026-11-15 12:00"), ("2026-11-22 08:00", "this monday", "2026-11-16 00:00")),
         ("2026-01-01 08:00", "last friday", "2025-12-26 00:00"),
         ("2024-03-01 08:00", "yesterday 9am", "2024-02-29 09:00"),
     ],

@@ -15,7 +15,8 @@ from chorus_cli.editing.rules.matching import Sheet, laid_out
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import Message, Role
 from tests.amount import examples
-from tests.editing.rules.edit_sheets import (
+from tests.editing.rules.test_edit_format import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
+from tests.editing.rules.test_edit_matching import (
     CALL,
     MOMENTS,
     NOON,
@@ -29,7 +30,6 @@ from tests.editing.rules.edit_sheets import (
     said,
     sheet_of,
 )
-from tests.editing.rules.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
 
 EDITORS: dict[str, Callable[[str], str]] = {
     **LOSSLESS_EDITORS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import example, given
@@ -22,7 +22,79 @@ from chorus_cli.editing.rules.format import (
 )
 from chorus_cli.log.rules.messages import Role
 from tests.amount import examples
-from tests.editing.rules.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks
+
+# What could be taken for a part of the format, and what some programs take for the end of a line.
+NASTY_LINES = (
+    "[attachment: a.png 1 kB]",
+    "\\[attachment: a.png 1 kB] ",
+    "",
+    " ",
+    "\t ",
+    "---",
+    "----",
+    CONTEXT_LINE,
+    f"  {CONTEXT_LINE}  ",
+    "-- context starts here -",
+    END_LINE,
+    f"{END_LINE}\t",
+    f"{END_LINE} or not",
+    "[2025-01-18 22:15:03] Human: hello",
+    "[2025-01-18 22:15:03] Frodo (tool): hello",
+    "[2025-01-18] a log",
+    "[2025-1-8",
+    "[20x5-01-18 22:15:03] Human: hello",
+    "2025-01-18 22:15:03] Frodo: hello",
+    "\\2025-01-18 22:15:03 human :",
+    "[link](https://example.org)",
+    "# a title",
+    "\\",
+    "\\\\ ",
+    "\\[2025-01-18 22:15:03] Human: hello",
+    f"\\\\{CONTEXT_LINE}",
+    f"\\{END_LINE}",
+    "\\n",
+    "vim: set sw=13:",
+    "ex: set sw=13:",
+    "-*- mode: sh -*-",
+    "\f",
+    "Local Variables:",
+    "\x0b",
+    "\x1c",
+    "\x85",
+    "\u2028",
+    "\u3000",
+    "\ufeff",
+    "plain",
+)
+LINES = st.sampled_from(NASTY_LINES) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))
+BODIES = st.lists(LINES, max_size=6).map("\n".join)
+TIMES = st.datetimes().map(lambda moment: moment.isoformat(" ", "seconds"))
+ATTACHMENT_LINES = st.lists(st.sampled_from(["[attachment: a.png 1 kB]", "[attachment: b c.pdf 2 MB, 2]"]), max_size=2)
+BLOCKS = st.builds(
+    Block,
+    st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL_USE]),
+    TIMES,
+    BODIES,
+    st.just(0),
+    ATTACHMENT_LINES.map(tuple),
+)
+BLOCK_LISTS = st.lists(BLOCKS, max_size=4)
+
+
+def without_trailing_blanks(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+LOSSLESS_EDITORS: dict[str, Callable[[str], str]] = {
+    "as it was": lambda text: text,
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "CR": lambda text: text.replace("\n", "\r"),
+    "byte order mark": lambda text: f"\ufeff{text}",
+    "byte order mark and CRLF": lambda text: "\ufeff" + text.replace("\n", "\r\n"),
+    "last newline dropped": lambda text: text.removesuffix("\n"),
+    "more newlines at the end": lambda text: text + "\n\n",
+    "the footer cut off": lambda text: text[: text.rindex(END_LINE) + len(END_LINE)],
+}
 
 NAME = "Frodo"
 NOON = "2025-01-18 12:00:00"
@@ -47,24 +119,15 @@ def test_the_text_has_the_messages_around_the_line() -> None:
     rule = lines.index("---")
     end = lines.index(END_LINE)
     assert lines[0] == "# Chorus context editor: Frodo"
-    assert lines[rule : end + 1] == [
-        "---",
-        "",
-        "[2025-01-18 22:15:03] Human: Let's continue our journey...",
-        "",
-        "--- context starts here ---",
-        "",
-        "[2025-01-18 22:15:45] Frodo: *adjusts pack* The path looks treacherous...",
-        "second line",
-        "",
-        "--- end of messages ---",
-    ]
-    assert rule >= 6
-    assert all(line.startswith("# ") and len(line) <= 120 for line in lines[:rule])
-    assert lines[end + 1] == "\f"
-    assert len(lines[end + 2 : -1]) >= 6
-    assert all(line.startswith("# ") and len(line) <= 120 for line in lines[end + 2 : -1])
-    assert lines[-1] == ""
+    assert "\n".join(lines[rule : end + 1]) == (
+        "---\n\n[2025-01-18 22:15:03] Human: Let's continue our journey...\n\n--- context starts here ---\n\n"
+        "[2025-01-18 22:15:45] Frodo: *adjusts pack* The path looks treacherous...\nsecond line\n\n"
+        "--- end of messages ---"
+    )
+    assert (lines[end + 1], lines[-1]) == ("\f", "")
+    for comments in (lines[:rule], lines[end + 2 : -1]):
+        assert len(comments) >= 6
+        assert all(line.startswith("# ") and len(line) <= 120 for line in comments)
 
 
 @pytest.mark.parametrize(
@@ -185,17 +248,12 @@ def test_a_message_can_be_written_by_hand(line: str, block: Block) -> None:
     assert messages(line).blocks == (block,)
 
 
-def test_without_the_line_all_of_it_is_the_context() -> None:
-    parsed = messages(f"[{NOON}] Human: a\n\n[{NOON}] Frodo: b")
-    assert (len(parsed.blocks), parsed.context_start) == (2, 0)
-
-
 @pytest.mark.parametrize(
-    "line", [CONTEXT_LINE, f"{CONTEXT_LINE} \t", "-- context starts here -", "  ---context starts here---"]
+    "line", ["", CONTEXT_LINE, f"{CONTEXT_LINE} \t", "-- context starts here -", "  ---context starts here---"]
 )
-def test_the_line_may_be_touched_in_passing(line: str) -> None:
+def test_the_line_may_be_touched_in_passing_and_without_it_all_is_the_context(line: str) -> None:
     parsed = messages(f"[{NOON}] Human: a\n{line}\n[{NOON}] Frodo: b")
-    assert (len(parsed.blocks), parsed.context_start) == (2, 1)
+    assert (len(parsed.blocks), parsed.context_start) == (2, 1 if line else 0)
 
 
 def test_the_comments_may_be_deleted_and_others_written() -> None:
@@ -312,11 +370,6 @@ UNLIKE = (
     "[" * 1_000_000,
     "1-" * 1_000_000 + ":",
 )
-
-
-@pytest.mark.parametrize("line", LIKE)
-def test_a_date_and_time_that_is_nearly_a_header_looks_like_one(line: str) -> None:
-    assert is_header_like(line)
 
 
 @pytest.mark.parametrize("line", UNLIKE, ids=lambda line: line[:40])

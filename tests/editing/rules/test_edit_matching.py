@@ -3,40 +3,117 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timezone
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from chorus_cli.core.errors import EditFormatError
-from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, parse
-from chorus_cli.editing.rules.matching import EditCounts, edit_counts, laid_out
+from chorus_cli.editing.rules import matching
+from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, ParsedEdit, parse
+from chorus_cli.editing.rules.matching import EditCounts, Sheet, edit_counts, laid_out
 from chorus_cli.editing.rules.matching import Member as EditMember
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import Message, MessageContent, Role
-from tests.editing.rules.edit_sheets import (
-    ANSWER,
-    BERLIN,
-    CALL,
-    MOMENTS,
-    NOON,
-    QUESTION,
-    TALK,
-    THANKS,
-    ZONES,
-    Added,
-    ContextEdit,
-    Kept,
-    Member,
-    Reworded,
-    call,
-    edited,
-    kept,
-    matched,
-    result,
-    said,
-    sheet_of,
-)
+
+NOON = datetime(2026, 2, 12, 12, 0, 0, 123456, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+ZONES = st.sampled_from([UTC, BERLIN, ZoneInfo("Asia/Kathmandu"), timezone(timedelta(hours=-11, seconds=7)), None])
+MOMENTS = st.datetimes(datetime(1000, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))  # noqa: DTZ001 - UTC is said
+CALL = json.dumps([{"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"q": "ring"}'}}])
+
+
+class Kept(NamedTuple):
+    """A row that stays in the context, or enters it, unchanged."""
+
+    message_id: int
+
+
+class Reworded(NamedTuple):
+    """A row with a new text, or other attachments."""
+
+    message_id: int
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Added(NamedTuple):
+    """A new message."""
+
+    role: Role
+    timestamp: datetime
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+Member = Kept | Reworded | Added
+
+
+class ContextEdit(NamedTuple):
+    """An edit: its members, and the rows that are no longer in context, in any wording."""
+
+    members: tuple[Member, ...]
+    dropped: tuple[int, ...]
+    changed: bool
+
+
+def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
+    """Match a text that was read, and tell its members apart."""
+    edit = matching.matched(parsed, sheet, 1)
+    members = tuple(map(_told_apart, edit.members))
+    inside = {member.message_id for member in members if not isinstance(member, Added)}
+    ids = [row.id for entry in sheet.context for row in entry.rows]
+    dropped = tuple(id_ for id_ in ids if id_ not in inside)
+    assert edit.counts.left_out == len(dropped)
+    return ContextEdit(members, dropped, edit.is_changed)
+
+
+def _told_apart(member: int | MessageContent) -> Member:
+    if isinstance(member, int):
+        return Kept(member)
+    if member.revises is None:
+        return Added(member.role, member.timestamp, member.content, member.attachments)
+    return Reworded(member.revises, member.content, member.attachments)
+
+
+def said(id_: int, content: str, seconds: float = 0, role: Role = Role.USER) -> Message:
+    return Message(id_, "frodo", 1, id_, role, content, NOON + timedelta(seconds=seconds))
+
+
+def call(id_: int, name: str, seconds: float = 0) -> Message:
+    return said(id_, "", seconds, Role.TOOL_USE)._replace(turn_id=1, tool_calls=CALL, tool_call_id=name)
+
+
+def result(id_: int, name: str, content: str = "three\nhits", seconds: float = 0) -> Message:
+    return said(id_, content, seconds, Role.TOOL_RESULT)._replace(turn_id=1, tool_call_id=name)
+
+
+def sheet_of(before: Sequence[Message], context: Sequence[Message]) -> Sheet:
+    return laid_out("Frodo", before, context, UTC)
+
+
+def edited(sheet: Sheet, *changes: tuple[str, str]) -> ContextEdit:
+    """Replace each text, which must occur once, and return the edit."""
+    text = sheet.text
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return matched(parse(text, sheet.name), sheet)
+
+
+def kept(*ids: int) -> tuple[Member, ...]:
+    return tuple(map(Kept, ids))
+
+
+QUESTION, ANSWER, THANKS = said(3, "Where?", 10), said(4, "There.", 11, Role.ASSISTANT), said(5, "Thanks!", 20)
+OLD = said(1, "Long ago", -100)
+OLD_ANSWER = said(2, "and far away", -99, Role.ASSISTANT)
+TALK = sheet_of([OLD, OLD_ANSWER], [QUESTION, ANSWER, THANKS])
+
 
 # Case by case
 
@@ -181,9 +258,11 @@ def test_a_time_beyond_the_calendar_is_refused() -> None:
 # What tools did
 
 
-def test_a_call_and_its_result_are_one_block() -> None:
-    sheet = sheet_of([], [QUESTION, call(6, "a", 12), result(7, "a", "three\n\nhits", 13), ANSWER])
-    assert '[2026-02-12 12:00:12] Frodo (tool): search {"q": "ring"}\n→ three\n\nhits\n\n' in sheet.text
+def test_a_call_and_its_result_are_one_block_with_what_is_said_before() -> None:
+    calling = call(6, "a", 12)._replace(content="Let me look.")
+    sheet = sheet_of([], [QUESTION, calling, result(7, "a", "three\n\nhits", 13), ANSWER])
+    shown = '[2026-02-12 12:00:12] Frodo (tool): Let me look.\nsearch {"q": "ring"}\n→ three\n\nhits\n\n'
+    assert shown in sheet.text
     assert [tuple(row.id for row in entry.rows) for entry in sheet.context] == [(3,), (6, 7), (4,)]
 
 
@@ -259,11 +338,6 @@ def test_calls_are_shown_by_their_names_whatever_the_log_holds(tool_calls: str |
     assert not edited(sheet).changed
 
 
-def test_what_is_said_before_a_call_is_shown_with_it() -> None:
-    sheet = sheet_of([], [call(1, "a")._replace(content="Let me look.")])
-    assert "Frodo (tool): Let me look.\nsearch " in sheet.text
-
-
 # Attachments
 
 PHOTO = Attachment("photo.png", "image/png", 1_234_567, "0" * 64)
@@ -273,9 +347,10 @@ ASKED = QUESTION._replace(attachments=(PHOTO,))
 ASKED_TALK = sheet_of([], [ASKED, ANSWER, THANKS])
 
 
-def test_an_attachment_is_a_line_below_its_message() -> None:
+def test_an_attachment_is_a_line_below_its_message_and_may_stand_anywhere_in_it() -> None:
     assert f"Human: Where?\n{LINE}\n\n" in ASKED_TALK.text
-    assert edited(ASKED_TALK) == ContextEdit(kept(3, 4, 5), dropped=(), changed=False)
+    for changes in ((), ((f"Where?\n{LINE}", f"Where?\n\n{LINE}\n  "),)):
+        assert edited(ASKED_TALK, *changes) == ContextEdit(kept(3, 4, 5), dropped=(), changed=False)
 
 
 NO_LINE = (f"\n{LINE}", "")
@@ -302,25 +377,10 @@ def test_an_attachment_follows_its_line(changes: list[tuple[str, str]], members:
     assert edited(ASKED_TALK, *changes).members == members
 
 
-def test_a_line_may_stand_anywhere_in_its_message() -> None:
-    assert not edited(ASKED_TALK, (f"Where?\n{LINE}", f"Where?\n\n{LINE}\n  ")).changed
-
-
-def test_a_message_of_an_attachment_alone_stays() -> None:
-    sheet = sheet_of([], [ASKED._replace(content="")])
-    assert edited(sheet) == ContextEdit(kept(3), dropped=(), changed=False)
-
-
 def test_attachments_with_the_same_name_and_size_are_told_apart() -> None:
     sheet = sheet_of([], [ASKED, ANSWER, THANKS._replace(attachments=(OTHER,))])
     edit = edited(sheet, (f"\n{OTHER_LINE}", ""), (f"\n{LINE}", f"\n{OTHER_LINE}"))
     assert edit.members == (Reworded(3, "Where?", (OTHER,)), Kept(4), Reworded(5, "Thanks!"))
-
-
-def test_words_that_look_like_an_attachment_are_escaped() -> None:
-    sheet = sheet_of([], [said(3, f"see\n{LINE}", 10)])
-    assert f"see\n\\{LINE}" in sheet.text
-    assert not edited(sheet).changed
 
 
 def test_an_attachment_cannot_be_made_up() -> None:

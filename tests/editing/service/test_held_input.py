@@ -210,20 +210,14 @@ async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(store: S
     assert await store.read(outbox_rows.left_by_ended, lambda run: run == "2-ab") == ()
 
 
-async def test_what_nobody_wanted_for_seven_days_is_deleted(store: Store, clock: FakeClock) -> None:
-    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
-    clock.advance(timedelta(days=8))
-    late = run_of(store, clock, "2-ab")
-    assert (await taken_up(late), await kept(store)) == ("", [])
-
-
-async def test_a_text_that_the_log_refused_stays_out_of_the_prompt_until_the_user_decides(
+async def test_after_seven_days_a_line_that_nobody_wanted_is_deleted_and_a_text_that_the_log_refused_stays(
     store: Store, clock: FakeClock
 ) -> None:
-    refused = Left(Unsaid("frodo", "on we go", is_sent=True), clock.now(), f"{NO_RUN}a-file")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    refused = Left(Unsaid("frodo", "refused", is_sent=True), clock.now(), f"{NO_RUN}a-file")
     await store.write(outbox_rows.take_over, [refused])
     clock.advance(timedelta(days=8))
-    assert (await taken_up(run_of(store, clock, "1-ab")), await kept(store)) == ("", ["on we go"])
+    assert (await taken_up(run_of(store, clock, "2-ab")), await kept(store)) == ("", ["refused"])
 
 
 async def killed_while_sending(store: Store, clock: FakeClock, line: str, behind: str) -> None:

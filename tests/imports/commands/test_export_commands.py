@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.framework.command_line import completions
-from chorus_cli.framework.replies import Question, Text
+from chorus_cli.framework.replies import Text
 from chorus_cli.models.rules.events import TextDelta
 from tests.world import World
 
@@ -145,49 +145,37 @@ async def test_without_a_file_it_is_written_to_the_present_folder(
     assert sorted(path.name for path in here.iterdir()) == [name, "way.json"]
 
 
-async def test_a_file_that_exists_is_overwritten_only_after_a_yes(talk: World) -> None:
-    path = talk.folder / "way.md"
-    path.write_text("precious")
+@pytest.mark.parametrize("before", ["precious", ""])
+async def test_a_file_or_link_that_exists_is_written_to_only_after_a_yes(talk: World, before: str) -> None:
+    path, target = talk.folder / "way.md", talk.folder / "target.md"
+    path.symlink_to(target)
+    if before:
+        target.write_text(before)
     question = await talk.asked_back(f"/export {path}")
     assert question.text == f"{path} already exists. Overwrite it?"
     assert "nothing was written" in question.declined.text
-    assert path.read_text() == "precious"
+    assert (target.read_text() if target.exists() else "") == before
     assert isinstance(await question.confirmed(), Text)
-    assert "Which way?" in path.read_text()
-
-
-async def test_a_link_stays_a_link_and_its_file_is_asked_about(talk: World) -> None:
-    target, link = talk.folder / "target.md", talk.folder / "link.md"
-    link.symlink_to(target)
-    question = await talk.carry_out(f"/export {link}")
-    assert isinstance(question, Question)
-    assert not target.exists()
-    await question.confirmed()
-    assert link.is_symlink()
+    assert path.is_symlink()
     assert "Which way?" in target.read_text()
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("path", "sentence"),
     [
-        ("way.pdf", "way.pdf ends in .pdf; write .md for Markdown or .json for JSON."),
-        ("none/way.md", "cannot be written: No such file or directory. Nothing was written."),
-        ("pipe.md", "is not a regular file, so nothing was written."),
-        ("x" * 300, "cannot be written: File name too long."),
-        ("a\0b.md", "b.md cannot be written: "),
+        ("{}/way.pdf", "way.pdf ends in .pdf; write .md for Markdown or .json for JSON."),
+        ("{}/none/way.md", "cannot be written: No such file or directory. Nothing was written."),
+        ("{}/pipe.md", "is not a regular file, so nothing was written."),
+        ("{}/" + "x" * 300, "cannot be written: File name too long."),
+        ("{}/a\0b.md", "b.md cannot be written: "),
+        ("~nobody-of-that-name/x.md", "There is no home folder for ~nobody-of-that-name/x.md"),
     ],
 )
-async def test_what_cannot_be_written_gets_a_sentence(talk: World, name: str, sentence: str) -> None:
+async def test_what_cannot_be_written_gets_a_sentence(talk: World, path: str, sentence: str) -> None:
     os.mkfifo(talk.folder / "pipe.md")
     before = set(talk.folder.iterdir())
-    assert sentence in await talk.told(f"/export {talk.folder}/{name}")
+    assert sentence in await talk.told(f"/export {path.format(talk.folder)}")
     assert set(talk.folder.iterdir()) == before
-
-
-async def test_an_unknown_home_gets_a_sentence(talk: World) -> None:
-    assert "There is no home folder for ~nobody-of-that-name/x.md" in await talk.told(
-        "/export ~nobody-of-that-name/x.md"
-    )
 
 
 async def test_nothing_is_written_when_there_is_nothing(world: World) -> None:

@@ -28,11 +28,15 @@ GEMINI = [gemini_meta(), gemini_line("u1", "user", "Start"), gemini_line("a1", "
 QWEN = [qwen_line("u1", None, "user", {"text": "Start"}), qwen_line("a1", "u1", "assistant", {"text": "Ready"})]
 LONG = "iVBO" * 100_000
 TALK = [("user", "Start"), ("assistant", "Ready")]
+HEADER = {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}}
+GREETING = {"name": "Mara", "send_date": "July 12, 2024 1:31am", "mes": "Hello {{user}}."}
 
 
 def lines(path: Path, values: Sequence[Any]) -> Path:
+    """Write a line for each value; a text is a line as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(value, ensure_ascii=False)}\n" for value in values), encoding="utf-8")
+    written = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values)
+    path.write_text("".join(f"{line}\n" for line in written), encoding="utf-8")
     return path
 
 
@@ -67,9 +71,9 @@ SESSIONS = {"claude-code": CLAUDE, "codex": CODEX, "gemini-cli": GEMINI, "qwen-c
 @pytest.mark.parametrize("indent", [None, 2])
 def test_the_older_file_of_gemini_cli_is_one_object(tmp_path: Path, indent: int | None) -> None:
     path = tmp_path / "session-1.json"
-    path.write_text(json.dumps(gemini_meta(messages=GEMINI[1:]), indent=indent), encoding="utf-8")
+    path.write_text(json.dumps(gemini_meta(messages=GEMINI[1:], summary="Cities"), indent=indent), encoding="utf-8")
     ((found,), _) = found_in(path)
-    assert said(found) == TALK
+    assert (said(found), found.title) == (TALK, "Cities")
 
 
 @pytest.mark.parametrize("source", SESSIONS)
@@ -86,8 +90,7 @@ def test_a_session_is_recognised_by_its_content_and_a_cut_last_line_costs_only_i
 @pytest.mark.parametrize("source", ["claude-code", "qwen-code"])
 @pytest.mark.parametrize("first", ['{"type":"assistant","mess', 'sage":{}}', "7"])
 def test_a_first_line_that_is_cut_or_no_object_costs_only_itself(tmp_path: Path, source: str, first: str) -> None:
-    path = lines(tmp_path / "s1.jsonl", SESSIONS[source])
-    path.write_text(f"{first}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    lines(tmp_path / "s1.jsonl", [first, *SESSIONS[source]])
     ((found,), none) = found_in(tmp_path)
     assert (found.source, said(found), none) == (source, TALK, [])
     assert dict(found.skipped) == {"line that cannot be read": 1}
@@ -140,14 +143,18 @@ def test_a_line_over_the_limit_is_passed_over(tmp_path: Path) -> None:
     assert list(values_in(path))[-1] is None
 
 
-def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
-    path = tmp_path / "list.jsonl"
-    records: tuple[Any, ...] = ({"type": "message"}, {"id": 1, "timestamp": 2}, {"type": [], "sessionId": "s1"})
-    objects = ({}, {"a": 1}, [], None, *records)
-    for content in ("x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(ImportFormatError, match=r"no known format\..* docs/programs\.md where programs keep them"):
-            found_in(path)
+RECORDS: tuple[Any, ...] = ({"type": "message"}, {"id": 1, "timestamp": 2}, {"type": [], "sessionId": "s1"})
+NO_HEADERS: tuple[Any, ...] = ({"user_name": "Ann"}, GREETING, "{", ["chat_metadata"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["x"], *([value] * 2 for value in ({}, {"a": 1}, [], None, *RECORDS)), *([line, GREETING] for line in NO_HEADERS)],
+)
+def test_other_files_are_of_no_known_format(tmp_path: Path, values: list[Any]) -> None:
+    path = lines(tmp_path / "list.jsonl", values)
+    with pytest.raises(ImportFormatError, match=r"no known format\..* docs/programs\.md where programs keep them"):
+        found_in(path)
 
 
 def test_a_session_of_one_line_with_a_byte_order_mark_and_without_a_line_end_is_known(tmp_path: Path) -> None:
@@ -156,27 +163,12 @@ def test_a_session_of_one_line_with_a_byte_order_mark_and_without_a_line_end_is_
     assert (said(found), none) == ([TALK[0]], [])
 
 
-HEADER = {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}}
-GREETING = {"name": "Mara", "send_date": "July 12, 2024 1:31am", "mes": "Hello {{user}}."}
-
-
-def written(path: Path, *lines: object) -> Path:
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), encoding="utf-8")
-    return path
-
-
 def test_a_chat_is_named_after_its_file_and_has_local_times(tmp_path: Path) -> None:
-    path = written(tmp_path / "Mara - 2024.jsonl", "\ufeff" + json.dumps(HEADER), GREETING, "", "{broken")
+    path = lines(tmp_path / "Mara - 2024.jsonl", ["\ufeff" + json.dumps(HEADER), GREETING, "", "{broken"])
     ((found,), _) = found_in(path, ZoneInfo("Europe/Berlin"))
     assert (found.title, said(found)) == ("Mara - 2024", [("assistant", "Hello Ann.")])
     assert found.messages[0].timestamp == datetime(2024, 7, 11, 23, 31, tzinfo=UTC)
     assert dict(found.skipped) == {"line that cannot be read": 1}
-
-
-@pytest.mark.parametrize("line", [{"user_name": "Ann"}, GREETING, "{", ["chat_metadata"]])
-def test_other_lines_are_no_header(tmp_path: Path, line: object) -> None:
-    with pytest.raises(ImportFormatError, match="no known format"):
-        found_in(written(tmp_path / "a.jsonl", line, GREETING))
 
 
 PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.png", entry="b")

@@ -7,7 +7,7 @@ import json
 import struct
 import tracemalloc
 import zipfile
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import FORMATS, sources
-from chorus_cli.imports.files.source import Opening, archive, json_items
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from chorus_cli.imports.files.source import Opening, Source, archive, json_items
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from tests.imports.rules.exports import (
     ANYTHING,
     chatgpt,
@@ -42,18 +42,25 @@ OTHER, EMPTY = ("", "entry that is no conversation"), ("", "conversation without
 WEB = web(web_message("a", None, "user", "hello"))
 
 
-def zipped(path: Path, files: dict[str, Any]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as into:
+def zipped(path: Path, files: dict[str, Any], packing: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", packing) as into:
         for name, content in files.items():
             into.writestr(name, content if isinstance(content, (bytes, str)) else json.dumps(content))
     return path
 
 
 def read(path: Path) -> list[ForeignConversation | str]:
+    with closing(source_of(path)) as source:
+        return [item.reason if isinstance(item, Skipped) else item for item in source.conversations()]
+
+
+def source_and_file(path: Path) -> tuple[Source, ForeignFile]:
+    """Open an export of one conversation; return it with the first file of its first message."""
     source = source_of(path)
-    found = [item.reason if isinstance(item, Skipped) else item for item in source.conversations()]
-    source.close()
-    return found
+    (found,) = source.conversations()
+    assert isinstance(found, ForeignConversation)
+    assert said(found) == [("user", "look"), ("assistant", "I see.")]
+    return source, found.messages[0].files[0]
 
 
 def sources_and_keys(path: Path) -> list[tuple[str, str]]:
@@ -90,27 +97,17 @@ def test_an_archive_is_recognised_by_its_conversations(
 
 def test_pictures_are_found_by_their_ids(tmp_path: Path) -> None:
     files = {"conversations.json": [CHATGPT], "user-1/file_ab1-pot.png": b"PNG", "file_ab12.png": b"another"}
-    source = source_of(zipped(tmp_path / "export.zip", files))
-    (found,) = source.conversations()
-    assert isinstance(found, ForeignConversation)
-    (file,) = found.messages[0].files
+    source, file = source_and_file(zipped(tmp_path / "export.zip", files))
     assert (source.bytes_of(file), source.bytes_of(replace(file, entry="file_zz"))) == (b"PNG", None)
     source.close()
 
 
 def test_an_unpacked_folder_is_one_export(tmp_path: Path) -> None:
-    with zipfile.ZipFile(
-        zipped(tmp_path / "export.zip", {"conversations-000.json": [CHATGPT], "file_ab1.png": b"PNG"})
-    ) as file:
-        file.extractall(tmp_path / "folder")
-    (tmp_path / "export.zip").unlink()
-    source = source_of(tmp_path / "folder")
-    (found,) = source.conversations()
-    assert isinstance(found, ForeignConversation)
-    assert said(found) == [("user", "look"), ("assistant", "I see.")]
-    assert source.bytes_of(found.messages[0].files[0]) == b"PNG"
-    source.close()
-    assert source_of(tmp_path / "folder" / "conversations-000.json").bytes_of(found.messages[0].files[0]) == b"PNG"
+    path = tmp_path / "conversations-000.json"
+    path.write_text(json.dumps([CHATGPT]))
+    (tmp_path / "file_ab1.png").write_bytes(b"PNG")
+    source, file = source_and_file(tmp_path)
+    assert source.bytes_of(file) == source_of(path).bytes_of(file) == b"PNG"
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -119,10 +116,8 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "conversations.json").write_text(json.dumps([CHATGPT]))
     (folder / "file_ab1.png").symlink_to(tmp_path / "secret.txt")
-    source = source_of(folder)
-    (found,) = source.conversations()
-    assert isinstance(found, ForeignConversation)
-    assert source.bytes_of(found.messages[0].files[0]) is None
+    source, file = source_and_file(folder)
+    assert source.bytes_of(file) is None
 
 
 @pytest.mark.parametrize("name", ["../../evil/conversations.json", "/etc/conversations.json", "C:\\conversations.json"])
@@ -166,15 +161,13 @@ def test_an_archive_beyond_a_limit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_shard_does_not_keep_the_others_away(tmp_path: Path) -> None:
-    path = tmp_path / "export.zip"
-    with zipfile.ZipFile(path, "w") as into:
-        into.writestr("conversations-000.json", json.dumps([CHATGPT]))
-        into.writestr("conversations-001.json", json.dumps([{**CHATGPT, "conversation_id": "x" * 40}]))
-        into.writestr("conversations-002.json", json.dumps([{**CHATGPT, "conversation_id": "third"}]))
+    keys = ("first", "x" * 40, "third")
+    shards = {f"conversations-00{n}.json": [{**CHATGPT, "conversation_id": key}] for n, key in enumerate(keys)}
+    path = zipped(tmp_path / "export.zip", shards, zipfile.ZIP_STORED)
     path.write_bytes(path.read_bytes().replace(b"x" * 40, b"y" * 40))
-    assert sources_and_keys(path)[0] == ("chatgpt", "talk-1")
-    assert ("", "file that is damaged") in sources_and_keys(path)
-    assert sources_and_keys(path)[-1] == ("chatgpt", "third")
+    found = sources_and_keys(path)
+    assert (found[0], found[-1]) == (("chatgpt", "first"), ("chatgpt", "third"))
+    assert ("", "file that is damaged") in found
 
 
 def test_a_cut_or_locked_archive_is_a_sentence(tmp_path: Path) -> None:
@@ -268,8 +261,7 @@ def items_of(text: str | bytes, largest: int = MEGABYTE) -> list[object]:
     ],
 )
 def test_items_are_read(text: str | bytes, expected: list[object] | None) -> None:
-    found = items_of(text)
-    assert found == expected or expected is None
+    assert expected in (items_of(text), None)
 
 
 BROKEN, CUT = "no valid JSON, and all after it in its file", "file that ends before its end"

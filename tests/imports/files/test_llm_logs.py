@@ -44,10 +44,8 @@ def changed(path: Path, script: str) -> None:
 
 
 def conversations(path: Path) -> dict[str, ForeignConversation]:
-    opened = source_of(path)
-    found = {each.key: each for each in opened.conversations() if isinstance(each, ForeignConversation)}
-    opened.close()
-    return found
+    with closing(source_of(path)) as opened:
+        return {each.key: each for each in opened.conversations() if isinstance(each, ForeignConversation)}
 
 
 def test_the_counts_are_those_that_llm_itself_tells(log: Path) -> None:
@@ -104,11 +102,10 @@ def test_fragments_stand_before_the_prompt_and_system_prompts_are_counted(log: P
 
 
 def test_attachments_have_their_bytes(log: Path) -> None:
-    opened = source_of(log)
-    files = [file for each in opened.conversations() for file in _files(each)]
-    assert [(file.name, file.media_type) for file in files] == [("attachment.png", "image/png")] * 4
-    assert all((opened.bytes_of(file) or b"").startswith(b"\x89PNG") for file in files)
-    opened.close()
+    with closing(source_of(log)) as opened:
+        files = [file for each in opened.conversations() for file in _files(each)]
+        assert [(file.name, file.media_type) for file in files] == [("attachment.png", "image/png")] * 4
+        assert all((opened.bytes_of(file) or b"").startswith(b"\x89PNG") for file in files)
 
 
 def test_an_attachment_on_the_disk_is_read_only_if_it_is_still_the_same(log: Path, tmp_path: Path) -> None:
@@ -118,10 +115,9 @@ def test_an_attachment_on_the_disk_is_read_only_if_it_is_still_the_same(log: Pat
         (tmp_path / "other.png").write_bytes(b"a secret")
     for name, expected in (("same.png", content), ("other.png", None), ("gone.png", None)):
         changed(log, f"UPDATE attachments SET content = NULL, path = '{tmp_path / name}'")  # noqa: S608 - a path
-        opened = source_of(log)
-        (file,) = {file for each in opened.conversations() for file in _files(each)}
-        assert (file.name, opened.bytes_of(file)) == (name, expected)
-        opened.close()
+        with closing(source_of(log)) as opened:
+            (file,) = {file for each in opened.conversations() for file in _files(each)}
+            assert (file.name, opened.bytes_of(file)) == (name, expected)
 
 
 def _files(found: ForeignConversation | Skipped) -> list[ForeignFile]:
@@ -178,9 +174,8 @@ ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more)
 def test_a_view_in_place_of_a_table_is_not_waited_for(log: Path) -> None:
     view = f"CREATE VIEW Fragments AS {ENDLESS} n AS id, 'x' AS content FROM more"
     changed(log, f"PRAGMA legacy_alter_table = ON; ALTER TABLE fragments RENAME TO pieces; {view};")
-    opened = source_of(log)
-    skipped = [each.reason for each in opened.conversations() if isinstance(each, Skipped)]
-    opened.close()
+    with closing(source_of(log)) as opened:
+        skipped = [each.reason for each in opened.conversations() if isinstance(each, Skipped)]
     assert skipped
     assert {reason.partition(": ")[2] for reason in skipped} == {"access to Fragments.content is prohibited."}
 
@@ -214,10 +209,9 @@ def test_any_value_in_any_column_harms_at_most_its_conversation(log: Path, data:
             with suppress(sqlite3.IntegrityError):
                 connection.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ? WHERE rowid = ?', one)  # noqa: S608
         connection.commit()
-    opened = source_of(log)
-    for each in opened.conversations():
-        if isinstance(each, ForeignConversation):
-            check(each)
-        for file in _files(each):
-            opened.bytes_of(file)
-    opened.close()
+    with closing(source_of(log)) as opened:
+        for each in opened.conversations():
+            if isinstance(each, ForeignConversation):
+                check(each)
+            for file in _files(each):
+                opened.bytes_of(file)

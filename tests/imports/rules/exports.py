@@ -21,6 +21,13 @@ ANYTHING = st.recursive(
 )
 """Any value of JSON, lone surrogates and NUL among them."""
 
+SOUND: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=8,
+)
+"""Any value of JSON that can be written and is read back the same."""
+
 
 @st.composite
 def spoiled(draw: st.DrawFn, sound: Any) -> Any:

@@ -94,10 +94,7 @@ def test_the_speakers_of_a_group_are_named() -> None:
         {**GREETING, "name": "Bob", "mes": f"{{{{CHAR}}}} {UNKNOWN}"},
     ]
     found = conversation_of(header, lines)
-    assert said(found)[1:] == [
-        ("assistant", "Seraphina: Welcome, Ann."),
-        ("assistant", f"Bob: Bob {UNKNOWN}"),
-    ]
+    assert said(found)[1:] == [("assistant", "Seraphina: Welcome, Ann."), ("assistant", f"Bob: Bob {UNKNOWN}")]
     assert found.character == ""
 
 

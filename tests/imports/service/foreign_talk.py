@@ -14,6 +14,12 @@ ITALY = {"key": "m2", "parent": "m1", "role": "assistant", "content": "In Italy"
 LATIUM = {"key": "m3", "parent": "m1", "role": "assistant", "content": "In Latium", "model": "gpt-4"}
 OSLO = {**ROME, "key": "c2", "title": "Oslo"}
 OFTEN = {**WHERE, "content": "Is Oslo cold?"}
+TAVERN = [
+    {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}},
+    {"name": "Ann", "is_user": True, "send_date": "2024-7-12@01h31m37s", "mes": "Which harbour is the oldest?"},
+    {"name": "Mara", "send_date": "July 12, 2024 1:32am", "mes": "Byblos, perhaps."},
+]
+"""A chat of SillyTavern."""
 
 
 def written(folder: Path, *lines: object) -> Path:

@@ -29,7 +29,8 @@ QUESTION = chatgpt_node("a", None, "user", LOOK)
 FIRST = chatgpt_node("b", "a", "assistant", "A pot.")
 SECOND = chatgpt_node("c", "a", "assistant", "A teapot.")
 LATER = chatgpt_node("d", "b", "user", "Why a pot?")
-EXPORT = chatgpt(QUESTION, FIRST, SECOND)
+EXPORT, GROWN = chatgpt(QUESTION, FIRST, SECOND), chatgpt(QUESTION, FIRST, SECOND, LATER)
+OTHER = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
 TAVERN: list[dict[str, Any]] = [
     {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}},
     {"name": "Mara", "send_date": "2024-07-12T01:31:00Z", "mes": "Hi.", "swipes": ["Hi.", "Ho."], "swipe_id": 0},
@@ -67,23 +68,19 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
 
 
 async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world: World) -> None:
-    other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
-    grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
     await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
-    await took_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))
+    await took_in(world, zipped(world.folder, [GROWN, OTHER], file__ab1=b"PNG"))
     await world.carry_out("/context undo")
     report = await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (report.added.redone, report.added.messages) == (0, 0)
     assert "new" not in [entry.title for entry in await world.threads.all()]
-    assert (await took_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).added.redone == 1
+    assert (await took_in(world, zipped(world.folder, [GROWN, OTHER], file__ab1=b"PNG"))).added.redone == 1
 
 
 async def test_a_later_export_adds_what_is_new(world: World) -> None:
     await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (await took_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added.messages == 0
-    grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
-    other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
-    report = await took_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
+    report = await took_in(world, zipped(world.folder, [GROWN, OTHER, {"mapping": {}}], file__ab1=b"PNG"))
     assert (report.added.conversations, report.added.messages) == (1, 2)
     assert dict(report.skipped) == {"conversation without messages": 1}
     assert [row.content for row in await world.log()] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]

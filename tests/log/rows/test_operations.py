@@ -1,9 +1,9 @@
-"""The rows of operations: stored, numbered, of an installation, and read no further back than the boundary."""
+"""The rows of operations: stored, numbered, of an installation, read back to the boundary, and what they leave out."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,18 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rows.thread_views import thread_at_work
+from chorus_cli.context.rows.thread_views import count_outside, thread_at_work
+from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.errors import ThreadError
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reversal, since_boundary
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Act, Flash, MemoryChange, Unreadable
-from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from chorus_cli.storage.migrations import STEPS, migrate
 from tests.amount import examples
 from tests.fakes import START
+from tests.log.rows.views import view_in
 from tests.storage.database import database
 
 THREADS = (1, 2)
@@ -40,14 +44,6 @@ def say(connection: sqlite3.Connection, text: str = "Hello") -> int:
 
 def clear(connection: sqlite3.Connection, at: datetime = START) -> Operation:
     return introduce(connection, NewOperation("frodo", Clear(), at))
-
-
-def undo(connection: sqlite3.Connection, operation_id: int, kind: type[Undo | Redo] = Undo) -> Operation:
-    return introduce(connection, NewOperation("frodo", kind(Subject(operation_id=operation_id)), START))
-
-
-def ids_of(operations: list[Operation]) -> list[int]:
-    return [operation.id for operation in operations]
 
 
 # Storing
@@ -161,7 +157,7 @@ def test_operations_on_the_memory_are_parsed_neither_for_a_context_nor_for_a_rev
     introduce(connection, NewOperation("frodo", MemoryChange("capture"), START))
     connection.execute("UPDATE operations SET detail = 'not JSON' WHERE kind = 'memory'")
     reversal = introduce_reversal(connection, NewOperation("frodo", Undo(Subject(window.id)), START, 1))
-    assert ids_of(since_boundary(connection, "frodo", 1)) == [window.id, reversal.id]
+    assert [each.id for each in since_boundary(connection, "frodo", 1)] == [window.id, reversal.id]
 
 
 # Damage
@@ -335,3 +331,39 @@ def test_each_installation_has_an_origin_of_its_own() -> None:
             migrate(connection)
             found |= set(connection.execute("SELECT origin FROM installation"))
     assert len(found) == 3
+
+
+# What is not in view, counted by reason; `test_view_stateful` compares the counts of messages with a naive model's
+
+
+def outside(connection: sqlite3.Connection, now: datetime = START) -> tuple[Counter[Reason], Counter[Reason]]:
+    """Count the messages that eight hours do not reach, and their tokens."""
+    return count_outside(connection, "frodo", 1, view_in(connection, "frodo", 1, cutoff(now, 8)))
+
+
+def test_tokens_are_counted_by_reason_without_those_of_empty_rows(connection: sqlite3.Connection) -> None:
+    say(connection)
+    clear(connection, START - timedelta(hours=15))
+    say(connection)
+    connection.execute(MESSAGE, ("frodo", 1))
+    connection.execute("UPDATE messages SET content = 'not yet counted' WHERE id = 5")
+    connection.execute("UPDATE messages SET timestamp = '2026-02-12T05:00:00Z', token_count = token_count * id")
+    counts = {Reason.BOUNDARY: 1, Reason.AGE: 2}
+    tokens = {Reason.BOUNDARY: 1 + TOKENS_PER_MESSAGE, Reason.AGE: 3 + 2 * TOKENS_PER_MESSAGE}
+    assert outside(connection) == (counts, tokens)
+
+
+def test_a_message_that_was_reworded_twice_is_one(connection: sqlite3.Connection) -> None:
+    question = MessageContent(1, Role.USER, "Hello", START, token_count=1)
+    _, reply = message_rows.open_turn(connection, "frodo", question, "model", "run")
+    message_rows.update_reply(connection, reply._replace(content="A friend.", status=Status.COMPLETE, token_count=3))
+    for text, revises in (("reworded", 1), ("reworded again", 3)):
+        copy = MessageContent(1, Role.USER, text, START - timedelta(days=30), revises=revises)
+        edit = introduce(connection, NewOperation("frodo", Edit(), START, 1, members=(copy, reply.id)))
+    assert outside(connection)[0] == {}
+    assert outside(connection, START + timedelta(hours=20))[0] == {Reason.AGE: 2}
+    for subject in (Subject(operation_id=edit.id), Subject(turn_id=1)):
+        introduce(connection, NewOperation("frodo", Undo(subject), START, 1))
+        assert outside(connection)[0] == {}
+    clear(connection)
+    assert outside(connection)[0] == {Reason.BOUNDARY: 2}

@@ -6,21 +6,16 @@ import sqlite3
 from datetime import datetime
 
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings, RequestStart, SystemPrompt, View
+from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt, View
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 
 
-def snapshot_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> ContextSnapshot:
-    """Read the snapshot of a window that starts at ``since``, for a persona of default settings."""
+def view_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> View:
+    """Read the view of a window that starts at ``since``, for a persona of default settings."""
     target = Target(Persona(persona, Settings()), thread_id, ModelChoice("model", "a test"))
     request_settings = RequestSettings(target, SystemPrompt("", 0, 0), Limit(100_000, "a test"))
     journal = thread_journal(connection, persona, thread_id)
-    return read_snapshot(connection, request_settings, journal, RequestStart(since))
-
-
-def view_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> View:
-    """Read the view of a window that starts at ``since``."""
-    return snapshot_in(connection, persona, thread_id, since).view
+    return read_snapshot(connection, request_settings, journal, RequestStart(since)).view

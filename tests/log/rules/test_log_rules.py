@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -29,8 +28,6 @@ from chorus_cli.log.rules.wording import Export, markdown
 from tests.amount import examples
 from tests.fakes import START
 
-NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
-
 
 def folds(story: str) -> list[Operation]:
     """Read operations from words, numbered from 1, ``undo:1`` being the undo of the first."""
@@ -40,7 +37,7 @@ def folds(story: str) -> list[Operation]:
         kind = ACTS[name]
         subject = Subject(operation_id=int(about or 0))
         act: Act = kind(subject) if issubclass(kind, Reversal) else Fold(((1, number),)) if kind is Fold else kind()
-        operations.append(Operation(number, act, None, 0, NOW, number=number))
+        operations.append(Operation(number, act, None, 0, START, number=number))
     return operations
 
 
@@ -125,32 +122,25 @@ def test_they_come_back_in_their_order(ids: list[int]) -> None:
     assert expanded(runs(ids)) == tuple(ids)
 
 
-AT = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
-OPEN = Thread(7, 1, "", "Hello", AT, None, 2, AT)
+OPEN = Thread(7, 1, "", "Hello", START, None, 2, START)
 NEW = OPEN._replace(messages=0, last_spoken=None)
-CLOSED = OPEN._replace(closed_at=AT)
-RUNNING, WAITING, INTERRUPTED, IDLE = (
-    ThreadState.RUNNING,
-    ThreadState.WAITING,
-    ThreadState.INTERRUPTED,
-    ThreadState.IDLE,
-)
+CLOSED = OPEN._replace(closed_at=START)
 
 
 @pytest.mark.parametrize(
     ("thread", "is_running", "waiting", "reply", "state"),
     [
-        (OPEN, False, 0, None, IDLE),
+        (OPEN, False, 0, None, ThreadState.IDLE),
         (NEW, False, 0, None, ThreadState.EMPTY),
-        (NEW, False, 1, None, WAITING),
-        (OPEN, False, 0, Status.COMPLETE, IDLE),
-        (OPEN, True, 0, Status.STREAMING, RUNNING),
-        (OPEN, True, 1, Status.INTERRUPTED, RUNNING),
-        (OPEN, False, 1, Status.INTERRUPTED, WAITING),
-        (OPEN, False, 0, Status.INTERRUPTED, INTERRUPTED),
-        (OPEN, False, 0, Status.TRUNCATED, INTERRUPTED),
-        (OPEN, False, 0, Status.FAILED, INTERRUPTED),
-        (OPEN, False, 0, Status.STREAMING, INTERRUPTED),
+        (NEW, False, 1, None, ThreadState.WAITING),
+        (OPEN, False, 0, Status.COMPLETE, ThreadState.IDLE),
+        (OPEN, True, 0, Status.STREAMING, ThreadState.RUNNING),
+        (OPEN, True, 1, Status.INTERRUPTED, ThreadState.RUNNING),
+        (OPEN, False, 1, Status.INTERRUPTED, ThreadState.WAITING),
+        (OPEN, False, 0, Status.INTERRUPTED, ThreadState.INTERRUPTED),
+        (OPEN, False, 0, Status.TRUNCATED, ThreadState.INTERRUPTED),
+        (OPEN, False, 0, Status.FAILED, ThreadState.INTERRUPTED),
+        (OPEN, False, 0, Status.STREAMING, ThreadState.INTERRUPTED),
         (CLOSED, True, 1, Status.STREAMING, ThreadState.CLOSED),
     ],
 )
@@ -161,7 +151,7 @@ def test_the_state_of_a_thread(
 
 
 def row(id_: int, turn: int, role: Role, content: str, status: Status = Status.COMPLETE) -> Message:
-    return Message(id_, "chorus", 7, turn, role, content, AT, status=status)
+    return Message(id_, "chorus", 7, turn, role, content, START, status=status)
 
 
 def test_the_last_exchange_is_the_last_turn_without_its_calls_of_tools() -> None:
@@ -174,9 +164,9 @@ def test_the_last_exchange_is_the_last_turn_without_its_calls_of_tools() -> None
         row(6, 3, Role.TOOL_RESULT, "Found"),
         row(7, 3, Role.ASSISTANT, "It is", Status.INTERRUPTED),
     ]
-    assert last_exchange(rows) == Exchange(AT, "Look it up", "I look.\n\nIt is", Status.INTERRUPTED)
-    assert last_exchange(rows[:5]) == Exchange(AT, "Look it up", "I look.", Status.COMPLETE)
-    assert last_exchange(rows[:1]) == Exchange(AT, "Before", "", None)
+    assert last_exchange(rows) == Exchange(START, "Look it up", "I look.\n\nIt is", Status.INTERRUPTED)
+    assert last_exchange(rows[:5]) == Exchange(START, "Look it up", "I look.", Status.COMPLETE)
+    assert last_exchange(rows[:1]) == Exchange(START, "Before", "", None)
     assert last_exchange([]) is None
 
 
@@ -224,14 +214,20 @@ def test_setting_apart_adds_nothing_but_separators(text: str) -> None:
     assert set_apart(text).replace(APART, "") == text.replace(APART, "")
 
 
-def test_an_excerpt_is_one_line_with_what_was_found_marked() -> None:
-    assert excerpt(f"The one\n\n  {OPENING}ring{CLOSING}\tto rule") == "The one «ring» to rule"
-    assert excerpt(f"{APART}東{APART}{OPENING}{APART}京{APART}{CLOSING}") == "東«京»"
-
-
-def test_an_excerpt_of_a_long_word_is_cut_around_what_was_found() -> None:
-    assert excerpt("x" * 1000 + f"{OPENING}ring{CLOSING}" + "y" * 1000) == "…" + "x" * 80 + "«ring»" + "y" * 154 + "…"
-    assert excerpt(OPENING + "x" * 1000 + CLOSING) == "«" + "x" * 239 + "»…"
+@pytest.mark.parametrize(
+    ("marked", "shown"),
+    [
+        (f"The one\n\n  {OPENING}ring{CLOSING}\tto rule", "The one «ring» to rule"),
+        (f"{APART}東{APART}{OPENING}{APART}京{APART}{CLOSING}", "東«京»"),
+        ("x" * 1000 + f"{OPENING}ring{CLOSING}" + "y" * 1000, "…" + "x" * 80 + "«ring»" + "y" * 154 + "…"),
+        (OPENING + "x" * 1000 + CLOSING, "«" + "x" * 239 + "»…"),
+        (marked_literals("a 🎉 b 🎉 -> c", ("->", "🎉")), "a «🎉» b 🎉 -> c"),
+        (marked_literals("a" * 1000 + "🎉", ("🎉",)), "…" + "a" * 80 + "«🎉»"),
+    ],
+    ids=["one line", "apart", "a long line", "a long word", "literals", "a late literal"],
+)
+def test_an_excerpt_is_one_line_cut_around_what_was_found_which_is_marked(marked: str, shown: str) -> None:
+    assert excerpt(marked) == shown
 
 
 @given(st.text(alphabet=st.sampled_from(f"ab \n{OPENING}{CLOSING}{APART}"), max_size=600))
@@ -240,11 +236,6 @@ def test_an_excerpt_is_short_and_opens_and_closes_its_marks(marked: str) -> None
     shown = excerpt(marked)
     assert len(shown) < 250
     assert not set(shown) & {"\n", OPENING, CLOSING, APART}
-
-
-def test_a_literal_is_marked_where_it_first_stands() -> None:
-    assert excerpt(marked_literals("a 🎉 b 🎉 -> c", ("->", "🎉"))) == "a «🎉» b 🎉 -> c"
-    assert excerpt(marked_literals("a" * 1000 + "🎉", ("🎉",))) == "…" + "a" * 80 + "«🎉»"
 
 
 STAMP = f"{START.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -130,7 +130,7 @@ def entries_of(text: str) -> list[str]:
     return [entry.partition("] ")[2] for entry in text.strip().split("\n\n")]
 
 
-async def test_a_line_before_a_reply_says_how_long_its_model_thought(world: World) -> None:
+async def test_a_line_before_a_reply_says_how_long_its_model_thought_and_on_request_what(world: World) -> None:
     assert await shown(world, with_thoughts=False) == [
         "Human: What is it?",
         f"Chorus: {LINE}\nIt is gold.",
@@ -142,9 +142,6 @@ async def test_a_line_before_a_reply_says_how_long_its_model_thought(world: Worl
         "Human: Thanks",
         "Chorus: ok",
     ]
-
-
-async def test_on_request_the_thoughts_follow_in_it_as_far_as_they_can_be_read(world: World) -> None:
     entries = await shown(world, with_thoughts=True)
     assert entries[1] == "Chorus: [thought for 12 s, 640 tokens:\nGold?\nOr silver.]\nIt is gold."
     assert entries[3] == "Chorus: [thought for 12 s, 640 tokens:\nI must look.]"
@@ -185,16 +182,11 @@ async def test_an_export_for_programs_has_them_with_the_parts_of_the_provider(wo
     await world.told(f"/export {path} all")
     names = ("thoughts", "thought_parts", "thought_seconds", "thought_tokens")
     messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
-    assert [
-        {name: each[name] for name in names if name in each} for each in messages if each["role"] == "assistant"
-    ] == [
-        {
-            "thoughts": "Gold?\nOr silver.\n",
-            "thought_parts": parts_of("Gold?"),
-            "thought_seconds": 12.4,
-            "thought_tokens": 640,
-        },
-        {"thoughts": "I must look.", "thought_seconds": 12.4, "thought_tokens": 640},
-        {"thought_parts": parts_of(""), "thought_seconds": 12.4, "thought_tokens": 640},
+    replies = [each for each in messages if each["role"] == "assistant"]
+    measured = {"thought_seconds": 12.4, "thought_tokens": 640}
+    assert [{name: each[name] for name in names if name in each} for each in replies] == [
+        {"thoughts": "Gold?\nOr silver.\n", "thought_parts": parts_of("Gold?"), **measured},
+        {"thoughts": "I must look.", **measured},
+        {"thought_parts": parts_of(""), **measured},
         {},
     ]

@@ -14,8 +14,8 @@ import pytest
 from chorus_cli.core.errors import DatabaseBusyError, PersonaError, UnknownPersonaError
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
-from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
+from tests.storage.database import opened
 from tests.world import World, built
 
 
@@ -181,23 +181,21 @@ async def test_a_new_persona_of_an_old_folder_begins_behind_a_boundary_that_nobo
 async def test_a_persona_that_cannot_be_recorded_is_not_made(
     tmp_path: Path, clock: FakeClock, model: ScriptedModel
 ) -> None:
-    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
-    await store.open()
-    people = await built(tmp_path, store, clock, model, limit_tokens=10_000)
-    await people.told("/persona new Ada")
-    await people.say("Old secrets")
-    await delete(people, "ada")
-    with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM messages").fetchone()
-        with pytest.raises(DatabaseBusyError):
-            await people.persona_admin.create("Ada")
-    assert people.personas.slugs() == ("chorus",)
-    assert [path.name for path in people.personas.folder.iterdir()] == ["chorus"]
-    await people.persona_admin.create("Ada")
-    await people.current.turn_to("ada")
-    assert await people.seen() == []
-    await store.close()
+    async with opened(tmp_path / "busy.db", busy_timeout_seconds=0.05) as store:
+        people = await built(tmp_path, store, clock, model, limit_tokens=10_000)
+        await people.told("/persona new Ada")
+        await people.say("Old secrets")
+        await delete(people, "ada")
+        with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM messages").fetchone()
+            with pytest.raises(DatabaseBusyError):
+                await people.persona_admin.create("Ada")
+        assert people.personas.slugs() == ("chorus",)
+        assert [path.name for path in people.personas.folder.iterdir()] == ["chorus"]
+        await people.persona_admin.create("Ada")
+        await people.current.turn_to("ada")
+        assert await people.seen() == []
 
 
 async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
@@ -217,9 +215,7 @@ async def test_the_members_are_counted_and_the_archived_come_last(people: World)
     await people.persona_admin.archive("fredegar")
     members = await people.persona_admin.members()
     assert [(member.persona.slug, member.messages, member.archived) for member in members] == [
-        ("chorus", 2, False),
-        ("frodo", 0, False),
-        ("fredegar", 0, True),
+        *(("chorus", 2, False), ("frodo", 0, False), ("fredegar", 0, True))
     ]
     assert members[0].last_spoken == people.clock.now()
     assert str(members[0].as_json(active=True)["last_spoken"]).endswith("Z")

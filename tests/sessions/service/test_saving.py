@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +14,6 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rules.format import FAILED
 from chorus_cli.sessions.service.sessions import Saved
-from chorus_cli.turns.service.folding import Summarizer
 from tests.sessions.service.saved_sessions import (
     SHIPPED,
     count,
@@ -165,15 +163,6 @@ async def test_generate_summary_handles_llm_failure_gracefully(
     assert saved.problem
     assert file_of(talked, saved.row.session_id)["summary"] == FAILED
     assert len(await listed(talked)) == 1
-
-
-async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_being_saved(talked: World) -> None:
-    hurried = Summarizer(talked.model, talked.context, talked.clock, 0.02)
-    saving = replace(talked.sessions, summarizer=hurried)
-    talked.model.enqueue(asyncio.Event())
-    saved = await saving.save(talked.current.target(), "Slow")
-    assert saved.row.summary == FAILED
-    assert "did not write a summary within 0.02 s" in saved.problem
 
 
 async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None:

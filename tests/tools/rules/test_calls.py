@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import ToolError
 from chorus_cli.log.rules.calls import CallAssembly, CallPiece, ToolCall, calls_in_words, stored_calls, unique_id
 from chorus_cli.models.rules.declaration import LONGEST_ARGUMENTS, Kind, Parameter, Tool, read_call
+from tests.imports.rules.exports import SOUND
 
 REMEMBER = Tool(
     "remember",
@@ -24,15 +25,10 @@ REMEMBER = Tool(
     ),
 )
 TOOLS = {"remember": REMEMBER}
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
-    max_leaves=8,
-)  # fmt: skip
 
 
 @given(
-    arguments=st.lists(st.dictionaries(st.text(max_size=20), VALUES, max_size=4), min_size=1, max_size=4),
+    arguments=st.lists(st.dictionaries(st.text(max_size=20), SOUND, max_size=4), min_size=1, max_size=4),
     sizes=st.lists(st.integers(1, 9), min_size=1),
 )
 def test_any_split_of_any_calls_is_put_together_again(arguments: list[dict[str, object]], sizes: list[int]) -> None:

@@ -86,9 +86,13 @@ async def test_many_results_are_told_to_be_more(world: World) -> None:
         ("search_history", {"query": "ring", "since": "tomorrow"}, "future"),
         ("read_thread", {"id": 99}, "There is no thread #99 of chorus. Its threads are #1."),
         ("read_thread", {"id": 1}, "Nothing was said in thread #1."),
+        ("remember", {"type": "TASK", "content": "  "}, "Content cannot be empty or whitespace-only"),
+        ("remember", {"type": "TASK", "content": "x" * 100_001}, "Content exceeds maximum length of 100000 characters"),
     ],
 )
-async def test_what_cannot_be_found_is_said(world: World, name: str, arguments: dict[str, object], told: str) -> None:
+async def test_what_cannot_be_found_or_kept_is_said(
+    world: World, name: str, arguments: dict[str, object], told: str
+) -> None:
     result, _line = await result_of(world, name, **arguments)
     assert told in result
 
@@ -165,17 +169,13 @@ def test_a_declaration_is_what_the_api_wants() -> None:
 PLUMBER = "call the plumber about the boiler"
 
 
-async def test_a_model_remembers_and_names_the_question_as_the_source(world: World) -> None:
+async def test_a_model_remembers_a_text_once_and_names_the_question_as_the_source(world: World) -> None:
     result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
     (item,) = await world.services.memory.listing("chorus")
     question = next(row for row in await world.log() if row.role == "user")
     assert (item.item_type, item.content, item.source_message_id) == (ItemType.TASK, PLUMBER, question.id)
     assert result == f"Kept as #{item.id}."
     assert line.endswith(f"): #{item.id}; /undo takes it back")
-
-
-async def test_the_same_is_kept_once(world: World) -> None:
-    await result_of(world, "remember", type="TASK", content=PLUMBER)
     result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
     assert (result, line.rpartition(": ")[2]) == ("That is in your memory already, as #1.", "known as #1")
 
@@ -211,28 +211,10 @@ async def test_a_model_looks_into_its_memory(world: World, query: str, told: str
     assert result == told
 
 
-async def test_looking_counts_as_an_access(world: World) -> None:
-    item = (await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)).item
-    await result_of(world, "recall_memory", query="boiler")
-    assert (await world.services.memory.item("chorus", item.id)).access_count == 2
-
-
 async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> None:
     await world.services.memory.remember("frodo", ItemType.TASK, PLUMBER)
     result, _line = await result_of(world, "recall_memory", query="plumber #1")
     assert result == "Nothing in your memory contains any of these words."
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"type": "TASK", "content": "  "}, "Content cannot be empty or whitespace-only"),
-        ({"type": "TASK", "content": "x" * 100_001}, "Content exceeds maximum length of 100000 characters"),
-    ],
-)
-async def test_a_refusal_is_told_to_the_model(world: World, arguments: dict[str, object], told: str) -> None:
-    result, _line = await result_of(world, "remember", **arguments)
-    assert told in result
 
 
 async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_undo(world: World) -> None:
@@ -262,8 +244,6 @@ async def test_a_forgotten_item_leaves_calls_whose_arguments_were_repaired(world
     kept, recalled = (message.content for message in sent if message.role == "tool")
     assert kept == "Kept as #1."
     assert recalled.endswith('understood as {"query": "boiler"}.)\n\n(forgotten)')
-    found = await world.services.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
-    assert [match.message.role for match in found.matches if match.message.role == "tool_result"] == []
 
 
 async def test_of_many_long_items_whole_ones_are_told_so_that_each_can_be_forgotten(world: World) -> None:
@@ -291,18 +271,14 @@ async def test_an_item_too_long_for_a_result_is_cut_in_the_middle_and_can_be_for
     assert results(world)[-1] == "(forgotten)"
 
 
-async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
+async def test_looking_is_an_access_that_why_names_and_a_search_of_messages_does_not_find(world: World) -> None:
     await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
     await result_of(world, "recall_memory", query="boiler")
+    assert (await world.services.memory.item("chorus", 1)).access_count == 2
     report = await context_report(world.context, world.current.target(), world.clock.now())
     (use,) = report.memory
     assert use.sent
     assert use.reason.startswith("recalled in message #")
-
-
-async def test_a_search_of_messages_does_not_find_what_a_model_recalled(world: World) -> None:
-    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
-    await result_of(world, "recall_memory", query="boiler")
     found = await world.services.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
     assert found.matches == ()
 
