@@ -170,8 +170,12 @@ class Terminal:
     @property
     def echoes(self) -> bool:
         """Whether the terminal echoes keys and edits lines, as a shell expects."""
-        marks_pastes = _MARKED_PASTES in self._screen.mode
-        return bool(self._modes & termios.ECHO and self._modes & termios.ICANON and not marks_pastes)
+        return bool(self._modes & termios.ECHO and self._modes & termios.ICANON and not self.marks_pastes)
+
+    @property
+    def marks_pastes(self) -> bool:
+        """Whether the terminal marks the beginning and the end of a paste, as a prompt wants."""
+        return _MARKED_PASTES in self._screen.mode
 
     def type(self, text: str | bytes) -> None:
         self._child.send(text)

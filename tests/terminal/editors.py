@@ -49,7 +49,6 @@ def deleting(*beginnings: str) -> str:
 
 FIVE = ("A1", "B1", "A2", "B2", "A3")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
-AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)
 QUESTION = "(y/n, or d to discard it)"
 EDITED = "Context edited:"
@@ -60,9 +59,9 @@ LEFT = "The context is unchanged; your"
 KEPT, DISCARDED = f"{LEFT} text is kept in", f"{LEFT} edit was discarded."
 
 
-def put_in(home: Home, *contents: str, newest: timedelta = A_MINUTE, thread: int = 1) -> None:
+def put_in(home: Home, *contents: str, thread: int = 1) -> None:
     for position, content in enumerate(contents):
-        age = newest + A_MINUTE * (len(contents) - 1 - position)
+        age = A_MINUTE * (len(contents) - position)
         home.say_by_sql(content, age, role="assistant" if position % 2 else "user", thread=thread)
 
 

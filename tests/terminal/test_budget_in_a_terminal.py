@@ -163,30 +163,15 @@ def spent(tmp_path: Path) -> Home:
     return home
 
 
-def test_costs_are_told_as_a_table_and_as_json(spent: Home) -> None:
-    table = spent.run("cost", "--by", "persona", "--since", "1d").output
-    assert [line.split()[0] for line in table.splitlines()] == ["Cost", "Persona", "chorus"]
-    report = json.loads(spent.run("cost", "--json").output)
-    assert (report["by"], report["since"], [line["key"] for line in report["lines"]]) == (
-        "model",
-        None,
-        ["gpt-4o-mini"],
-    )
-    assert report["total"]["cached_tokens"] == 500_000
-    assert 0.01 < report["total"]["cost_usd"] < 10
-    assert json.loads(spent.run("cost", "--json", "--persona", "frodo").output)["lines"] == []
-    assert spent.run("cost", "--by", "moon").code == 2
-
-
-@pytest.mark.parametrize("line", ["/feel happy", "/retry", "/bg I am happy", "/compact"])
-def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home, line: str) -> None:
+def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home) -> None:
     (spent.path / "commands").mkdir()
     (spent.path / "commands" / "feel.md").write_text("I am $ARGUMENTS")
     assert spent.run("ask", "/settings set budget 0.01").code == 0
-    outcome = spent.run("ask", line)
-    assert (outcome.code, outcome.output) == (1, "")
-    assert "of your budget of $0.01. Nothing was sent." in outcome.errors
-    assert (spent.said(), len(spent.replies())) == (["I am unhappy"], 1)
+    for line in ("/feel happy", "/retry", "/bg I am happy", "/compact"):
+        outcome = spent.run("ask", line)
+        assert (outcome.code, outcome.output) == (1, ""), line
+        assert "of your budget of $0.01. Nothing was sent." in outcome.errors, line
+        assert (spent.said(), len(spent.replies())) == (["I am unhappy"], 1), line
 
 
 def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(spent: Home) -> None:
@@ -206,13 +191,21 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
     assert spent.said() == ["I am unhappy", "I am happy"]
 
 
-def test_a_signal_at_the_question_of_the_budget_keeps_the_message_and_what_was_no_answer(spent: Home) -> None:
+@pytest.mark.parametrize(
+    ("number", "rows"),
+    [(signal.SIGTERM, [f"{PROMPT} I am happy", "  and glad"]), (signal.SIGKILL, [f"{PROMPT} I am happy"])],
+    ids=["in order", "killed"],
+)
+def test_a_signal_at_the_question_of_the_budget_keeps_the_message_and_what_was_no_answer(
+    spent: Home, number: signal.Signals, rows: list[str]
+) -> None:
     assert spent.run("ask", "/settings set budget 0.01").code == 0
     with spent.chat() as terminal:
         terminal.say("I am happy")
         terminal.await_text("Ask the model all the same?")
+        terminal.until(lambda: spent.unsent() == ["I am happy"], "a draft")
         terminal.ask("and glad", '"and glad" is not an answer and was not sent. Answer y/n.', "(y/n)")
-        terminal.kill(signal.SIGTERM)
-    with spent.chat("  and glad") as terminal:
-        terminal.await_text(f"{PROMPT} I am happy\n  and glad")
+        terminal.kill(number)
+    with spent.chat(rows[-1]) as terminal:
+        terminal.await_text("\n".join(rows))
     assert spent.said() == ["I am unhappy"]

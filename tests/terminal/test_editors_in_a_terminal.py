@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -17,8 +16,6 @@ import pytest
 from tests.mock_provider import MockProvider
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import (
-    A_MINUTE,
-    AN_HOUR,
     DISCARDED,
     EDITED,
     FIVE,
@@ -182,42 +179,13 @@ def assert_kept(found: set[Path], piece: bytes | None, name: str) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(shutil.which("vim") is None, reason="no vim here")
-def test_vim_stands_in_the_line_where_the_context_starts(home: Home) -> None:
-    with home.chat(EDITOR="vim -u NONE -N -T vt100") as chat:
-        put_in(home, "A1", "B1", newest=9 * AN_HOUR)
-        home.say_by_sql("A2", A_MINUTE)
-        chat.say("/context edit")
-        chat.await_line("--- context starts here ---")
-        chat.type("dd:wq\r")
-        chat.await_text(f"{EDITED} 3 messages")
-        chat.await_line(PROMPT)
-    assert in_context(home, 1) == ["A1", "B1", "A2"]
-
-
-@pytest.mark.skipif(shutil.which("ed") is None, reason="no ed here")
-def test_ctrl_c_in_ed_is_eds_own(home: Home) -> None:
-    with home.chat(EDITOR="ed -p ed>") as chat:
-        put_in(home, *FIVE)
-        chat.say("/context edit")
-        chat.await_line("ed>")
-        for keys, lines in (("/Human: A2/s//Human: A two/\r", 2), ("\x03", 3), ("w\r", 4)):
-            chat.type(keys)
-            chat.await_text("ed>", times=lines)
-        chat.await_line("ed>")
-        chat.type("q\r")
-        chat.await_text(f"{EDITED} 5 messages")
-        chat.await_line(PROMPT)
-        chat.ask(*TIRED)
-    assert home.seen() == [*REWORDED, *TIRED]
-
-
 def test_a_signal_at_the_question_keeps_the_draft_and_names_it(tmp_path: Path, home: Home) -> None:
     with home.chat(EDITOR=editor(tmp_path, MISNAMING)) as chat:
         put_in(home, *FIVE)
         chat.say("/context edit")
         chat.await_text(f"Edit again? {QUESTION}")
         chat.kill(signal.SIGTERM)
+        assert chat.echoes
         assert LEFT in chat.words()
         [draft] = drafts(home)
         assert f"{draft.name}." in "".join(chat.screen_text().splitlines())

@@ -104,6 +104,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         suspend(shell)
         resume(shell)
         shell.await_line(f"{PROMPT} I am ti")
+        assert shell.marks_pastes
         shell.ask("red", "made you tired?")
 
         shell.say(LONG_MESSAGE)
@@ -114,6 +115,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         resume(shell)
         shell.await_text("word49?")
         shell.await_line(f"{PROMPT} typed ahead")
+        assert shell.marks_pastes
         assert shell.screen_text().count(REPLY) == 1
 
         shell.press("ctrl-c")
@@ -126,6 +128,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         shell.await_line("I am glad")
         assert shell.echoes
         shell.ask("", "glad?")
+        assert shell.marks_pastes
         shell.press("ctrl-d")
         shell.await_line(SHELL_PROMPT)
         assert shell.echoes
@@ -195,23 +198,6 @@ def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
         assert chat.echoes
     with home.chat(f"{PROMPT} typed meanwhile") as chat:
         chat.press("ctrl-c")
-
-
-REMEMBERED = "SELECT content FROM context_items WHERE forgotten_by IS NULL"
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_at_a_question_ends_the_chat_and_nothing_is_done(home: Home, number: int) -> None:
-    assert home.run("ask", "/remember call the plumber").code == 0
-    with home.chat() as chat:
-        chat.say("/memory forget 1")
-        chat.await_text("(y/n)")
-        began = time.monotonic()
-        chat.kill(number)
-        assert time.monotonic() - began < AT_ONCE_SECONDS
-        assert chat.echoes
-    assert home.sql(REMEMBERED) == ["call the plumber"]
-    assert not (home.path / "state" / "chorus.log").exists()
 
 
 def ask_alone(shell: Terminal) -> None:

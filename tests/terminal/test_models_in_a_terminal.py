@@ -11,7 +11,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +22,7 @@ from tests.models.local.model_files import gguf, library_in, written
 from tests.models.providers.asked_models import STOP
 from tests.models.providers.fake_ollama import entry, listening, ollama
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, encoded, failure
-from tests.terminal.command import PROGRAM
-from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home, Terminal
+from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home
 
 LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], reply="Hello from the llama.")
 
@@ -147,10 +146,6 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
         }[request.param]
 
 
-def asking(home: Home, client: Client, *arguments: str) -> closing[Terminal]:
-    return closing(Terminal({**home.environment, **client.variables}, command=[*PROGRAM, "ask", *arguments]))
-
-
 def is_noted(home: Home, client: Client) -> bool:
     kept = (home.path / "state" / "chorus.log").read_text(encoding="utf-8")
     return all(f"{FOREIGN} {words}" in kept for words in client.noted) and "Traceback" not in kept
@@ -164,15 +159,6 @@ def test_the_chat_shows_only_our_words(home: Home, client: Client) -> None:
         terminal.leave()
     assert FOREIGN.encode() not in terminal.drawn
     assert b"Warning" not in terminal.drawn
-    assert is_noted(home, client)
-
-
-def test_a_question_shows_only_the_answer(home: Home, client: Client) -> None:
-    with asking(home, client, "Hello") as terminal:
-        assert terminal.await_end() == 0
-    told = [line for line in terminal.screen_text().splitlines() if line]
-    assert len(told) == 1
-    assert client.reply in told[0]
     assert is_noted(home, client)
 
 

@@ -47,7 +47,9 @@ class PrivateUser:
 
     def traces(self, word: str = WORD) -> list[str]:
         files = [path for place in (self.home.path, self.temporary, self.runtime) for path in place.rglob("*")]
-        return [str(path) for path in files if word in path.name or (path.is_file() and holds(path, word))]
+        return [
+            str(path) for path in files if word in path.name or (path.is_file() and word.encode() in path.read_bytes())
+        ]
 
     def await_empty_memory(self) -> None:
         """Wait until nothing is left in the runtime folder: after a SIGKILL another process clears it up."""
@@ -60,10 +62,6 @@ class PrivateUser:
         """Return size and time of the last change of each file and folder of the home."""
         found = {str(path): path.lstat() for path in (self.home.path, *self.home.path.rglob("*"))}
         return {path: (status.st_size, status.st_mtime_ns) for path, status in found.items()}
-
-
-def holds(path: Path, word: str) -> bool:
-    return word.encode() in path.read_bytes()
 
 
 @contextmanager

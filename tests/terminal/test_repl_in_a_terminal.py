@@ -72,15 +72,6 @@ def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
     assert home.seen() == [*UNHAPPY, *TIRED]
 
 
-def test_a_line_that_was_typed_stands_in_no_file_but_the_database(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask("/search kingfisher", "Nothing was found.")
-        chat.leave()
-    assert home.sql("SELECT content FROM input_history") == ["/search kingfisher"]
-    files = [path for path in home.path.rglob("*") if path.is_file()]
-    assert [path.name for path in files if b"kingfisher" in path.read_bytes()] == ["chorus.db"]
-
-
 def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("/search kingfisher", "Nothing was found.")
@@ -261,10 +252,6 @@ def test_no_message_of_a_private_chat_goes_to_the_desktop(privacy: Privacy, want
     assert privacy.notification(wanted) == way
 
 
-def test_only_a_private_chat_has_a_mark() -> None:
-    assert (PUBLIC.mark, PRIVATE.mark) == ((), ("private", "nothing is kept"))
-
-
 # It waits for the chat, dies of Ctrl-C, and the shell takes the terminal back.
 WRAPPER = """
 import signal, subprocess, sys
@@ -293,12 +280,6 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
         assert "bug" not in shell.screen_text()
     assert not (home.path / "state" / "chorus.log").exists()
     assert [status for _, status in home.replies()] == ["interrupted"]
-
-
-def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:
-    with home.chat() as chat:
-        for number in range(1, 5):
-            chat.ask("/xyzzy", "There is no command '/xyzzy'.", times=number)
 
 
 class BrokenHistories(InputHistories):

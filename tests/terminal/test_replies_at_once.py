@@ -209,12 +209,7 @@ SECONDS_FOR_ALL = 1800
 @pytest.mark.parametrize("turns", [6, pytest.param(200, marks=pytest.mark.slow)])
 def test_two_programs_in_one_thread_answer_every_message_once_and_see_each_other(home: Home, turns: int) -> None:
     with calling() as provider:
-        variables = {
-            "OPENAI_BASE_URL": provider.address,
-            "OPENAI_API_KEY": "sk-invented",
-            "CHORUS_MODEL": "openai/x",
-            "CHORUS_PERSONA": "chorus",
-        }
+        variables = {**provider.environment("openai/x"), "CHORUS_PERSONA": "chorus"}
         with home.chat(**variables) as first, home.chat(**variables) as second:
             second.await_text(SHARED)
             for turn in range(turns):
@@ -337,69 +332,6 @@ def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Ho
     home.sql("UPDATE messages SET status = 'truncated' WHERE id = 4")
     with home.chat() as terminal:
         terminal.await_text("[truncated; /retry asks again]")
-
-
-def tell(chat: Terminal, feeling: str) -> None:
-    chat.ask(f"I am {feeling}", feeling, times=2)
-
-
-def test_a_fork_goes_on_apart_and_is_closed_and_opened_again(home: Home) -> None:
-    with home.chat() as chat:
-        tell(chat, "unhappy")
-        tell(chat, "tired")
-        whole = home.seen()
-        chat.ask("/thread fork 1", "Thread #2: I am unhappy (fork)")
-        assert home.seen() == whole[:2]
-        tell(chat, "hungry")
-        forked = home.seen()
-        assert forked[:2] == whole[:2]
-        assert len(forked) == 4
-        chat.ask("/thread 1", "Thread #1")
-        assert home.seen() == whole
-        chat.ask("/context undo 1", "Thread #2 is closed; you are in thread #1.")
-        chat.ask("/redo", "Thread #2 is open again, and you are in it.")
-        assert home.seen() == forked
-        chat.leave()
-    assert home.seen() == forked
-    assert home.sql("SELECT count(*) FROM messages") == [6]
-
-
-LOG = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER BY id"
-CONTENTS = "SELECT content FROM messages ORDER BY id"
-
-
-def sessions(home: Home, persona: str = "chorus") -> Path:
-    return home.path / "personas" / persona / "sessions"
-
-
-def test_a_session_is_restored_after_a_restart_as_often_as_one_likes_and_each_time_taken_back(home: Home) -> None:
-    with home.chat() as chat:
-        tell(chat, "unhappy")
-        tell(chat, "tired")
-        chat.ask("/context save Auth refactor, don't lose this", "Saved session")
-        chat.await_text("auth-refactor-dont-lose-this: 4 messages")
-        chat.ask("/new", "--- New conversation ---")
-        tell(chat, "hungry")
-        chat.leave()
-    log = home.sql(LOG)
-    contents = home.sql(CONTENTS)
-    saved, fresh = contents[:4], contents[4:]
-    [file] = sessions(home).glob("*.json")
-    assert home.seen() == fresh
-
-    with home.chat() as chat:
-        chat.ask("/context history", "as ELIZA")
-        begun = file.stem[:12]
-        chat.ask(f"/context restore {begun}", "in place of the old context.")
-        assert f"Restored session {file.stem}: 4 messages" in chat.words()
-        assert home.seen() == saved
-        chat.ask(f"/context restore {begun}", "in place of the old context.", times=2)
-        assert home.seen() == saved
-        chat.ask("/undo", "Undone: restored session, 4 messages")
-        assert home.seen() == saved
-        chat.ask("/undo", "Undone: restored session, 4 messages", times=2)
-        assert home.seen() == fresh
-    assert home.sql(LOG) == log
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import re
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,7 @@ def provider() -> Iterator[CallingProvider]:
 @pytest.fixture
 def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A home whose programs talk to the provider."""
-    variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/test"}
-    for name, value in variables.items():
+    for name, value in provider.environment("openai/test").items():
         monkeypatch.setenv(name, value)
     return home
 
@@ -83,39 +82,6 @@ def test_a_tool_is_used_and_its_call_is_in_every_later_request(talking: Home, pr
     assert repaired["content"].startswith("(The arguments were not valid JSON; they were understood as")
     assert missing["content"].startswith("The argument 'id' is missing")
     assert repaired["tool_call_id"] != missing["tool_call_id"]
-
-
-def test_scripts_get_the_reply_alone_and_a_refusal_is_told_once(talking: Home, provider: CallingProvider) -> None:
-    provider.refuse(400, "registry.ollama.ai/library/gemma:2b does not support tools")
-    provider.say("Hello!")
-    first = talking.run("ask", "Hi")
-    assert (first.code, first.output) == (0, "Hello!\n")
-    assert "openai/test takes no tools, so it is asked without them from now on." in first.errors
-    second = talking.run("ask", "Hi")
-    assert (second.code, second.output, second.errors) == (0, "ok\n", "")
-    assert ["tools" in request for request in provider.asked] == [True, False, False]
-
-
-TIERS = "SELECT tier, COUNT(*) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"
-
-
-def test_a_text_is_remembered_shown_forgotten_and_brought_back(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask("/remember call the plumber", 'Remembered #1 "call the plumber" as TASK, HOT. /undo reverts this.')
-        chat.ask("/memory", "Memory of Chorus")
-        chat.ask("/memory list", ".40+.40+.01")
-        chat.type("/memory show ")
-        chat.press("tab")
-        chat.await_text("TASK: call the plumber")
-        chat.press("ctrl-c")
-        chat.say("/memory forget 1")
-        chat.await_text("(y/n)")
-        chat.ask("y", 'Forgot #1 "call the plumber". /undo brings it back.')
-        chat.ask("/memory list", "Nothing is remembered yet.")
-        assert home.sql(TIERS) == []
-        chat.ask("/undo", 'Undone: forgot #1 "call the plumber"')
-        chat.await_line(PROMPT)
-    assert home.sql("SELECT content FROM context_items WHERE forgotten_by IS NULL") == ["call the plumber"]
 
 
 def test_chorus_memory_prints_what_is_remembered_as_text_or_as_one_json_value(home: Home) -> None:
@@ -159,18 +125,6 @@ def test_a_task_goes_before_the_question_and_later_into_the_system_message(
     system, question = asked(talking, provider, "And now?")
     assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
     assert question == "And now?"
-
-
-def test_a_model_remembers_by_its_tool_and_the_next_request_has_it(talking: Home, provider: CallingProvider) -> None:
-    provider.call(*split_call("remember", {"type": "TASK", "content": PLUMBER}))
-    provider.say("I will remember that.")
-    with talking.chat() as chat:
-        chat.say("My boiler is broken.")
-        chat.await_text("#1; /undo takes it back")
-        chat.await_text("I will remember that.")
-        chat.await_line(PROMPT)
-    system, _ = asked(talking, provider, "Good.")
-    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
 
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
@@ -340,7 +294,16 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
     assert preamble.endswith("Its output, 1 line:\n    done")
 
 
-@pytest.mark.parametrize("ending", ["quit", "ctrl-d", "sigterm", "hang-up"])
+EXITS: dict[str, Callable[[Terminal], object]] = {
+    "quit": lambda chat: chat.say("/quit"),
+    "ctrl-d": lambda chat: chat.press("ctrl-d"),
+    "sigterm": lambda chat: os.kill(chat.pid, signal.SIGTERM),
+    "sigkill": lambda chat: os.kill(chat.pid, signal.SIGKILL),
+    "hang-up": Terminal.hang_up,
+}
+
+
+@pytest.mark.parametrize("ending", EXITS)
 def test_no_job_survives_the_exit(home: Home, tmp_path: Path, ending: str) -> None:
     with home.chat() as chat:
         stubborn = "trap '' TERM INT HUP; while :; do sleep 0.2; done"
@@ -348,18 +311,10 @@ def test_no_job_survives_the_exit(home: Home, tmp_path: Path, ending: str) -> No
         chat.await_text("Job #1 runs: ")
         chat.await_line(PROMPT)
         before = time.monotonic()
-        if ending == "hang-up":
-            chat.hang_up()
-        else:
-            if ending == "quit":
-                chat.say("/quit")
-            elif ending == "ctrl-d":
-                chat.press("ctrl-d")
-            else:
-                os.kill(chat.pid, signal.SIGTERM)
-            chat.await_end()
-            assert "Stopped job #1: echo $$" in chat.screen_text()
+        EXITS[ending](chat)
+        chat.await_end()
         assert time.monotonic() - before < EXIT_SECONDS
+        assert ending in {"sigkill", "hang-up"} or "Stopped job #1: echo $$" in chat.screen_text()
         await_death(pid)
 
 
@@ -367,14 +322,6 @@ def test_a_job_of_a_single_command_is_stopped_with_it(home: Home) -> None:
     outcome = home.run("ask", "/run sleep 100")
     assert outcome.output == "Job #1 runs: sleep 100\n"
     assert outcome.errors == "Stopped job #1: sleep 100\n"
-
-
-def test_no_job_survives_a_chat_that_is_killed(home: Home, tmp_path: Path) -> None:
-    with home.chat() as chat:
-        pid = begun(chat, f"/run echo $$ > {tmp_path}/pid; exec sleep 100", tmp_path / "pid")
-        os.kill(chat.pid, signal.SIGKILL)
-        chat.await_end()
-        await_death(pid)
 
 
 def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None:
@@ -388,21 +335,18 @@ def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None
     os.kill(pid, signal.SIGKILL)
 
 
-def test_commands_and_editors_make_files_with_the_permissions_of_the_user(home: Home, tmp_path: Path) -> None:
+def test_commands_and_editors_have_the_mask_of_the_user_and_no_variable_of_a_library(
+    home: Home, tmp_path: Path
+) -> None:
+    model = {"CHORUS_MODEL": "openai/gpt-4o-mini", "OPENAI_API_KEY": "sk-invented"}
     before = os.umask(0o027)
     try:
-        with home.chat(EDITOR=editor(tmp_path, f"umask > {tmp_path}/edited")) as chat:
-            chat.ask("!umask; env | grep -c UMASK", "\n0027\n0")
+        with home.chat(EDITOR=editor(tmp_path, f"umask > {tmp_path}/edited"), **model) as chat:
+            # The thread that imports the library writes the schema next.
+            chat.until((home.path / SCHEMA_FILE).exists, "the end of the import")
+            chat.ask("!umask; env | grep -c -e UMASK -e LITELLM", "\n0027\n0\n")
             chat.ask("/settings edit", "Nothing was changed")
     finally:
         os.umask(before)
     assert (tmp_path / "edited").read_text() == "0027\n"
     assert stat.S_IMODE((home.path / "chorus.db").stat().st_mode) == 0o600
-
-
-def test_no_variable_of_a_library_reaches_a_command(home: Home) -> None:
-    with home.chat(CHORUS_MODEL="openai/gpt-4o-mini", OPENAI_API_KEY="sk-invented") as chat:
-        # The thread that imports the library writes the schema next.
-        chat.until((home.path / SCHEMA_FILE).exists, "the end of the import")
-        chat.ask("!env | grep -c LITELLM; echo counted", "\ncounted")
-        assert "\n0\ncounted" in chat.screen_text()

@@ -15,7 +15,6 @@ from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnish, patient, talking
-from tests.terminal.test_budget_in_a_terminal import USAGE
 
 DRAFT = "I am a draft"
 GREETING = "chorus/eliza answers"
@@ -48,17 +47,6 @@ def test_a_line_that_an_older_chorus_left_in_a_file_is_taken_over(home: Home) ->
     with home.chat(f"{PROMPT} {DRAFT}") as chat:
         chat.await_text("1 text not sent or not stored is kept; /rescue shows it.")
         assert ([*folder.iterdir()], home.unsent()) == ([], [DRAFT, DRAFT])
-
-
-def test_a_line_that_ctrl_c_clears_is_no_draft(home: Home) -> None:
-    with home.chat() as chat:
-        chat.type(DRAFT)
-        chat.until(lambda: home.unsent() == [DRAFT], "a draft")
-        chat.press("ctrl-c")
-        chat.await_line(PROMPT)
-        chat.until(lambda: home.unsent() == [], "the end of the draft")
-        chat.leave()
-    assert home.unsent() == []
 
 
 def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(home: Home) -> None:
@@ -142,20 +130,6 @@ def test_the_greeting_does_not_continue_a_line_typed_before_it(home: Home) -> No
 LINE = "I typed this for minutes"
 
 
-def test_a_message_that_waits_for_an_answer_of_the_user_outlives_a_kill(home: Home) -> None:
-    home.run("ask", "I am unhappy")
-    home.sql("UPDATE messages SET model = 'gpt-4o-mini', usage = ? WHERE role = 'assistant'", USAGE)
-    home.run("ask", "/settings set budget 0.01")
-    with home.chat() as chat:
-        chat.say(LINE)
-        chat.await_text("Ask the model all the same?")
-        chat.until(lambda: home.unsent() == [LINE], "a draft")
-        chat.kill(signal.SIGKILL)
-    with home.chat(f"{PROMPT} {LINE}") as chat:
-        chat.press("ctrl-c")
-    assert home.said() == ["I am unhappy"]
-
-
 def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
     with home.chat() as chat:
         chat.type(LONG_MESSAGE)
@@ -173,6 +147,7 @@ def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progr
     with home.chat(f"{PROMPT} and this") as chat:
         chat.press("ctrl-c")
         chat.await_line(PROMPT)
+        chat.until(lambda: home.unsent() == [], "the end of what was cleared")
         chat.leave()
     assert (home.unsent(), home.said()) == ([], [LONG_MESSAGE])
     assert [status for _, status in home.replies()] == ["interrupted"]

@@ -88,6 +88,8 @@ TALL = {
     ),
     "nested bullets": "".join(f"- item {number}\n  - a\n  - b\n\n    c\n" for number in range(25)) + "\nend",
     "an item with a fence": "- item\n\n  ```python\n" + "  x = 1\n" * 60 + "  ```\n- last\n",
+    "headings": "".join(f"# heading {number}\n" for number in range(60)),
+    "indented code": "".join(f"    line {number}\n" for number in range(80)),
     "a paragraph": " ".join(f"word{number} *and*" for number in range(500)) + "\n\nend",
     "a quote": "> quoted\n>\n" * 30 + "lazy\n\nend",
     "a table": "| a | b |\n|---|--:|\n" + "".join(f"| {number} | `x` |\n" for number in range(100)) + "\nend",
@@ -103,25 +105,6 @@ MUCH_WORK = ("a paragraph", "a fence whose lexer keeps no states")
 )
 def test_what_is_taller_than_the_screen_stands_as_if_it_had_come_at_once(text: str, size: Size) -> None:
     assert_same(text, cut(text, 40), size, frames_every=2)
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        "- item {}\n",
-        pytest.param("{}. item\n", marks=pytest.mark.slow),
-        pytest.param("    line {}\n", marks=pytest.mark.slow),
-        "paragraph {}\n\n",
-        pytest.param("# {}\n", marks=pytest.mark.slow),
-        pytest.param("> {}\n>\n", marks=pytest.mark.slow),
-    ],
-)
-def test_nothing_is_repeated_in_the_scrollback(form: str) -> None:
-    numbers = range(1000, 1080)
-    text = "".join(form.format(number) for number in numbers)
-    for whole in (text, f"```\n{text}```\n"):
-        shown = "\n".join(streamed(cut(whole, 5), Size(40, 10)).text())
-        assert [shown.count(str(number)) for number in numbers] == [1] * len(numbers)
 
 
 def test_the_numbers_of_a_list_in_parts_go_on() -> None:

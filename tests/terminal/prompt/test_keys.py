@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.terminal.prompt.history import Browsing, InputHistories, InputHistory
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
+from tests.terminal.driver import PROMPT, Home, Terminal
 
 ANSWER = "Say a little more"  # how ELIZA answers what it has no rule for, at first
 
@@ -77,21 +77,6 @@ def test_ctrl_d_deletes_a_sign_and_leaves_on_an_empty_line(home: Home) -> None:
         chat.leave()
 
 
-def test_ctrl_c_stops_a_reply_keeps_its_part_and_gives_the_prompt_back(home: Home) -> None:
-    with home.chat() as chat:
-        begin_a_long_reply(chat)
-        chat.press("ctrl-c")
-        chat.await_text("Stopped.")
-        chat.await_line(PROMPT)
-        [(content, status)] = home.replies()
-        assert status == "interrupted"
-        assert content.strip() in chat.words()
-        assert "word49?" not in content
-        assert FIRST_WORD in content
-        chat.ask("I am tired", "tired?")
-    assert home.said() == [LONG_MESSAGE, "I am tired"]
-
-
 def test_tab_completes_commands_and_their_words(home: Home) -> None:
     with home.chat() as chat:
         chat.type("/con")
@@ -108,18 +93,6 @@ def test_tab_completes_commands_and_their_words(home: Home) -> None:
         chat.type("con")
         chat.press("tab")
         chat.await_line(f"{PROMPT} con")
-
-
-def begin_a_long_reply(chat: Terminal) -> None:
-    chat.say(LONG_MESSAGE)
-    chat.await_text(FIRST_WORD, times=2)
-
-
-def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
-    with closing(Terminal(home.environment)) as terminal:
-        terminal.say("early bird")
-        terminal.ask("/new", "--- New conversation ---")
-    assert home.said() == ["early bird"]
 
 
 def test_ctrl_d_before_the_prompt_is_there_leaves(home: Home) -> None:
@@ -149,6 +122,9 @@ def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home
         chat.press("up")
         chat.watch(0.3)
         chat.await_line("Frodo ❯")
+        chat.leave()
+    files = [path for path in home.path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if b"/persona frodo" in path.read_bytes()] == ["chorus.db"]
     with home.chat("Frodo ❯") as chat:
         chat.ask("/p chorus", "Talking to Chorus")
         chat.watch(0.5)
@@ -165,14 +141,6 @@ def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home
 def chat(home: Home) -> Iterator[Terminal]:
     with home.chat(TERM="dumb") as chat:
         yield chat
-
-
-def test_what_comes_back_can_be_seen(home: Home, chat: Terminal) -> None:
-    chat.ask("I am happy", "happy?")
-    chat.say("/undo")
-    chat.await_line(f"{PROMPT} I am happy")
-    chat.ask(" today", "you happy?", times=2)
-    assert home.said() == ["I am happy", "I am happy today"]
 
 
 def test_what_was_typed_when_the_chat_was_ended_can_be_seen(home: Home, chat: Terminal) -> None:

@@ -23,8 +23,7 @@ from chorus_cli.terminal.prompt.line import PasteParser
 from tests.amount import examples
 from tests.attached_files import FILES
 from tests.loopback_providers import Recorder, recording, remembering
-from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal, await_pane
-from tests.terminal.editors import changing, editor
+from tests.terminal.driver import PROMPT, Home, Terminal, await_pane
 from tests.terminal.small_model import furnish, say, talking
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
@@ -73,16 +72,6 @@ def test_keys_and_pastes_are_those_of_the_library_however_they_are_cut(parts: li
 )
 def test_of_the_marks_that_arrive_at_once_the_last_one_ends_the_paste(typed: str, expected: list[str]) -> None:
     assert [key.data for key in pressed([typed])[0]] == expected
-
-
-def test_a_copied_text_with_a_mark_of_the_end_sends_nothing(home: Home) -> None:
-    with home.chat() as chat:
-        chat.await_bottom_line("thread 1")
-        chat.paste(f"I am{END} tired\r/quit\r")
-        chat.await_text("  /quit")
-        chat.press("enter")
-        chat.await_text("tired?")
-    assert home.said() == ["I am tired\n/quit\n"]
 
 
 def test_a_paste_of_a_hundred_megabytes_is_left_out_at_once_and_keys_work_again() -> None:
@@ -136,31 +125,6 @@ def test_notices_and_replies_leave_pastes_marked_until_the_end(home: Home, end: 
         assert switches(chat.drawn) == [ON]
         end(chat)
     assert switches(chat.drawn) == [ON, OFF]
-
-
-def test_an_editor_gets_the_terminal_with_pastes_unmarked(home: Home, tmp_path: Path) -> None:
-    with home.chat(EDITOR=editor(tmp_path, changing("text += ' than ever'"))) as chat:
-        chat.type("I am happier")
-        chat.press("ctrl-x", "ctrl-e")
-        chat.await_line(f"{PROMPT} I am happier than ever")
-        seen = switches(chat.drawn)
-        assert (seen[:2], seen[-1]) == ([ON, OFF], ON)
-
-
-@pytest.mark.parametrize("busy", [False, True], ids=["at the prompt", "during a command"])
-def test_so_does_the_shell_after_ctrl_z(home: Home, *, busy: bool) -> None:
-    with home.shell_in_terminal() as shell:
-        shell.say(f"{sys.executable} -m chorus_cli")
-        shell.await_line(PROMPT)
-        if busy:
-            shell.say("I am " + " ".join(f"word{number}" for number in range(50)))
-            shell.await_text(" word0", times=2)
-        shell.press("ctrl-z")
-        shell.await_line(SHELL_PROMPT)
-        assert switches(shell.drawn) == [ON, OFF]
-        shell.say("fg")
-        shell.await_line(PROMPT)
-        assert switches(shell.drawn) == [ON, OFF, ON]
 
 
 def test_pastes_at_any_moment_are_one_message_each(home: Home, tmux: Callable[..., str], tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,8 +14,6 @@ from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal, await_pane
 from tests.terminal.editors import changing, editor
 from tests.terminal.screen.screen_cells import ScrollingScreen
-
-RETURNED = "The text you had typed when the chat ended is at the prompt again."
 
 
 @pytest.mark.parametrize(("mode", "keys"), [("emacs", ("ctrl-x", "ctrl-e")), ("vi", ("escape", "v"))])
@@ -69,23 +66,6 @@ def test_ctrl_l_leaves_nothing_but_the_prompt_on_the_screen(home: Home) -> None:
         chat.await_line(f"{PROMPT} half a line")
         chat.press("ctrl-l")
         chat.until(lambda: chat.line(0) == f"{PROMPT} half a line", "the prompt at the top")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
-def test_what_stands_at_the_prompt_outlives_a_signal(home: Home, number: signal.Signals) -> None:
-    with home.chat() as chat:
-        chat.type("I am not\nsent")
-        chat.await_line("  sent")
-        chat.kill(number)
-        assert chat.echoes
-    with home.chat("  sent") as chat:
-        chat.await_text(RETURNED)
-        assert home.unsent() == ["I am not\nsent"]
-        chat.press("enter")
-        chat.await_text("Would you like to be?")
-        chat.await_line(PROMPT)
-    assert home.said() == ["I am not\nsent"]
-    assert home.unsent() == []
 
 
 def test_what_stands_at_the_prompt_outlives_a_window_whose_hanging_up_is_ignored(home: Home) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 
 import pytest
 
@@ -22,6 +21,7 @@ from chorus_cli.terminal.screen.drawing import beginning, draw, show_exchange
 from chorus_cli.terminal.screen.output import Screen
 from tests.fakes import START
 from tests.memory.remembered import item
+from tests.terminal.screen.terminal_file import TerminalFile
 from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
@@ -29,20 +29,15 @@ OLD = timedelta(days=120)
 Drawn = Callable[[Reply, int], str]
 
 
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     def drawn(reply: Reply, columns: int) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))
-        stream = Terminal()
-        screen = Screen(stream, {"NO_COLOR": "1"})
+        file = TerminalFile()
+        screen = Screen(file, {"NO_COLOR": "1"})
         draw(reply, screen)
         assert screen.guard.blocked == 0
-        return stream.getvalue()
+        return file.written
 
     return drawn
 
