@@ -231,8 +231,7 @@ class LineHandler:
             return await self._uninterrupted(work())
 
     def _refuse_answer(self, line: str, answers: str) -> None:
-        """Keep a line that answers no question for the next prompt."""
-        self._unsent.behind = joined(self._unsent.behind, line)
+        self._unsent.refuse(line)
         self._screen.notice(f'"{shortened(line)}" is not an answer and was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:

@@ -157,6 +157,13 @@ class UnsentInput:
         """Put the line that was sent and is not stored into the next prompt, unless it has a text already."""
         self.text = self.text or self.sending
 
+    def refuse(self, line: str) -> None:
+        """Keep a line that answered no question for the next prompt."""
+        slug, typed = self._newest
+        self.behind = joined(self.behind, line)
+        self.hold(slug, joined(self.behind, typed))
+        self._newest = slug, typed
+
     def take_behind(self) -> None:
         """Put the lines that answered no question into the next prompt, below what it has already."""
         if self.behind:
