@@ -16,7 +16,7 @@ from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.documents import README
 from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.loopback_providers import recording
-from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home
 
 PARTS = ("Moving in", "Cards", "Pictures", "Costs")
@@ -69,14 +69,9 @@ def test_a_user_moves_in_meets_a_character_shows_a_picture_and_sees_the_cost(
     assert "keeps the lighthouse" in json.dumps(server.bodies[-1]["messages"])
     assert [line.split()[0] for line in cost.splitlines()] == ["Cost", "Persona", "mira"]
     assert home.sql("SELECT persona, count(*) FROM messages GROUP BY persona") == [("chorus", 2), ("mira", 3)]
-    assert budget_refuses(home).output == ""
-    assert "Byblos" in home.run("search", "byblos").output
-    assert len(server.bodies) == 1
-
-
-def budget_refuses(home: Home) -> Outcome:
-    """Set a budget of a cent and ask; the answer has cost more already."""
     assert home.run("ask", "/settings set budget 0.01").code == 0
     refused = home.run("ask", "And this one?")
+    assert refused.output == ""
     assert "of your budget of $0.01. Nothing was sent." in refused.errors
-    return refused
+    assert "Byblos" in home.run("search", "byblos").output
+    assert len(server.bodies) == 1

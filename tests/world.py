@@ -90,21 +90,12 @@ class World:
     async def log(self) -> list[Message]:
         return await self.store.read(message_rows.history, self.current.target().persona.slug, None, None, 0)
 
-    async def log_row_with_content(self, position: int, content: str = "") -> Message:
-        """Wait until a row of the log has a content, or any, as a checkpoint beside the stream will give it."""
-        for _ in range(5000):
-            row = (await self.log())[position]
-            if row.content and content in ("", row.content):
-                return row
-            await asyncio.sleep(0.001)
-        raise AssertionError("the row never had it")
-
-    async def log_row_with_status(self, position: int, status: Status) -> None:
-        """Wait until the log has a row at ``position`` with that status."""
+    async def log_row_with_status(self, position: int, status: Status, *, has_words: bool = False) -> Message:
+        """Wait until the log has a row at ``position`` with that status, and with words if a checkpoint is to come."""
         for _ in range(5000):
             rows = await self.log()
-            if len(rows) > position and rows[position].status is status:
-                return
+            if len(rows) > position and rows[position].status is status and (rows[position].content or not has_words):
+                return rows[position]
             await asyncio.sleep(0.001)
         raise AssertionError("no such row came")
 
@@ -245,7 +236,18 @@ async def built(
 ) -> World:
     """Build a world in ``folder``, with the one persona ``chorus`` if there is none."""
     tools = tools or Tools()
-    providers = scripted_providers(model, limit_tokens, tools)
+    # Its every model is the scripted one.
+    providers = Providers(
+        model,
+        tools.counter,
+        lambda _model: Limit(limit_tokens, "a test", is_assumed=model.has_assumed_limit, relative=model.relative),
+        lambda _model: 0.001,
+        Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+        lambda _model: bool(tools.offered),
+        tools.offered,
+        lambda _model: model.accepted,
+        lambda _model: model.echo,
+    )
     return replace(await built_on(folder, store, clock, providers, tools.report_bug), model=model)
 
 
@@ -275,18 +277,3 @@ async def built_on(
     services = compose(turns, UserTools(editor, kept.copy, kept.picture))
     await current.open(None)
     return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)
-
-
-def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) -> Providers:
-    """Return providers whose every model is the scripted one."""
-    return Providers(
-        model,
-        tools.counter,
-        lambda _model: Limit(limit_tokens, "a test", is_assumed=model.has_assumed_limit, relative=model.relative),
-        lambda _model: 0.001,
-        Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
-        lambda _model: bool(tools.offered),
-        tools.offered,
-        lambda _model: model.accepted,
-        lambda _model: model.echo,
-    )

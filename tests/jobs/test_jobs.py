@@ -35,13 +35,6 @@ def test_the_end_of_a_job_in_words(code: int, *, is_stopped: bool, state: str) -
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.04, "0.0 s"), (9.96, "10.0 s"), (12.7, "12 s"), (200, "3 m 20 s"), (12_005, "3 h 20 m")]
-)
-def test_a_time_in_words(seconds: float, words: str) -> None:
-    assert rules.elapsed(seconds) == words
-
-
-@pytest.mark.parametrize(
     ("lines", "here", "elsewhere"),
     [
         ("", "Its end goes with your next message; /undo keeps it back.", "Its end goes with"),
@@ -235,19 +228,13 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
     assert not preamble_of(world)
 
 
-@pytest.mark.parametrize(
-    ("output", "code", "lines"),
-    [
-        (b"", 0, []),
-        (b"", 1, ["Exit code 1 after 0.0 s.", "Its end goes with your next message; /undo keeps it back."]),
-        (b"a\n", 0, ["1 line goes with your next message; /undo keeps it back."]),
-    ],
-)
-async def test_of_a_quick_success_only_the_lines_are_told(
-    world: World, output: bytes, code: int, lines: list[str]
-) -> None:
-    world.shell.enqueue(output, code=code) if output else world.shell.enqueue(code=code)
-    assert await in_foreground(world, "true") == lines
+async def test_of_a_quick_success_only_the_lines_are_told(world: World) -> None:
+    world.shell.enqueue()
+    assert await in_foreground(world, "true") == []
+    assert await in_foreground(world, "ls") == ["1 line goes with your next message; /undo keeps it back."]
+    world.shell.enqueue(code=1)
+    _, line = await in_foreground(world, "false")
+    assert line == "Its end goes with your next message; /undo keeps it back."
 
 
 async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(world: World) -> None:
@@ -334,12 +321,6 @@ async def test_undo_right_after_a_job_keeps_its_output_back(world: World) -> Non
     assert len(await world.seen()) == 4
 
 
-async def test_undo_keeps_output_back_where_nothing_was_said_yet(world: World) -> None:
-    await in_foreground(world, "make")
-    assert (await world.told("/undo")).startswith("Kept back: ")
-    assert await world.told("/undo") == "There is nothing to undo here."
-
-
 async def test_undo_of_a_message_brings_back_the_output_that_went_with_it_and_redo_takes_it_again(world: World) -> None:
     await in_foreground(world, "make")
     world.clock.advance(timedelta(minutes=1))
@@ -381,6 +362,7 @@ async def test_errors_and_results_of_tests_in_the_output_are_captured(world: Wor
     assert (await world.told("/undo")).startswith("Kept back")
     assert (await world.told("/undo")).startswith("Undone: captured #1 ")
     assert not await world.services.memory.listing("chorus")
+    assert await world.told("/undo") == "There is nothing to undo here."
 
 
 async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:

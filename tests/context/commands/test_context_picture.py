@@ -256,19 +256,6 @@ async def test_the_view_of_a_moment_is_what_it_was(day: World, time: str, hours:
     assert (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text()) == before
 
 
-async def test_an_edit_and_its_undo_are_seen_where_they_counted(world: World) -> None:
-    await world.say("One")
-    world.clock.advance(timedelta(hours=1))
-    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: One", "Human: Won")))
-    await world.told("/context edit")
-    world.clock.advance(timedelta(hours=1))
-    await world.told("/undo")
-    world.clock.advance(timedelta(hours=1))
-    assert "Human   One" in await world.told("/context at 2h 30m")
-    assert "Human   Won" in await world.told("/context at 90m")
-    assert "Human   One" in await world.told("/context at 30m")
-
-
 NOTHING = "No reply in this thread has thoughts."
 HIDDEN = "The provider does not show the thoughts before the newest reply."
 

@@ -12,9 +12,8 @@ from chorus_cli.context.rows.thread_views import forkable, title_of_fork
 from chorus_cli.context.rules.view import View, view
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.log.rules.journal import ThreadJournal, thread_journal
-from chorus_cli.log.rules.log_acts import Flash
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.settings.rules.table import Settings
@@ -110,8 +109,9 @@ def test_what_is_in_view(log: list[Message], operations: list[Operation], expect
     assert in_view(log, *operations) == expected
 
 
-def test_a_restore_puts_into_each_thread_what_belongs_there() -> None:
+def test_a_view_holds_messages_of_its_thread_only_and_a_restore_puts_into_each_what_belongs_there() -> None:
     log = [*turn(1), *turn(3, thread=2)]
+    assert in_view(log) == [1, 2]
     restore = Operation(1, Restore((3, 1, 4)), None, 4, NOW)
     assert in_view(log, restore) == [1]
     assert ids(view(log, thread_journal(2, [restore]), cutoff(NOW, 8))) == [3, 4]
@@ -193,21 +193,10 @@ def test_context_window_bounded_by_clear_time_or_rolling_window() -> None:
     assert in_view(log, clear_long_ago, hours=48) == [3, 4, 5, 6]
 
 
-def test_a_view_holds_messages_of_its_thread_only() -> None:
-    log = [*turn(1), *turn(3, thread=2), *turn(5)]
-    assert in_view(log) == [1, 2, 5, 6]
-    assert ids(view(log, thread_journal(2, []), cutoff(NOW, 8))) == [3, 4]
-
-
 def test_a_turn_that_was_taken_back_is_out_and_told() -> None:
     seen = view(ONE + TWO + THREE, thread_journal(THREAD, [undo(1, turn=3)]), cutoff(NOW, 8))
     assert ids(seen) == [1, 2, 5, 6]
     assert [message.id for message in seen.taken_back] == [3, 4]
-
-
-@pytest.mark.parametrize("act", [Window(8, 24), Fold(), Flash()])
-def test_operations_that_are_no_boundary_leave_the_view_alone(act: Window | Fold | Flash) -> None:
-    assert in_view(turn(1), Operation(1, act, None, 2, NOW)) == [1, 2]
 
 
 def test_a_view_begins_at_its_boundary_and_what_is_beyond_was_not_taken_back() -> None:

@@ -130,12 +130,8 @@ def test_the_best_items_within_the_room_come_in_order_of_id_and_smaller_ones_for
     items = [item(4, score=0.9), item(1, score=0.5), item(3, score=0.8), item(2, score=0.7)]
     assert [each.id for each in recall.best_within(items, 60, 10)] == [2, 3, 4]
     assert [each.id for each in recall.best_within(items, 10_000, 2)] == [3, 4]
-    assert (
-        recall.best_within(items, 10_000, 0)
-        == recall.best_within(items, 19, 10)
-        == recall.best_within([], 100, 5)
-        == []
-    )
+    assert recall.best_within(items, 10_000, 0) == recall.best_within(items, 19, 10) == []
+    assert recall.best_within([], 100, 5) == []
     items = [item(1, score=0.9, tokens=500), item(2, score=0.5), item(3, score=0.6, tokens=None, content="x" * 500)]
     assert [each.id for each in recall.best_within(items, 100, 10)] == [2]
 
@@ -147,11 +143,8 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
         item(3, score=0.9, accessed=START + timedelta(seconds=1)),
         item(4, score=0.9),
     ]
-    assert [[each.id for each in recall.best_within(items, 10_000, most)] for most in (1, 2, 3)] == [
-        [2],
-        [2, 3],
-        [2, 3, 4],
-    ]
+    best = [[each.id for each in recall.best_within(items, 10_000, most)] for most in (1, 2, 3)]
+    assert best == [[2], [2, 3], [2, 3, 4]]
 
 
 @pytest.mark.parametrize("length", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
@@ -280,12 +273,8 @@ def test_a_preamble_without_memory_stays_as_it_is(text: str, ids: set[int]) -> N
 
 
 def test_a_heading_without_items_is_no_memory() -> None:
-    assert (
-        ids_in("From memory:\n\n#3 TASK: x")
-        == ids_in("#3 TASK: x")
-        == ids_in("It is From memory:\n#3 TASK: x")
-        == set()
-    )
+    for text in ("From memory:\n\n#3 TASK: x", "#3 TASK: x", "It is From memory:\n#3 TASK: x"):
+        assert ids_in(text) == set()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,25 @@
-"""/thread: several conversations with one persona, and what is done in all of them."""
+"""/thread: several conversations with one persona, what is done in all of them, forks, and who else has one open."""
 
 from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import timedelta
+from pathlib import Path, PosixPath
 
 import pytest
 
 from chorus_cli.context.files import OpenThreads
+from chorus_cli.context.service.transcript import Selection, operations_of, transcript
+from chorus_cli.core.errors import JournalError
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.acts import Subject, Undo
+from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.log.rules.messages import Message
+from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.file_lock import hold
+from tests.log.rules.keeping import Keep, registered
 from tests.world import World
 
 
@@ -19,12 +31,6 @@ async def test_the_list_marks_where_you_are_and_says_what_each_is_about(world: W
     assert lines[2].split()[:4] == ["●", "#2", "Rome", "0"]
     assert lines[1].endswith("idle")
     assert lines[2].endswith("empty")
-
-
-async def test_a_thread_that_is_not_there_is_a_sentence(world: World) -> None:
-    assert await world.told("/thread 7") == "There is no thread #7 here. /thread lists them, /thread new opens one."
-    await world.told("/persona new Ada")
-    assert (await world.told("/thread 2")).startswith("There is no thread #2 here.")
 
 
 async def test_each_persona_counts_its_own_threads(world: World) -> None:
@@ -225,3 +231,163 @@ async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_e
 async def test_why_says_which_thread_it_explains(three: World) -> None:
     await three.told("/thread 2")
     assert (await three.told("/why")).startswith("The next request in thread #2 of chorus:\n")
+
+
+TALK = ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def view_ids(world: World) -> list[int]:
+    return [row.id for row in (await world.view()).messages]
+
+
+async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_operation(turns: World) -> None:
+    before, rows = await view_ids(turns), len(await turns.log())
+    answer = await turns.told("/thread fork")
+    assert answer.split("\n\n") == [
+        "Thread #2: A1 (fork)",
+        "It begins as a fork of thread #1, 6 messages. /undo closes it and goes back.",
+    ]
+    assert (turns.current.target().thread_id, await view_ids(turns)) == (2, before)
+    assert len(await turns.log()) == rows
+    assert await turns.store.read(lambda log: log.execute("SELECT kind, thread_id FROM operations").fetchall()) == [
+        ("fork", 2)
+    ]
+
+
+async def test_what_cannot_be_forked_is_a_sentence(world: World) -> None:
+    assert (await world.told("/thread fork")).startswith("There is nothing to fork: nothing is in context here.")
+    assert (await world.told("/thread fork 7")).startswith("Message #7 is not in context here, so nothing was forked.")
+    assert len(await world.threads.open_threads()) == 1
+
+
+async def test_undo_closes_the_fork_and_goes_back_and_redo_opens_it(turns: World) -> None:
+    await turns.told("/thread fork")
+    await turns.say("Said in the fork")
+    closed = "Thread #2 is closed; you are in thread #1."
+    assert (await turns.told("/context undo 1")).splitlines()[1] == closed
+    assert (turns.current.target().thread_id, await turns.seen()) == (1, TALK)
+    assert "#2" not in await turns.told("/thread")
+    assert "Said in the fork" in [row.content for row in await turns.log()]
+    assert (await turns.told("/redo")).splitlines()[1] == "Thread #2 is open again, and you are in it."
+    assert await turns.seen() == [*TALK, "Said in the fork", "ok"]
+    await turns.told("/thread 1")
+    assert (await turns.told("/context undo 1")).splitlines()[1] == closed
+    assert (await turns.told("/context redo 1")).splitlines()[1] == "Thread #2 is open again, and you are in it."
+
+
+async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:
+    turns.clock.advance(timedelta(hours=1))
+    await turns.told("/thread fork")
+    turns.clock.advance(timedelta(minutes=1))
+    past = await turns.told("/context at 30m")
+    assert "a window of 8h: 6 messages" in past
+    assert "This thread was forked later; this is the context of thread #1." in past
+    assert "This thread was forked later" not in await turns.told("/context at 10s")
+
+
+async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into_the_fork(turns: World) -> None:
+    await turns.told("/thread fork")
+    editing = turns.services.context_editing
+    opened = await editing.open(turns.current.target())
+    text = opened.sheet.text.replace("B2", "Reworded")
+    await editing.save(opened, text)
+    rows = (await turns.view()).messages
+    assert [row.content for row in rows] == ["A1", "B1", "A2", "Reworded", "A3", "B3"]
+    assert [(row.id, row.thread_id, row.turn_id) for row in rows] == [
+        (1, 1, 1), (2, 1, 1), (3, 1, 3), (7, 2, 3), (5, 1, 5), (6, 1, 5)
+    ]  # fmt: skip
+    opened = await editing.open(turns.current.target())
+    dropped = opened.sheet.text.replace("Reworded", "Again reworded")
+    await editing.save(opened, dropped)
+    assert [row.id for row in (await editing.open(turns.current.target())).scope.before] == []
+    await turns.told("/thread 1")
+    assert await turns.seen() == TALK
+
+
+async def test_what_an_edit_left_out_of_a_fork_stands_in_its_history(turns: World) -> None:
+    await turns.told("/thread fork")
+    await turns.told("/new")
+    opened = await turns.services.context_editing.open(turns.current.target())
+    assert [row.content for row in opened.scope.before] == TALK
+
+
+async def test_a_message_of_the_origin_can_be_named_by_an_act_in_the_fork(turns: World) -> None:
+    await turns.told("/thread new")
+    with registered():
+        with pytest.raises(JournalError):
+            await turns.journal.introduce(turns.current.target(), Keep((1,)))
+        await turns.told("/thread 1")
+        await turns.told("/thread fork")
+        await turns.journal.introduce(turns.current.target(), Keep((1,)))
+        assert await turns.seen() == TALK
+
+
+async def test_the_transcript_of_a_fork_begins_with_what_was_forked(turns: World, tmp_path: Path) -> None:
+    await turns.told("/thread fork")
+    await turns.say("More")
+    file = tmp_path / "fork.md"
+    await turns.told(f"/export {file} all")
+    written = file.read_text()
+    assert written.index("B3") < written.index("[PRIOR_CONTEXT_PROVIDED]") < written.index("More")
+    assert "undone" not in written
+
+
+async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(turns: World) -> None:
+    await turns.told("/thread fork 6")
+    target = turns.current.target()
+    await turns.store.write(
+        operation_rows.introduce, NewOperation("chorus", Undo(Subject(turn_id=5)), turns.clock.now(), target.thread_id)
+    )
+    assert await turns.seen() == TALK[:4]
+    for selection, expected in (
+        (Selection("chorus"), []),
+        (Selection("chorus", 1), []),
+        (Selection("chorus", 2), [5, 6]),
+    ):
+        operations = await operations_of(turns.store, selection)
+        marks = log_marks(operations, selection.thread_id)
+        entries = [each async for each in transcript(turns.store, selection, operations)]
+        messages = [each for each in entries if isinstance(each, Message)]
+        assert [each.id for each in messages if marks.is_undone(each)] == expected
+
+
+async def test_threads_and_operations_of_a_fork_are_told_by_their_numbers(turns: World) -> None:
+    await turns.told("/persona new Frodo")
+    await turns.say("Hello")
+    assert (await turns.told("/thread fork")).startswith("Thread #2: Hello (fork)")
+    undone = await turns.told("/context undo 1")
+    assert undone == "Undone: fork of thread #1, 2 messages.\nThread #2 is closed; you are in thread #1."
+    await turns.told("/context redo 1")
+    assert turns.current.target().thread_number == 2
+
+
+def test_the_thread_that_a_running_chat_announced_last_is_shared_with_it(tmp_path: Path) -> None:
+    own, other = OpenThreads(tmp_path, "own"), OpenThreads(tmp_path, "other")
+    other.announce("frodo", 4)
+    other.announce("frodo", 3)
+    alive = hold(tmp_path / "other")
+    with alive:
+        shared = [own.is_shared(*thread) for thread in (("frodo", 3), ("frodo", 33), ("frodo", 4), ("sam", 3))]
+        assert shared == [True, False, False, False]
+        assert not other.is_shared("frodo", 3)
+    assert not own.is_shared("frodo", 3)
+
+
+class Sorted(PosixPath):
+    """A folder that lists its files by name."""
+
+    def iterdir(self) -> Generator[Sorted, None, None]:
+        yield from sorted(super().iterdir())
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "damaged").symlink_to("/proc/self/mem")
+    OpenThreads(tmp_path, "other").announce("frodo", 3)
+    with hold(tmp_path / "other"):
+        assert OpenThreads(Sorted(tmp_path), "own").is_shared("frodo", 3)
+
+
+def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    lost = OpenThreads(tmp_path / "lost", "own")
+    lost.announce("frodo", 3)
+    assert not lost.is_shared("frodo", 3)

@@ -9,16 +9,12 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.threads.service.replies import Replies
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.world import World
+from tests.world import World, words_come
 
 
-class Gate(asyncio.Event):
-    """Holds back the rest of a reply."""
-
-
-def slow_reply(world: World, *words: str) -> Gate:
+def slow_reply(world: World, *words: str) -> asyncio.Event:
     """Enqueue a reply that stops after its first word until the gate is opened."""
-    gate = Gate()
+    gate = asyncio.Event()
     first, *rest = words
     world.model.enqueue(TextDelta(first), gate, *map(TextDelta, rest), ReplyEnd("stop"))
     return gate
@@ -28,9 +24,7 @@ async def sent(world: World, target: Target, text: str) -> RunningTurn:
     """Send a message and wait for the first word of the reply."""
     turn = await world.services.replies.send(target, text)
     assert turn is not None
-    async for event in turn.followed():
-        if isinstance(event, TextDelta):
-            break
+    await words_come(turn.followed())
     return turn
 
 

@@ -1,4 +1,4 @@
-"""Several replies at once: one in each thread, on the screen or in the background, and messages that wait."""
+"""Several replies at once: one in each thread, shown or not; messages that wait or come from the editor."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from io import StringIO
 
 import pytest
 
-from chorus_cli.core.errors import JournalError, MessageNotStoredError
+from chorus_cli.core.errors import CommandError, EditorError, JournalError, MessageNotStoredError
+from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.threads.service.slow_replies import Gate, refuse, replies, rows, sent, settled, slow_reply, unsent
+from tests.threads.service.slow_replies import refuse, replies, rows, sent, settled, slow_reply, unsent
 from tests.world import World, of_run, words_come
 
 
-async def begun(world: World, *words: str) -> tuple[Target, Gate, RunningTurn]:
+async def begun(world: World, *words: str) -> tuple[Target, asyncio.Event, RunningTurn]:
     """Send "first" to the thread in focus; its reply stops after the first word until the gate is opened."""
     here, gate = world.current.target(), slow_reply(world, *words)
     return here, gate, await sent(world, here, "first")
@@ -244,9 +245,7 @@ async def test_after_an_undone_turn_the_message_that_waited_is_shown_in_its_plac
     await asyncio.sleep(0)
     second = turn.next
     assert second is not None
-    async for event in second.followed():
-        if isinstance(event, TextDelta):
-            break
+    await words_come(second.followed())
     await replies(world).break_off(here.thread_id)
     await settled(world)
     assert [each.text for each in turn.chain] == ["first", "third"]
@@ -347,3 +346,59 @@ async def test_a_reply_that_is_broken_off_at_any_step_has_the_words_that_were_sh
     await asyncio.wait({listener})
     reply = (await world.log())[-1]
     assert (turn.is_over, reply.content) == (True, screen.getvalue())
+
+
+async def composed(world: World) -> RunningTurn:
+    """Run /editor and return the turn that it begins."""
+    answer = await resolve(world.services.registry, "/editor", world.clock.now()).run(world.services)
+    assert isinstance(answer, RunningTurn)
+    return answer
+
+
+def drafts(world: World) -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in (world.folder / "drafts").glob("draft-*")]
+
+
+async def test_what_is_saved_is_sent_without_the_line_ends_around_it_and_the_draft_is_gone(world: World) -> None:
+    world.editor.enqueue("\n  /new is no command here\n\nsecond paragraph \n")
+    assert len([event async for event in (await composed(world)).followed()]) > 0
+    assert [message.content for message in await world.log()] == ["  /new is no command here\n\nsecond paragraph", "ok"]
+    assert (drafts(world), await unsent(world)) == ([], [])
+    assert world.editor.opened[0].suffix == ".md"
+
+
+@pytest.mark.parametrize("saved", [None, "", " \n\n"])
+async def test_an_empty_text_is_not_sent(world: World, saved: str | None) -> None:
+    world.editor.enqueue(saved)
+    assert await world.told("/editor") == "Nothing was sent: the message is empty."
+    assert await world.log() == []
+    assert drafts(world) == []
+
+
+async def test_an_editor_that_ends_with_an_error_brings_the_text_to_the_prompt(world: World) -> None:
+    world.editor.enqueue("half a thought\n", complaint="The editor ended with code 1.")
+    answer = await world.carry_out("/editor")
+    assert isinstance(answer, Refill)
+    assert answer.typed == "half a thought"
+    assert answer.text.startswith("The editor ended with code 1. Nothing was sent")
+    assert drafts(world) == ["half a thought\n"]
+    assert await world.log() == []
+
+
+async def test_an_editor_that_returned_at_once_keeps_the_draft_for_its_window(world: World) -> None:
+    world.editor.enqueue(None, seconds=0.1)
+    assert f"The draft stays in {world.folder / 'drafts'}" in await world.told("/editor")
+    assert drafts(world) == [""]
+
+
+async def test_a_message_that_is_refused_is_kept(world: World) -> None:
+    world.editor.enqueue("word " * 20_000)
+    with pytest.raises(CommandError, match=r"too large.*Your text is kept; /rescue shows it\."):
+        _ = [event async for event in (await composed(world)).followed()]
+    assert (drafts(world), await unsent(world)) == ([], [("word " * 20_000).rstrip()])
+    assert await world.log() == []
+
+
+async def test_without_an_editor_there_is_a_sentence(world: World) -> None:
+    world.editor.enqueue(EditorError("No editor was found."))
+    assert await world.told("/editor") == "No editor was found."

@@ -64,15 +64,8 @@ class Talk:
             notices += await self.world.notices(" ".join([fact, *["w"] * (words // 2)]))
         return notices
 
-    def folding_in_background(self, tell: Callable[[str], None]) -> Folding:
-        """Fold in the background too from now on, as the chat does, and return what does that."""
-        return self._folding(tell)
-
-    def continue_in_another_process(self) -> None:
-        """Fold from now on as a process does that has just begun, such as each ``chorus ask``."""
-        self._folding(None)
-
-    def _folding(self, tell: Callable[[str], None] | None) -> Folding:
+    def continue_in_another_process(self, tell: Callable[[str], None] | None = None) -> Folding:
+        """Fold from now on as a process does that has just begun: with ``tell`` as a chat, also in the background."""
         services = self.world.services
         folds = Folding(services.context, services.folding.summarizer, unexpected, tell)
         rounds = replace(services.conversation.tool_loop, folds=folds)

@@ -36,16 +36,6 @@ async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(t
     assert [row.content.split()[0] for row in await talk.world.log()][::2] == facts(8)
 
 
-async def test_a_summary_is_extended_by_what_is_new_and_never_made_again(talk: Talk) -> None:
-    await talk.say(*facts(14))
-    first, second = talk.summaries()[:2]
-    assert "The conversation:" in first
-    assert f"Summary of the conversation so far:\n\n{PREFIX} f0! f1! f2! f3! f4!" in second
-    assert "f0! w" not in second
-    assert "f5! w" in second
-    assert all(fact in talk.last_request() for fact in facts(14))
-
-
 async def test_calls_grow_with_what_is_said_not_with_turns(talk: Talk) -> None:
     await talk.say(*facts(40), words=20)
     few = len(talk.summaries())
@@ -191,7 +181,7 @@ async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
 async def test_a_prompt_that_fills_most_of_the_limit_is_not_folded_turn_by_turn(talk: Talk) -> None:
     talk.world.configure(json.dumps({"system_prompt": "p " * 680}))
     told: list[str] = []
-    folds = talk.folding_in_background(told.append)
+    folds = talk.continue_in_another_process(told.append)
     await talk.say(*facts(5), words=10)
     await folds.close()
     assert (talk.summaries(), told) == ([], [])
@@ -261,33 +251,25 @@ async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None
     assert await talk.world.told("/context compact") == (
         "Not enough messages to compact: the last two turns always stay word for word."
     )
+    assert len(talk.summaries()) == 1
     await talk.say("f4!")
     assert "f1! w" not in talk.last_request()
     assert await talk.world.told("/context compact") == (
         f"2 messages added to the summary, now ~4 tokens. /undo reverts this.\n\n{PREFIX} f0! f1! f2!"
     )
+    assert f"Summary of the conversation so far:\n\n{PREFIX} f0! f1!" in talk.summaries()[-1]
+    assert "f1! w" not in talk.summaries()[-1]
+    for line, told, summary in (("/undo", "Undone", "f0! f1!"), ("/redo", "Redone", "f0! f1! f2!")):
+        assert await talk.world.told(line) == f"{told}: 6 messages summarised"
+        assert await talk.summary() == f"{PREFIX} {summary}"
 
 
-async def test_undo_brings_the_words_back_and_redo_the_summary(talk: Talk) -> None:
+@pytest.fixture
+async def compacted(talk: Talk) -> Talk:
+    """A talk of four turns, of which the first two are summarised."""
     await talk.say(*facts(4))
     await talk.world.told("/compact")
-    assert await talk.world.told("/undo") == "Undone: 4 messages summarised"
-    assert await talk.summary() == ""
-    assert await talk.world.told("/redo") == "Redone: 4 messages summarised"
-    assert await talk.summary() == f"{PREFIX} f0! f1!"
-
-
-@pytest.mark.parametrize("turns", [0, 1, 2])
-async def test_two_turns_are_not_enough(talk: Talk, turns: int) -> None:
-    await talk.say(*facts(turns))
-    assert (await talk.world.told("/context compact")).startswith("Not enough messages to compact")
-    assert talk.summaries() == []
-
-
-async def test_eliza_refuses_and_says_what_would_help(talk: Talk) -> None:
-    await talk.say(*facts(4))
-    await talk.world.told("/settings set summary_model chorus/eliza")
-    assert (await talk.world.told("/compact")).startswith("ELIZA cannot summarise. Choose another model")
+    return talk
 
 
 async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> None:
@@ -299,51 +281,33 @@ async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> 
     assert told.endswith(f"~3 tokens. /context undo 1 reverts it.\n\n{PREFIX} f0! f1!")
 
 
-async def test_summary_edit_makes_it_the_users_own(talk: Talk) -> None:
-    await talk.say(*facts(4))
-    await talk.world.told("/compact")
-    talk.world.editor.enqueue("We met at the bridge.\n\nIt rained.\n")
-    assert await talk.world.told("/context summary edit") == ("Summary replaced. /undo restores the previous one.")
-    assert talk.world.editor.shown == [f"{PREFIX} f0! f1!\n"]
-    assert ", by you, " in await talk.world.told("/context summary")
-    await talk.say("next!")
-    assert "Summary of the earlier conversation:\nWe met at the bridge.\n\nIt rained." in talk.last_request()
-    await talk.world.told("/undo")
-    assert await talk.world.told("/undo") == "Undone: another wording of the summary"
-    assert await talk.summary() == f"{PREFIX} f0! f1!"
+async def test_summary_edit_makes_it_the_users_own(compacted: Talk) -> None:
+    compacted.world.editor.enqueue("We met at the bridge.\n\nIt rained.\n")
+    assert await compacted.world.told("/context summary edit") == ("Summary replaced. /undo restores the previous one.")
+    assert compacted.world.editor.shown == [f"{PREFIX} f0! f1!\n"]
+    assert ", by you, " in await compacted.world.told("/context summary")
+    await compacted.say("next!")
+    assert "Summary of the earlier conversation:\nWe met at the bridge.\n\nIt rained." in compacted.last_request()
+    await compacted.world.told("/undo")
+    assert await compacted.world.told("/undo") == "Undone: another wording of the summary"
+    assert await compacted.summary() == f"{PREFIX} f0! f1!"
 
 
-async def test_summary_edit_that_leaves_it_or_empties_it_changes_nothing(talk: Talk) -> None:
-    await talk.say(*facts(4))
-    await talk.world.told("/compact")
-    assert await talk.world.told("/context summary edit") == "Nothing was changed."
-    talk.world.editor.enqueue("\n")
-    assert (await talk.world.told("/context summary edit")).startswith("Nothing was changed")
-    assert await talk.summary() == f"{PREFIX} f0! f1!"
-    assert await talk.world.told("/context summary nonsense") == (
+async def test_summary_edit_that_leaves_it_or_empties_it_changes_nothing(compacted: Talk) -> None:
+    assert await compacted.world.told("/context summary edit") == "Nothing was changed."
+    compacted.world.editor.enqueue("\n")
+    assert (await compacted.world.told("/context summary edit")).startswith("Nothing was changed")
+    assert await compacted.summary() == f"{PREFIX} f0! f1!"
+    assert await compacted.world.told("/context summary nonsense") == (
         "/context summary takes only the argument edit, not 'nonsense'."
     )
 
 
-async def test_why_and_json_tell_what_the_summary_stands_for(talk: Talk) -> None:
-    await talk.say(*facts(4))
-    await talk.world.told("/compact")
-    told = await talk.world.told("/why")
-    assert "summary        13      stands for the 4 messages before, as of operation 1" in told
-    assert "summarised  4 " in told
-    place, now = talk.world.current.target(), talk.world.clock.now()
-    found = (await context_report(talk.world.context, place, now)).as_json()
-    assert json.loads(json.dumps(found["parts"]))[2]["name"] == "summary"
-    assert sum(part["tokens"] for part in json.loads(json.dumps(found["parts"]))) == found["tokens"]
-
-
-async def test_the_journal_names_folds_and_the_past_has_their_summaries(talk: Talk) -> None:
-    await talk.say(*facts(4))
-    await talk.world.told("/compact")
-    assert "4 messages summarised" in await talk.world.told("/context ops")
-    talk.world.clock.advance(timedelta(minutes=5))
-    await talk.world.told("/new")
-    told = await talk.world.told("/context at 2m")
+async def test_the_journal_names_folds_and_the_past_has_their_summaries(compacted: Talk) -> None:
+    assert "4 messages summarised" in await compacted.world.told("/context ops")
+    compacted.world.clock.advance(timedelta(minutes=5))
+    await compacted.world.told("/new")
+    told = await compacted.world.told("/context at 2m")
     assert f"The first 4 messages were summarised as: {PREFIX} f0! f1!" in told
 
 
@@ -370,22 +334,10 @@ async def test_a_session_keeps_the_summary_and_restoring_it_lets_it_stand_again(
 FAILED = "The older part of the conversation could not be summarised"
 
 
-async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> None:
-    await talk.say(*facts(6))
-    place = talk.world.current.target()
-    talk.model.gate = asyncio.Event()
-    folding = asyncio.create_task(talk.world.services.folding.fold_all(place, ""))
-    await talk.model.asked.wait()
-    await talk.world.told("/new")
-    talk.model.gate.set()
-    assert (await folding).summary is None
-    assert await talk.folds() == []
-
-
 async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
     await talk.say(*facts(6))
     place = talk.world.current.target()
-    other = folding_elsewhere(talk)
+    other = Folding(talk.world.context, talk.world.services.folding.summarizer, unexpected)
     talk.model.gate = asyncio.Event()
     mine = asyncio.create_task(talk.world.services.folding.fold_all(place, ""))
     await talk.model.asked.wait()
@@ -394,10 +346,6 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
     results = [(await mine).summary, theirs.summary]
     assert sum(result is not None for result in results) == 1
     assert len(await talk.folds()) == 1
-
-
-def folding_elsewhere(talk: Talk) -> Folding:
-    return Folding(talk.world.context, talk.world.services.folding.summarizer, unexpected)
 
 
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
@@ -411,7 +359,7 @@ async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
 
 async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> None:
     told = asyncio.Queue[str]()
-    folds = talk.folding_in_background(told.put_nowait)
+    folds = talk.continue_in_another_process(told.put_nowait)
     assert await talk.say(*facts(7)) == []
     async with asyncio.timeout(5):
         sentence = await told.get()
@@ -432,7 +380,7 @@ async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
     talk: Talk, failure: ModelError | None, told: str, beside: list[str]
 ) -> None:
     said = asyncio.Queue[str]()
-    folds = talk.folding_in_background(said.put_nowait)
+    folds = talk.continue_in_another_process(said.put_nowait)
     talk.model.gate, talk.model.failure = asyncio.Event(), failure
     await talk.say(*facts(7))
     await talk.model.asked.wait()
@@ -448,7 +396,7 @@ async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
 
 async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later(talk: Talk) -> None:
     told = asyncio.Queue[str]()
-    folds = talk.folding_in_background(told.put_nowait)
+    folds = talk.continue_in_another_process(told.put_nowait)
     talk.model.failure = ModelError("The provider is down.")
     await talk.say(*facts(7))
     assert "could not be summarised: The provider is down." in await told.get()
@@ -483,7 +431,7 @@ async def test_a_summary_that_is_written_ends_the_wait_after_a_failed_one(talk: 
 
 
 async def test_leaving_gives_up_what_is_being_folded(talk: Talk) -> None:
-    folds = talk.folding_in_background(pytest.fail)
+    folds = talk.continue_in_another_process(pytest.fail)
     talk.model.gate = asyncio.Event()
     await talk.say(*facts(7))
     await talk.model.asked.wait()

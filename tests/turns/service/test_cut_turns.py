@@ -24,33 +24,11 @@ from tests.turns.service.tool_talk import (
     call,
     calls,
     rows,
-    stop_at,
 )
 from tests.world import Tools, World, another_thread, built, words_come
 
 
-async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
-    world.model.enqueue(TextDelta("Half"), asyncio.Event())
-    await stop_at(world.conversation.answer(world.current.target(), "Hello"), TextDelta)
-    reply = (await world.log())[-1]
-    assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
-
-
-async def test_a_reply_is_checkpointed_while_it_streams(world: World) -> None:
-    hold = asyncio.Event()
-    world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
-        await words_come(events)
-        world.clock.advance(timedelta(seconds=0.6))
-        await words_come(events)
-        half = await world.log_row_with_content(-1)
-        assert (half.content, half.status, half.run) == ("One two ", Status.STREAMING, "this-run")
-        hold.set()
-        _ = [event async for event in events]
-    assert (await world.log())[-1].content == "One two three"
-
-
-async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> None:
+async def test_replies_are_checkpointed_while_they_stream_all_at_once(world: World) -> None:
     hold, statements = asyncio.Event(), list[str]()
     targets = [world.current.target(), await another_thread(world), await another_thread(world)]
     for _ in targets:
@@ -62,7 +40,8 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
     await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
     for events in replies:
         await words_come(events)
-    assert (await world.log_row_with_content(-1)).content == "One two "
+    half = await world.log_row_with_status(-1, Status.STREAMING, has_words=True)
+    assert (half.content, half.run) == ("One two ", "this-run")
     assert statements.count("BEGIN IMMEDIATE") == 1
     assert [row.content for row in await world.log() if row.role is Role.ASSISTANT] == ["One two "] * 3
     hold.set()

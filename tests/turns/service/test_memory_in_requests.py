@@ -218,23 +218,14 @@ async def test_many_captured_items_are_told_in_a_line(world: World) -> None:
     assert len(notice) < 200
 
 
-ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
-
-
-async def cold_item(world: World) -> int:
-    """Return an item that is COLD: a section of two months ago."""
-    slug = world.current.slug
-    remembered = await world.services.memory.remember(slug, ItemType.PRD_SECTION, "an old section")
-    world.clock.advance(timedelta(days=60))
-    return remembered.item.id
-
-
 async def test_a_crowded_turn_archives_cold_items_and_says_so_once(world: World) -> None:
-    item_id = await cold_item(world)
+    section = await remembered(world, "an old section", ItemType.PRD_SECTION)
+    world.clock.advance(timedelta(days=60))
     told = [await world.notices("word " * 2_000) for _ in range(6)]
-    crowded = [number for number, notices in enumerate(told) if ARCHIVED in notices]
+    archived = "1 COLD memory item was archived; /memory restore 1 reverts this."
+    crowded = [number for number, notices in enumerate(told) if archived in notices]
     assert crowded == [3]
-    assert (await world.services.memory.item(world.current.slug, item_id)).tier is Tier.ARCHIVED
+    assert (await current(world, section)).tier is Tier.ARCHIVED
     (checkpoint,) = await world.services.memory.checkpoints(world.current.slug)
     assert (checkpoint.items_count, checkpoint.items_archived) == (1, 1)
 

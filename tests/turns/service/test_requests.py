@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
-from sqlite3 import Connection
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError
-from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Role
+from chorus_cli.models.rules import budget as rules
+from chorus_cli.models.rules.budget import Budget, Calibration, Limit, Room
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
+
+LIMIT = Limit(10_000, "a test")
 
 
 async def test_context_includes_system_prompt(world: World) -> None:
@@ -137,9 +142,6 @@ async def test_a_persona_that_leaves_no_room_is_to_blame_and_not_the_message(wor
     assert await world.log() == []
 
 
-LIMIT = 10_000
-
-
 class LateCounter(WordCounter):
     """Counts words, once its vocabulary is loaded, and keeps the texts as ``counted``."""
 
@@ -167,7 +169,7 @@ def counter() -> LateCounter:
 
 @pytest.fixture
 async def late(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, counter: LateCounter) -> World:
-    return await built(tmp_path, store, clock, model, LIMIT, Tools(counter=counter))
+    return await built(tmp_path, store, clock, model, LIMIT.tokens, Tools(counter=counter))
 
 
 async def counts(world: World) -> list[int | None]:
@@ -249,20 +251,84 @@ async def test_calls_of_tools_are_answered_uncounted(
     assert await counts(world) == [None] * 5
 
 
-@pytest.mark.parametrize("old_rows", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
-async def test_a_hundred_thousand_old_rows_change_no_byte_of_the_request(world: World, old_rows: int) -> None:
-    await world.say("Hello")
-    await world.say("Again")
-    before = world.model.requests[-1]
+@pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, len(TOOLS))])
+async def test_declarations_that_fill_a_small_model_are_not_offered(tooled: World, limit: int, offered: int) -> None:
+    tooled.configure(f'{{"context_token_limit": {limit}}}')
+    await tooled.say("Hi")
+    assert len(tooled.model.requests[-1].tools) == offered
 
-    old = timestamps.to_text(world.clock.now() - timedelta(days=400))
-    insert = "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', 1, 'user', 'old', ?)"
 
-    def fill(connection: Connection) -> None:
-        connection.executemany(insert, [(old,)] * old_rows)
+async def test_tokens_of_calls_results_and_declarations_are_counted(tooled: World) -> None:
+    before = (await tooled.context.planned(tooled.current.target(), tooled.clock.now())).tokens
+    calls(tooled, call("echo", {"text": "one two three"}))
+    await tooled.say("What is it?")
+    used, result = [row for row in await tooled.log() if row.role in {Role.TOOL_USE, Role.TOOL_RESULT}]
+    assert result.token_count == 3
+    assert used.token_count == len((used.tool_calls or "").split())
+    assert json.loads(used.tool_calls or "")[0]["function"]["name"] == "echo"
+    plan = await tooled.context.planned(tooled.current.target(), tooled.clock.now())
+    assert plan.snapshot.request_settings.offer.tokens > 50
+    assert before > plan.snapshot.request_settings.offer.tokens
+    assert "tools" in await tooled.told("/context")
 
-    await world.store.write(fill)
-    await world.say("And again")
-    after = world.model.requests[-1]
-    assert after.messages[: len(before.messages)] == before.messages
-    assert world.asked()[len(before.messages) - 1 :] == [("assistant", "ok"), ("user", "And again")]
+
+@pytest.mark.parametrize(
+    ("threshold", "output", "tokens", "aside", "undone"),
+    [
+        (0.8, None, 8_000, 7_000, 9_500),
+        (0.8, 1_000, 8_000, 7_000, 9_000),
+        (0.8, 3_000, 7_000, 6_125, 7_000),
+        (0.5, None, 5_000, 4_375, 9_500),
+        (0.8, 20_000, 0, 0, 0),
+    ],
+)
+def test_room_is_left_for_the_reply(threshold: float, output: int | None, tokens: int, aside: int, undone: int) -> None:
+    allowed = rules.budget(LIMIT, threshold, output, Calibration())
+    assert (allowed.tokens, allowed.background_fold_tokens) == (tokens, aside)
+    assert rules.budget(LIMIT, threshold, output, Calibration(), fold_is_undone=True).tokens == undone
+
+
+def test_a_model_that_counts_more_leaves_less_room() -> None:
+    allowed = Budget(LIMIT, 8_000, Calibration(1.6))
+    assert allowed.room == Room(5_000, 3_125)
+    assert allowed.corrected(1_000) == 1_600
+    assert allowed.corrected(allowed.room.budget) <= allowed.tokens
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=6), st.floats(0.8, 2.0))
+def test_expected_parts_add_up_to_what_is_expected_of_the_whole(parts: list[int], factor: float) -> None:
+    allowed = Budget(LIMIT, 8_000, Calibration(factor))
+    expected = allowed.corrected_parts(parts)
+    assert sum(expected) == allowed.corrected(sum(parts))
+    assert all(abs(got - factor * part) < 1.001 for part, got in zip(parts, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("before", "estimated", "reported", "factor", "error"),
+    [
+        pytest.param(Calibration(), 1_000, 1_200, 1.2, -0.167, id="the first is taken as it is"),
+        pytest.param(Calibration(1.2, 0.0), 1_000, 1_200, 1.2, 0.0, id="as expected"),
+        pytest.param(Calibration(1.0, 0.0), 1_000, 1_100, 1.03, -0.091, id="later ones little by little"),
+        pytest.param(Calibration(1.1, 0.1), 50, 500, 1.1, 0.1, id="a small request says nothing"),
+        pytest.param(Calibration(1.1, 0.1), 1_000, 30, 1.1, 0.1, id="a report without what was cached"),
+        pytest.param(Calibration(), 1_000, 9_000, 2.0, -0.889, id="never more than twice"),
+        pytest.param(Calibration(), 1_000, 600, 0.8, 0.667, id="never less than four fifths"),
+    ],
+)
+def test_reports_correct_the_estimate(
+    before: Calibration, estimated: int, reported: int, factor: float, error: float
+) -> None:
+    after = rules.learned_calibration(before, estimated, reported)
+    assert (round(after.factor, 3), round(after.error or 0, 3)) == (factor, error)
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "3", '{"factor": 9, "error": 0}', '{"factor": "x", "error": 0}'])
+def test_what_cannot_be_read_counts_as_nothing_learned(text: str | None) -> None:
+    assert rules.read_calibration(text) == Calibration()
+
+
+@given(st.floats(0.8, 2.0), st.none() | st.floats(-1, 5))
+def test_what_is_written_is_read_back(factor: float, error: float | None) -> None:
+    assert not rules.calibrations_differ(
+        rules.read_calibration(rules.written_calibration(Calibration(factor, error))), Calibration(factor, error)
+    )

@@ -1,24 +1,32 @@
-"""Tools that a model calls: their answers come in the next request, and every later request repeats them."""
+"""Tools that a model calls: answers in the next request and in each later one, whatever is left out, edited or cut."""
 
 from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import ToolsRefusedError
-from chorus_cli.log.rules.messages import Role, Status, Thought
+from chorus_cli.log.rows import interrupted_replies, message_rows
+from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thought, Thoughts
 from chorus_cli.models.rules.costs import THOUGHT
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted, WaitBegun
+from chorus_cli.storage.store import Connection, Store
 from chorus_cli.tools.service import LONGEST_RESULT, MOST_CALLS
-from chorus_cli.turns.service.reply import MOST_ROUNDS
+from chorus_cli.turns.service.reply import MOST_ROUNDS, STOPPED
+from tests.fakes import FakeClock
+from tests.remembering import wants_summary
+from tests.turns.folding.long_talk import RememberingModel
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
+    assert_pairs_are_whole,
     assert_repeated_later,
     call,
     calls,
+    echo,
     end_of,
     events_of,
     lines,
@@ -26,7 +34,7 @@ from tests.turns.service.tool_talk import (
     rows,
     stop_at,
 )
-from tests.world import Tools, World, built
+from tests.world import MODEL, Tools, World, built
 
 
 @pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "tool_use"])
@@ -48,13 +56,6 @@ async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World,
     assert [message.role for message in tooled.model.requests[-1].messages] == [
         "system", "user", "assistant", "tool", "assistant", "user"
     ]  # fmt: skip
-
-
-async def test_a_reply_of_a_call_alone_is_no_empty_reply(tooled: World) -> None:
-    calls(tooled, call("echo", {"text": "gold"}))
-    assert end_of(await events_of(tooled, "What is it?")).error is None
-    assert tooled.asked() == [("user", "What is it?"), ("assistant", ""), ("tool", "gold")]
-    await assert_repeated_later(tooled)
 
 
 async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: World) -> None:
@@ -127,8 +128,8 @@ async def test_damaged_arguments_are_repaired(tooled: World, arguments: str, und
     ],
     ids=range(9),
 )
-async def test_what_a_tool_cannot_do_is_told_to_the_model(
-    tooled: World, name: str, arguments: object, told: str, outcome: str
+async def test_what_a_tool_cannot_do_is_told_to_the_model_and_a_bug_is_reported(
+    tooled: World, tools: Tools, name: str, arguments: object, told: str, outcome: str
 ) -> None:
     calls(tooled, call(name, arguments))
     tooled.model.say("So be it.")
@@ -137,13 +138,8 @@ async def test_what_a_tool_cannot_do_is_told_to_the_model(
     assert told in results(tooled)[0]
     assert outcome in lines(events)[0]
     assert (await rows(tooled))[-1][1] == "So be it."
+    assert [str(bug) for bug in tools.bugs] == (["the wheel came off"] if name == "broken" else [])
     await assert_repeated_later(tooled)
-
-
-async def test_a_tool_that_raises_is_reported_with_its_traceback(tooled: World, tools: Tools) -> None:
-    calls(tooled, call("broken"))
-    await tooled.say("Do it.")
-    assert [str(bug) for bug in tools.bugs] == ["the wheel came off"]
 
 
 async def test_a_long_result_is_cut_in_the_middle(tooled: World) -> None:
@@ -234,27 +230,6 @@ async def test_the_user_can_keep_the_tools_from_a_model_whose_calls_get_no_answe
     assert [role for role, *_ in await rows(tooled)] == ["user", "assistant"] * 2
 
 
-@pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, len(TOOLS))])
-async def test_declarations_that_fill_a_small_model_are_not_offered(tooled: World, limit: int, offered: int) -> None:
-    tooled.configure(f'{{"context_token_limit": {limit}}}')
-    await tooled.say("Hi")
-    assert len(tooled.model.requests[-1].tools) == offered
-
-
-async def test_tokens_of_calls_results_and_declarations_are_counted(tooled: World) -> None:
-    before = (await tooled.context.planned(tooled.current.target(), tooled.clock.now())).tokens
-    calls(tooled, call("echo", {"text": "one two three"}))
-    await tooled.say("What is it?")
-    used, result = [row for row in await tooled.log() if row.role in {Role.TOOL_USE, Role.TOOL_RESULT}]
-    assert result.token_count == 3
-    assert used.token_count == len((used.tool_calls or "").split())
-    assert json.loads(used.tool_calls or "")[0]["function"]["name"] == "echo"
-    plan = await tooled.context.planned(tooled.current.target(), tooled.clock.now())
-    assert plan.snapshot.request_settings.offer.tokens > 50
-    assert before > plan.snapshot.request_settings.offer.tokens
-    assert "tools" in await tooled.told("/context")
-
-
 async def test_the_usage_of_every_round_is_kept_and_learned_from(tooled: World) -> None:
     tooled.model.enqueue(ReplyEnd("tool_calls", {"prompt_tokens": 900}, (call("echo", {"text": "a"}),)))
     tooled.model.enqueue(TextDelta("Done."), ReplyEnd("stop", {"prompt_tokens": 950}))
@@ -269,3 +244,194 @@ async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(t
     calls(tooled, call("echo", DAMAGED), before="Let me see.")
     await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), TextDelta)
     assert (await rows(tooled))[1:] == [("assistant", "Let me see.", None, "interrupted")]
+
+
+@pytest.fixture
+async def used(tooled: World) -> World:
+    """A world in which a tool was used between two plain turns."""
+    await tooled.say("Hello")
+    calls(tooled, call("echo", {"text": "gold of the river"}), before="Let me see.")
+    tooled.model.say("It is gold.")
+    await tooled.say("What is it?")
+    await tooled.say("Thanks")
+    return tooled
+
+
+async def test_a_pair_is_one_block_of_an_edit_that_can_be_deleted_and_is_found_by_a_search(used: World) -> None:
+    block = '(tool): echo {"text": "gold of the river"}\n→ gold of the river'
+
+    def without_tool(text: str) -> str:
+        head, _, rest = text.partition(block)
+        return head[: head.rindex("\n[")] + "\n" + rest.lstrip("\n")
+
+    used.editor.enqueue(lambda path: path.write_text(without_tool(path.read_text())))
+    answer = await used.told("/context edit")
+    assert block in used.editor.shown[0]
+    assert answer.startswith("Context edited:")
+    await used.say("Again")
+    assert results(used) == []
+    assert "Let me see." in [content for _, content in used.asked()]
+    assert "gold of the «river»" in await used.told("/search river")
+
+
+async def test_a_pair_is_restored_from_a_file_alone(used: World, tools: Tools, store: Store) -> None:
+    await used.told("/context save about the river")
+    await store.write(lambda connection: connection.execute("UPDATE messages SET content = content || '.'") and None)
+    assert "Restored" in await used.told("/context restore 2026-02-12_about-the-river")
+    await used.say("Again")
+    assert results(used) == ["gold of the river"]
+    assert_pairs_are_whole(used.model.requests[-1].messages)
+    assert tools.bugs == []
+
+
+async def test_the_report_of_the_context_counts_no_empty_reply(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "gold"}))
+    await tooled.say("What is it?")
+    await tooled.say("Thanks")
+    told = await tooled.told("/why")
+    assert "blank" not in told
+    assert "6 in the 8h window" in told
+
+
+@pytest.fixture
+async def cramped(tmp_path: Path, store: Store, clock: FakeClock) -> World:
+    """A world whose requests have 800 words, and whose model summarises."""
+    world = await built(tmp_path, store, clock, RememberingModel(), 1_000, Tools((echo,)))
+    world.configure('{"system_prompt": "Short."}')
+    return world
+
+
+async def test_a_result_too_large_for_the_model_is_cut_and_keeps_its_call(cramped: World) -> None:
+    cramped.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
+    world, model = cramped, cramped.model
+    calls(world, call("echo", {"text": "w ", "times": 5_000}))
+    done = await world.say("Much?")
+    assert done.error is None
+    (result,) = results(world)
+    assert "tokens left out here" in result
+    assert_pairs_are_whole(model.requests[-1].messages)
+    await world.say("And then?")
+    assert_pairs_are_whole(model.requests[-1].messages)
+
+
+async def test_a_fold_takes_the_pair_in_and_later_requests_have_neither(cramped: World) -> None:
+    world, model = cramped, cramped.model
+    calls(world, call("echo", {"text": "gold of the river"}))
+    await world.say("What is it, gold!")
+    for number in range(8):
+        calls(world, call("echo", {"text": f"w{number} " * 40}, f"d{number}"))
+        model.say("a " * 40)
+        await world.say(f"q{number} " * 20)
+    folded = next(each.messages[-1].content for each in model.requests if wants_summary(each.messages[0].content))
+    assert "gold of the river" in folded
+    assert "chorus calls a tool" in folded
+    assert "gold!" in model.requests[-1].messages[0].content
+    assert "gold of the river" not in results(world)
+    for request in model.requests:
+        assert_pairs_are_whole(request.messages)
+
+
+async def test_a_fold_in_a_later_round_leaves_the_turn_whole(cramped: World) -> None:
+    world, model = cramped, cramped.model
+    for number in range(4):
+        model.say("a " * 60)
+        await world.say(f"q{number}! " * 60)
+    calls(world, call("echo", {"text": "w " * 250}))
+    calls(world, call("echo", {"text": "v " * 10}))
+    done = await world.say("Much?")
+    assert done.error is None
+    assert "q0!" in model.requests[-1].messages[0].content
+    assert len(results(world)) == 2
+    assert_pairs_are_whole(model.requests[-1].messages)
+    assert [row[0] for row in (await rows(world))[8:]] == [
+        "user", "assistant", "tool_use", "tool_result", "assistant", "tool_use", "tool_result", "assistant"
+    ]  # fmt: skip
+
+
+async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled: World) -> None:
+    calls(tooled, call("endless"), before="Let me see.")
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted)
+    assert await rows(tooled) == [
+        ("user", "First", None, "complete"),
+        ("assistant", "Let me see.", None, "complete"),
+        ("tool_use", "", "c1", "complete"),
+        ("tool_result", STOPPED, "c1", "complete"),
+        ("assistant", "", None, "interrupted"),
+    ]
+    await tooled.say("Second")
+    assert results(tooled) == [STOPPED]
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_of_several_calls_those_after_a_stopped_one_are_not_begun(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "a"}, "c1"), call("endless", "", "c2"), call("echo", {"text": "b"}, "c3"))
+    await stop_at(tooled.conversation.answer(tooled.current.target(), "First"), ToolStarted, 2)
+    await tooled.say("Second")
+    assert results(tooled) == ["a", STOPPED]
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: World) -> None:
+    def begin(connection: Connection) -> None:
+        question = MessageContent(1, Role.USER, "First", tooled.clock.now(), token_count=1)
+        _, reply = message_rows.open_turn(connection, "chorus", question, MODEL, "dead")
+        ended = reply._replace(content="Let me see.", status=Status.COMPLETE, token_count=3)
+        used = MessageContent(
+            1, Role.TOOL_USE, "", tooled.clock.now(), reply.turn_id, tool_calls=call("endless").as_json,
+            tool_call_id="c1", status=Status.STREAMING, token_count=9,
+        )  # fmt: skip
+        message_rows.begin_call(connection, ended, Thoughts(), used)
+
+    await tooled.store.write(begin)
+    assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "streaming")
+    mended = await tooled.store.write(
+        interrupted_replies.mark_interrupted, lambda run: run != "dead", tooled.clock.now()
+    )
+    assert len(mended.interrupted) == 1
+    assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "interrupted")
+    named = await tooled.store.write(interrupted_replies.take_broken_off, tooled.clock.now() - timedelta(hours=1))
+    assert [each.question for each in named] == ["First"]
+    await tooled.say("Second")
+    assert tooled.asked() == [("user", "First"), ("assistant", "Let me see."), ("user", "Second")]
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_a_retry_replaces_the_calls_and_results_of_the_turn_too(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "gold"}), before="Let me see.")
+    tooled.model.say("Gold.")
+    await tooled.say("First")
+    calls(tooled, call("echo", {"text": "silver"}))
+    tooled.model.say("Silver.")
+    _ = [event async for event in tooled.conversation.retry(tooled.current.target())]
+    assert tooled.asked(-2) == [("user", "First")]
+    assert await tooled.seen() == ["First", "", "", "silver", "Silver."]
+    await tooled.say("Second")
+    assert results(tooled) == ["silver"]
+    assert_pairs_are_whole(tooled.model.requests[-1].messages)
+    await tooled.carry_out("/context undo")
+    await tooled.say("Third")
+    assert results(tooled) in (["gold"], ["silver"])
+
+
+@pytest.mark.parametrize(("words", "seen", "sent"), [("", "ok", []), ("Let me see.", "Let me see.", [STOPPED])])
+async def test_a_retry_that_is_stopped_in_a_tool_keeps_the_old_reply_or_its_words(
+    tooled: World, words: str, seen: str, sent: list[str]
+) -> None:
+    await tooled.say("First")
+    calls(tooled, call("endless"), before=words)
+    await stop_at(tooled.conversation.retry(tooled.current.target()), ToolStarted)
+    assert (await tooled.seen())[:2] == ["First", seen]
+    await tooled.say("Second")
+    assert results(tooled) == sent
+
+
+async def test_a_retry_waits_while_a_tool_is_at_work(tooled: World) -> None:
+    calls(tooled, call("endless"))
+    events = tooled.conversation.answer(tooled.current.target(), "First")
+    while not isinstance(await anext(events), ToolStarted):
+        pass
+    retry = tooled.conversation.retry(tooled.current.target())
+    assert isinstance(await anext(retry), WaitBegun)
+    await events.aclose()
+    _ = [event async for event in retry]
+    assert await tooled.seen() == ["First", "ok"]
