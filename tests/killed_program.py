@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,3 +84,17 @@ def killed_at_each_step(template: Path, folder: Path, *arguments: str, since: st
     assert found[-1][1] == 0, found[-1]
     homes = [Path(home) for home, _ in found]
     return Killed(homes[:-1], homes[-1])
+
+
+def killed_at(event: str, work: Callable[[], object]) -> None:
+    """Do ``work`` in a child that kills itself at its first operation of this name."""
+    with warnings.catch_warnings():
+        # Newer Pythons warn of forking beside the threads of a test runner.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        sys.addaudithook(lambda name, _values: os.kill(os.getpid(), signal.SIGKILL) if name == event else None)
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import sys
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.killed_program import killed_at_each_step
+from tests.storage.database import sql
 from tests.terminal.driver import Home
 from tests.terminal.ordinary_user import small_disk
 
@@ -40,9 +39,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
     """Return all that a backup holds: the messages, and the bytes of the other files."""
-    with closing(sqlite3.connect(home / "chorus.db")) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        messages = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
+    assert sql(home / "chorus.db", "PRAGMA integrity_check") == ["ok"]
+    messages = sql(home / "chorus.db", "SELECT * FROM messages ORDER BY id")
     folders = [path for name in ("personas", "attachments") for path in (home / name).rglob("*")]
     files = {str(path.relative_to(home)): path.read_bytes() for path in folders if path.is_file()}
     return {"messages": messages, "config": (home / "config.jsonc").read_bytes(), **files}
@@ -117,15 +115,6 @@ def test_everything_comes_back_and_the_state_before_is_kept(home: Home, tmp_path
     }
 
 
-def test_a_copy_of_the_database_alone_comes_back_alone(home: Home, tmp_path: Path) -> None:
-    shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
-    changed(home)
-    outcome = home.run("restore", "--yes", str(tmp_path / "copy.db"))
-    assert outcome.code == 0, outcome
-    assert home.said() == SAID
-    assert not (home.path / "personas" / "reviewer").exists()
-
-
 REWRITES = """
     CREATE TRIGGER rewritten AFTER INSERT ON messages WHEN new.role = 'user' BEGIN
         UPDATE messages SET content = 'something else' WHERE id = new.id;
@@ -139,16 +128,10 @@ ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more)
 ENDLESS_TRIGGER = f"CREATE TRIGGER endless BEFORE INSERT ON messages BEGIN {ENDLESS} COUNT(*) FROM more; END"
 
 
-def with_statements(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
-
-
 def test_a_log_is_restored_without_the_triggers_and_views_that_somebody_put_into_it(home: Home, tmp_path: Path) -> None:
     copy = shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
     (own,) = home.sql("SELECT sql FROM sqlite_master WHERE name = 'messages_open_thread'")
-    with_statements(
+    sql(
         copy,
         "DROP TRIGGER messages_open_thread",
         *(REWRITES, PLANTS, ENDLESS_TRIGGER, f"CREATE VIEW v AS {ENDLESS} n FROM more"),
@@ -194,17 +177,20 @@ def test_a_log_whose_tables_are_not_those_of_chorus_is_refused(
     home: Home, tmp_path: Path, table: str, statements: tuple[str, ...]
 ) -> None:
     copy = shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
-    with_statements(copy, *statements)
+    sql(copy, *statements)
     outcome = home.run("restore", "--yes", str(copy))
     assert (outcome.code, home.said()) == (1, SAID), outcome
     assert f"{copy} lacks the table {table} as made by Chorus. Choose another backup" in outcome.errors
 
 
-def test_a_log_with_columns_of_the_users_own_is_restored(home: Home, tmp_path: Path) -> None:
+def test_a_copy_of_the_log_alone_comes_back_alone_with_columns_of_the_users_own(home: Home, tmp_path: Path) -> None:
     copy = shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
     columns = ("mood TEXT", '"my stars" INTEGER NOT NULL DEFAULT 3')
-    with_statements(copy, *(f"ALTER TABLE messages ADD COLUMN {column}" for column in columns))
+    sql(copy, *(f"ALTER TABLE messages ADD COLUMN {column}" for column in columns))
+    changed(home)
     assert home.run("restore", "--yes", str(copy)).code == 0
+    assert home.said() == SAID
+    assert not (home.path / "personas" / "reviewer").exists()
     assert home.run("ask", "and more").code == 0
     assert home.sql('SELECT "my stars" FROM messages WHERE id = 1') == [3]
 
@@ -256,8 +242,7 @@ def endless_manifest(path: Path) -> None:
 
 def other_database(path: Path) -> None:
     path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE diary (line)")
+    sql(path, "CREATE TABLE diary (line)")
 
 
 def pipe(path: Path) -> None:

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
 from hashlib import sha256
@@ -23,10 +23,11 @@ from chorus_cli.storage import file_lock
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.subcommands.repairs import MENDS
 from tests.loopback_providers import recording
-from tests.storage.damaged_files import PAGE_BYTES
+from tests.storage.damaged_files import PAGE_BYTES, overwrite_messages
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home, Terminal
 from tests.terminal.ordinary_user import small_disk
+from tests.test_backups import ENDLESS, ENDLESS_TRIGGER
 
 SAID = ["hello", "hello again", "and again"]
 TERMINAL_COLUMNS = 100
@@ -127,11 +128,7 @@ def zeroed_index(home: Home) -> None:
 
 
 def zeroed(home: Home) -> None:
-    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
-    content = bytearray((home.path / "chorus.db").read_bytes())
-    content[(root - 1) * PAGE_BYTES : root * PAGE_BYTES] = bytes(PAGE_BYTES)
-    (home.path / "chorus.db").write_bytes(content)
+    overwrite_messages(home.path / "chorus.db", b"\0")
 
 
 def without_free_pages(home: Home) -> None:
@@ -220,7 +217,8 @@ def test_an_index_of_zeros_is_made_again_by_the_next_search(home: Home) -> None:
     assert wrong(home) == {}
 
 
-def test_a_foreign_trigger_is_named_and_removed(home: Home) -> None:
+def test_a_foreign_trigger_is_named_and_removed_and_a_table_is_the_users_own(home: Home) -> None:
+    home.sql("""CREATE TABLE "it's mine" (line TEXT)""")
     home.sql("CREATE TRIGGER forgetting AFTER INSERT ON messages BEGIN DELETE FROM messages WHERE id < new.id; END")
     home.sql("CREATE VIEW mine AS SELECT content FROM messages")
     assert wrong(home) == {
@@ -231,11 +229,8 @@ def test_a_foreign_trigger_is_named_and_removed(home: Home) -> None:
     assert wrong(home) == {}
 
 
-ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
-
-
 def test_a_message_does_not_wait_for_an_endless_trigger(home: Home) -> None:
-    home.sql(f"CREATE TRIGGER endless BEFORE INSERT ON messages BEGIN {ENDLESS} COUNT(*) FROM more; END")
+    home.sql(ENDLESS_TRIGGER)
     outcome = home.run("ask", "as typed")
     assert (outcome.code, outcome.output) == (1, "")
     assert "takes far more work than a log of its size needs" in outcome.errors
@@ -252,11 +247,6 @@ def test_an_endless_view_in_place_of_a_table_is_named_and_waited_for_by_nobody(h
     mended(home, "y", "y", "y")
     assert wrong(home) == {}
     assert home.said() == SAID
-
-
-def test_a_table_of_the_users_own_is_none_of_the_doctors_business(home: Home) -> None:
-    home.sql("""CREATE TABLE "it's mine" (line TEXT)""")
-    assert wrong(home) == {}
 
 
 def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
@@ -312,9 +302,7 @@ def test_an_operation_that_cannot_be_read_is_passed_over_told_and_salvaged(
     assert wrong(home) == {}
     assert home.said() == [*SAID, "on we go"]
     assert told not in home.run("log").errors
-    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
-        kinds = connection.execute("SELECT kind FROM operations").fetchall()
-    assert kinds == [("window" if is_in_backup else "unreadable",)]
+    assert home.sql("SELECT kind FROM operations") == ["window" if is_in_backup else "unreadable"]
 
 
 @pytest.mark.parametrize("row", [1, 6])
@@ -496,23 +484,16 @@ def test_what_killed_processes_left_is_a_note_and_goes_with_consent(home: Home) 
     assert of_doctor(home) == []
 
 
-@pytest.fixture
-def living_run(home: Home) -> Iterator[str]:
-    """The name of a run whose process lives."""
-    (home.path / "state" / "run").mkdir(parents=True, exist_ok=True)
-    with file_lock.hold(home.path / "state" / "run" / DEAD_RUN):
-        yield DEAD_RUN
-
-
-def test_what_a_running_chorus_uses_is_not_offered(home: Home, living_run: str) -> None:
+def test_what_a_running_chorus_uses_is_not_offered(home: Home) -> None:
     orphaned(home)
-    assert {*of_doctor(home)} == {"unnamed", "leftovers"}
-    assert repairs(home, "note")["unnamed"] is None
-    told, code = answered(home, "y")
+    with file_lock.hold(home.path / "state" / "run" / DEAD_RUN):
+        assert {*of_doctor(home)} == {"unnamed", "leftovers"}
+        assert repairs(home, "note")["unnamed"] is None
+        told, code = answered(home, "y")
     assert code == 0
     assert "Deleted 2 temporary files and folders" in told
-    assert (home.path / ".restoring-ab12_z9k" / "chorus.db").exists()
-    assert (home.path / "state" / "run" / living_run).exists()
+    assert (home.path / LEFT[0]).exists()
+    assert (home.path / "state" / "run" / DEAD_RUN).exists()
     assert [status for _, status in home.replies()] == ["streaming"] * 3
 
 
@@ -545,9 +526,7 @@ def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None
 
 
 def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None:
-    with home.chat() as terminal:
-        terminal.say("/context save about the hello")
-        terminal.await_text("Saved")
+    assert home.run("ask", "/context save about the hello").code == 0
     (path,) = (home.path / "personas" / "chorus" / "sessions").glob("*.json")
     saved = path.read_bytes()
     assert home.run("backup").code == 0
@@ -560,30 +539,24 @@ def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None
     assert repairs(home) == {}
 
 
-def test_the_room_of_attachments_that_backups_keep_is_told(home: Home) -> None:
+def test_the_room_that_backups_and_no_other_links_keep_is_told(home: Home, tmp_path: Path) -> None:
     first, second = stored(home), home.path / "attachments" / "ab" / ("ab" * 32)
     second.parent.mkdir()
     second.write_bytes(b"other bytes")
     kept = home.path / "backups" / "attachments" / first.relative_to(home.path / "attachments")
     kept.parent.mkdir(parents=True)
     kept.hardlink_to(first)
-    told, _ = answered(home, "y")
+    left = home.path / LEFT[-1]
+    left.write_bytes(b"left")
+    os.utime(left, (time.time() - 7200, time.time() - 7200))
+    for number, path in enumerate([left, second]):
+        (tmp_path / f"mirror{number}").hardlink_to(path)
+    told, _ = answered(home, "y", "y")
     assert "Deleted 2 attachments (20 bytes, 9 bytes of which backups keep)." in told
+    assert "Deleted 1 temporary file or folder (4 bytes)." in told
     first.hardlink_to(kept)
     told, _ = answered(home, "y")
     assert "Deleted 1 attachment (9 bytes, which backups keep)." in told
-
-
-def test_a_link_that_another_program_made_is_not_called_a_backup(home: Home, tmp_path: Path) -> None:
-    left = home.path / LEFT[-1]
-    left.parent.mkdir(exist_ok=True)
-    left.write_bytes(b"left")
-    os.utime(left, (time.time() - 7200, time.time() - 7200))
-    for number, path in enumerate([left, stored(home)]):
-        (tmp_path / f"mirror{number}").hardlink_to(path)
-    told, _ = answered(home, "y", "y")
-    assert "Deleted 1 attachment (9 bytes)." in told
-    assert "Deleted 1 temporary file or folder (4 bytes)." in told
 
 
 def test_a_salvage_says_which_faults_would_remain(home: Home) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
-from tests.terminal.ordinary_user import ordinary_program
+from tests.test_refused_access import run as run_without_privileges
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
 NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."
@@ -63,16 +63,12 @@ def test_a_persona_whose_folder_is_gone_gives_way_to_the_default_one(home: Home)
     assert home.sql("SELECT DISTINCT persona FROM messages ORDER BY persona") == ["chorus", "frodo"]
 
 
-def test_a_home_directory_that_is_none_is_one_sentence(home: Home, tmp_path: Path) -> None:
+def test_a_home_directory_that_is_none_and_a_home_below_a_file_are_one_sentence(home: Home, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     environment = {name: value for name, value in home.environment.items() if name != "CHORUS_HOME"}
     for nowhere in ("/dev/null", str(tmp_path / "file")):
         outcome = finished([*PROGRAM, "ask", UNHAPPY], {**environment, "HOME": nowhere})
         refused(outcome, f"Chorus cannot keep anything in {nowhere}/", NO_SUCH_PLACE)
-
-
-def test_a_home_below_a_file_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
     refused(Home(tmp_path / "file").run("ask", UNHAPPY), f"Chorus cannot keep anything in {tmp_path / 'file'}")
     refused(Home(tmp_path / "file" / "home").run("log"), f"Chorus cannot keep anything in {tmp_path / 'file'}")
 
@@ -117,10 +113,6 @@ def refused(outcome: Outcome, *sentences: str) -> None:
     assert outcome.output == ""
     assert outcome.errors.count("\n") == 1, outcome.errors
     assert all(sentence in outcome.errors for sentence in sentences), outcome.errors
-
-
-def run_without_privileges(home: Home, *arguments: str) -> Outcome:
-    return finished([*ordinary_program(), *arguments], home.environment)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without an entry in the list of users")

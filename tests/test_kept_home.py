@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.loopback_server import Asked
 from tests.models.providers.ways import MODEL_MAP
+from tests.storage.database import sql
 from tests.strict.providers import PROVIDERS
 from tests.strict.server import Call, Reply, Sent, StrictServer, serving
 from tests.terminal.driver import Home
@@ -99,16 +99,13 @@ def test_the_database_of_a_kept_home_is_copied_once_before_it_is_changed(folder:
 def columns(database: Path) -> dict[str, str]:
     """Return the columns of the log, of the journal and of the highest ids ever given."""
     tables = ("messages", "operations", "operation_members", "summaries", "threads", "sqlite_sequence")
-    with closing(sqlite3.connect(database)) as connection:
-        found = {table: connection.execute(f"SELECT * FROM {table}").description for table in tables}  # noqa: S608 - names of this file
-    return {table: ", ".join(name for name, *_ in described) for table, described in found.items()}
+    return {table: ", ".join(sql(database, f"SELECT name FROM pragma_table_info('{table}')")) for table in tables}  # noqa: S608 - names of this file
 
 
 def rows(database: Path, columns: dict[str, str]) -> dict[str, list[tuple[object, ...]]]:
     """Return the rows of a whole database, as far as ``columns`` go."""
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return {table: sorted(connection.execute(f"SELECT {names} FROM {table}")) for table, names in columns.items()}  # noqa: S608 - names of this file
+    assert sql(database, "PRAGMA integrity_check") == ["ok"]
+    return {table: sorted(sql(database, f"SELECT {names} FROM {table}")) for table, names in columns.items()}  # noqa: S608 - names of this file
 
 
 async def test_every_operation_of_a_kept_home_is_listed(kept: World) -> None:

@@ -97,11 +97,9 @@ def test_a_restore_says_first_how_many_messages_of_the_backup_were_purged_since(
 def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
     assert home.run("backup").code == 0
     (backup,) = (path.name for path in (home.path / "backups").glob("*.zip"))
-    shown = home.run("purge", "search", CANARY, "--dry-run", "--backups").output
-    assert f"The backup {backup} has it too and would be rewritten.\nNothing was purged.\n" in shown
     done = home.run("purge", "search", CANARY, "--yes", "--backups")
     assert f"The backup {backup} has it too and is rewritten." in done.errors
-    assert "would still have it" not in shown + done.errors
+    assert "would still have it" not in done.errors
     assert (done.code, done.output.splitlines()[-1]) == (0, "Rewrote 1 backup.")
     assert_purged(home)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.storage.damaged_files import cut_off
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import ordinary_program, small_disk
@@ -56,7 +55,11 @@ def on_a_read_only_disk(home: Home) -> Iterator[Sequence[str]]:
         yield PROGRAM
 
 
-PLACES = [without_permissions, on_a_read_only_disk]
+@pytest.fixture(params=[without_permissions, on_a_read_only_disk], ids=lambda place: place.__name__)
+def place(request: pytest.FixtureRequest) -> Place:
+    found: Place = request.param
+    return found
+
 
 READ = {
     ("log",): SAID[1],
@@ -72,12 +75,9 @@ READ = {
     ("personas", "--json"): "frodo",
     ("ask", "/context"): "Context window",
 }
-
-
 CHANGES = ["/context 12h", "/thread new", "/retry", "/new", "/persona new Ada", "/memory flash"]
 
 
-@pytest.mark.parametrize("place", PLACES)
 def test_everything_can_be_read_with_one_sentence(home: Home, tmp_path: Path, place: Place) -> None:
     with place(home) as program:
         run = on(home, program)
@@ -97,15 +97,16 @@ def test_everything_can_be_read_with_one_sentence(home: Home, tmp_path: Path, pl
         assert ("chmod" in wrong["home"]) is (place is without_permissions)
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_backup_elsewhere_is_made(home: Home, tmp_path: Path, place: Place) -> None:
+def test_a_backup_elsewhere_is_made_and_a_private_question_answered(home: Home, tmp_path: Path, place: Place) -> None:
     with place(home) as program:
-        outcome = on(home, program)("backup", str(tmp_path / "kept.zip"))
-        assert (outcome.code, (tmp_path / "kept.zip").is_file()) == (0, True), outcome
+        backup = on(home, program)("backup", str(tmp_path / "kept.zip"))
+        asked = on(home, program)("ask", "--private", "hello")
+    assert (backup.code, (tmp_path / "kept.zip").is_file()) == (0, True), backup
+    assert (asked.code, asked.errors) == (0, "")
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> None:
+def test_a_question_and_an_import_are_refused_and_nothing_changes(home: Home, tmp_path: Path, place: Place) -> None:
+    (tmp_path / "talk.json").write_text('[{"role": "user", "content": "Hello"}]')
     with place(home) as program:
         for text in CHANGES[: 2 if place is without_permissions else None]:
             outcome = on(home, program)("ask", text)
@@ -117,19 +118,12 @@ def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> 
         assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1)
         why = "no permission" if place is without_permissions else "a read-only file system"
         assert outcome.errors == f"{home.path} cannot be written ({why}{NOTHING_SENT}"
+        outcome = on(home, program)("import", str(tmp_path / "talk.json"))
+        assert (outcome.code, "already" in outcome.output) == (1, False), outcome
+        assert "so nothing was stored." in outcome.errors
     assert home.said() == SAID
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_an_import_is_refused_and_never_said_to_be_there(home: Home, tmp_path: Path, place: Place) -> None:
-    (tmp_path / "talk.json").write_text('[{"role": "user", "content": "Hello"}]')
-    with place(home) as program:
-        outcome = on(home, program)("import", str(tmp_path / "talk.json"))
-    assert (outcome.code, "already" in outcome.output) == (1, False), outcome
-    assert "so nothing was stored." in outcome.errors
-
-
-@pytest.mark.parametrize("place", PLACES)
 def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place) -> None:
     assert home.run("backup").code == 0
     with place(home) as program:
@@ -144,14 +138,6 @@ def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place
     assert home.said() == SAID
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_private_question_is_answered_because_nothing_of_it_is_stored(home: Home, place: Place) -> None:
-    with place(home) as program:
-        outcome = on(home, program)("ask", "--private", "hello")
-        assert (outcome.code, outcome.errors) == (0, "")
-
-
-@pytest.mark.parametrize("place", PLACES)
 def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: Place) -> None:
     with place(home) as program, closing(Terminal(home.environment, command=[*program])) as terminal:
         terminal.await_line(PROMPT)
@@ -174,7 +160,6 @@ def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: 
     assert home.said() == SAID
 
 
-@pytest.mark.parametrize("place", PLACES)
 def test_a_log_whose_last_write_a_kill_cut_off_is_refused_until_it_can_be_written(home: Home, place: Place) -> None:
     cut_off(home.path / "chorus.db")
     with place(home) as program:
@@ -201,23 +186,3 @@ def told(outcome: Outcome) -> None:
     """Check that exactly one sentence says that nothing can be stored."""
     assert outcome.errors.count("\n") == 1, outcome
     assert CANNOT in outcome.errors
-
-
-def cut_off(database: Path) -> None:
-    """Kill a process in the middle of a transaction that has begun to write the database, which leaves a journal."""
-    program = (
-        "import sqlite3, sys, time\n"
-        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "c.execute('PRAGMA cache_size = 1')\n"
-        "c.execute('BEGIN IMMEDIATE')\n"
-        "c.execute(\"UPDATE messages SET content = 'cut off' || content\")\n"
-        "c.execute('CREATE TABLE large AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n "
-        "WHERE i < 3000) SELECT i, randomblob(500) FROM n')\n"
-        "print('begun', flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", program, str(database)], stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        assert process.stdout.readline() == b"begun\n"
-        process.send_signal(signal.SIGKILL)
-    assert database.with_name("chorus.db-journal").stat().st_size > 0

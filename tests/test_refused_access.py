@@ -170,17 +170,12 @@ def test_a_folder_in_place_of_a_session_is_not_replaced(home: Home) -> None:
     assert wrong(home)["sessions"]["mend"] == "sessions"
 
 
-def test_the_list_of_personas_tells_of_one_that_cannot_be_read(home: Home) -> None:
-    with refused(home.path / "personas" / "frodo"):
-        outcome = run(home, "personas")
-    assert "Reviewer" in outcome.output
-    assert "frodo/system.jsonc cannot be read: Permission denied" in outcome.errors
-
-
 @pytest.mark.parametrize("name", ["frodo", "frodo/system.jsonc"])
 def test_the_list_of_personas_has_the_reason_in_place_of_a_description(home: Home, name: str) -> None:
     with refused(home.path / "personas" / name):
-        outcome = run(home, "ask", "/persona")
+        outcome, printed = run(home, "ask", "/persona"), run(home, "personas")
+    assert "Reviewer" in printed.output
+    assert "frodo/system.jsonc cannot be read: Permission denied" in printed.errors
     [row] = [line for line in outcome.output.splitlines() if "frodo" in line]
     assert row.split("never")[1].strip() == (
         "system.jsonc cannot be read: Permission denied; nothing in this file counts"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +16,6 @@ from tests.faults.faulty_program import FAULTS, Ending, Fault, FaultyProgram, fa
 from tests.faults.state import state_of
 from tests.faults.verdict import violations
 from tests.loopback_server import serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made in it is private
 _NEVER = 1 << 30

@@ -6,18 +6,15 @@ import json
 import random
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.faults.faulty_program import FaultyProgram, faulty_program
 from tests.faults.power_cut import PowerCuts, power_cuts
 from tests.terminal.driver import Home
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ROUNDS = 24
 

@@ -9,17 +9,14 @@ import shutil
 import signal
 import termios
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.faults.moments import PHASES, Phase, Talk, model, opened_editor, told
 from tests.terminal.driver import PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGKILL)
 KEYS = (signal.SIGINT, signal.SIGQUIT)

@@ -8,6 +8,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from chorus_cli.log.rows.message_rows import checksum
+from tests.killed_program import killed_at
+from tests.storage.database import sql
 
 PAGE_BYTES = 4096
 
@@ -90,6 +92,28 @@ def spoil(path: Path, number: int) -> None:
                 connection.execute("UPDATE message_words_data SET block = randomblob(length(block))")
             case _:
                 connection.execute(ODD_VALUES[number // 9 % len(ODD_VALUES)])
+
+
+def cut_off(database: Path) -> None:
+    """Kill a process in the middle of a transaction that has begun to write the database, which leaves a journal."""
+
+    def begin() -> None:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA cache_size = 1")
+            connection.execute("UPDATE messages SET content = 'cut off' || content")
+            connection.execute("CREATE TABLE large AS SELECT zeroblob(999999)")
+            database.chmod(0o600)
+
+    killed_at("os.chmod", begin)
+    assert database.with_name("chorus.db-journal").stat().st_size > 0
+
+
+def overwrite_messages(path: Path, byte: bytes) -> None:
+    """Overwrite the first page of the tree of messages."""
+    (root,) = sql(path, "SELECT rootpage FROM sqlite_master WHERE name = 'messages'")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * PAGE_BYTES)
+        file.write(byte * PAGE_BYTES)
 
 
 def readable(path: Path, most: int) -> dict[int, str]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.migrations import migrate
@@ -72,6 +73,15 @@ def fill(connection: sqlite3.Connection) -> None:
         made.deserialize(new_database())
         made.backup(connection)
     migrate(connection)
+
+
+def sql(path: Path, *statements: str) -> list[Any]:
+    """Change or read a file past the program; return what was found last, a row of one column as its value."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        found: list[Any] = []
+        for statement in statements:
+            found = connection.execute(statement).fetchall()
+    return [row[0] if len(row) == 1 else row for row in found]
 
 
 def note(connection: sqlite3.Connection, key: str) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.log.rows.search_index import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
-from tests.storage.database import note, notes, opened
+from tests.storage.database import note, notes, opened, sql
 from tests.storage.unsynced import confirmed_syncs
 
 
@@ -42,17 +42,9 @@ async def test_the_name_of_a_new_database_is_synced(path: Path, monkeypatch: pyt
     assert confirmed.has_name(path)
 
 
-def another_programs(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE moz_places(url)")
-    connection.close()
-
-
 def newer(path: Path) -> None:
     asyncio.run(opened_and_closed(path))
-    with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO schema_migrations VALUES ('0999_thoughts', '2030-01-01T00:00:00Z')")
-    connection.close()
+    sql(path, "INSERT INTO schema_migrations VALUES ('0999_thoughts', '2030-01-01T00:00:00Z')")
 
 
 def cut_short(path: Path) -> None:
@@ -73,7 +65,7 @@ async def opened_and_closed(path: Path) -> None:
     [
         (Path.touch, DatabaseDamagedError, r"is empty \(0 bytes\), which Chorus never leaves behind"),
         (lambda path: path.write_text("Dear diary, " * 100), DatabaseDamagedError, "is damaged or is no database"),
-        (another_programs, DatabaseDamagedError, "belongs to another program"),
+        (lambda path: sql(path, "CREATE TABLE moz_places(url)"), DatabaseDamagedError, "belongs to another program"),
         (newer, DatabaseTooNewError, r"newer Chorus \(it knows 0999_thoughts\)\. Update Chorus"),
         (cut_short, DatabaseDamagedError, "is damaged or is no database"),
     ],
@@ -137,15 +129,6 @@ def test_a_size_that_asks_for_too_much_memory_is_damage(path: Path) -> None:
     assert isinstance(storage_error(MemoryError(), path), DatabaseDamagedError)
 
 
-_HOLD = """
-import sqlite3, sys, time
-connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-connection.execute(sys.argv[2])
-print(connection.execute("SELECT COUNT(*) FROM meta").fetchone()[0], flush=True)
-sys.stdin.read() if sys.argv[3] == "until told" else time.sleep(float(sys.argv[3]))
-connection.execute("COMMIT")
-"""
-
 _OPEN_AT_ONCE = """
 import asyncio, pathlib, sys
 from chorus_cli.storage.store import Store
@@ -181,19 +164,15 @@ asyncio.run(main())
 
 
 @contextmanager
-def other_process(path: Path, begin: str, how_long: str = "until told") -> Iterator[subprocess.Popen[str]]:
-    """Let another program hold the database's lock."""
-    command = [sys.executable, "-c", _HOLD, str(path), begin, how_long]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(10) == 0
+def another_program(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
+    """Let another program hold the database's lock until its transaction ends."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(begin)
+        other.execute("SELECT COUNT(*) FROM meta").fetchone()
+        yield other
 
 
-async def test_another_process_that_writes_delays_a_write_and_freezes_nothing(store: Store, path: Path) -> None:
+async def test_another_program_that_writes_delays_a_write_and_freezes_nothing(store: Store, path: Path) -> None:
     ticks = 0
 
     async def tick() -> None:
@@ -202,7 +181,8 @@ async def test_another_process_that_writes_delays_a_write_and_freezes_nothing(st
             await asyncio.sleep(0.01)
             ticks += 1
 
-    with other_process(path, "BEGIN IMMEDIATE", "0.5"):
+    with another_program(path, "BEGIN IMMEDIATE") as other:
+        asyncio.get_running_loop().call_later(0.5, other.execute, "COMMIT")
         ticking = asyncio.create_task(tick())
         await store.write(note, "after the other")
         ticking.cancel()
@@ -210,19 +190,13 @@ async def test_another_process_that_writes_delays_a_write_and_freezes_nothing(st
     assert await store.read(notes) == ["after the other"]
 
 
-async def test_reading_does_not_wait_for_another_process_that_writes(store: Store, path: Path) -> None:
-    with other_process(path, "BEGIN IMMEDIATE"):
-        async with asyncio.timeout(5):
-            assert await store.read(notes) == []
-
-
 @pytest.mark.parametrize(
     "begin",
     [pytest.param("BEGIN IMMEDIATE", id="it writes"), pytest.param("BEGIN", id="it reads, which holds up a commit")],
 )
-async def test_another_process_that_does_not_finish_is_a_sentence_and_no_damage(path: Path, begin: str) -> None:
+async def test_another_program_that_does_not_finish_is_a_sentence_and_no_damage(path: Path, begin: str) -> None:
     async with opened(path, busy_timeout_seconds=0.2) as store:
-        with other_process(path, begin):
+        with another_program(path, begin):
             with pytest.raises(DatabaseBusyError, match=rf"Another program uses {path}.*Try again"):
                 await store.write(note, "too early")
             assert await store.read(notes) == []
@@ -245,9 +219,7 @@ def test_processes_that_start_at_once_share_one_database(path: Path) -> None:
         process.stdin.write(b"go\n")
         process.stdin.flush()
     assert [process.communicate(timeout=30)[1] for process in processes] == [b""] * 4
-    with sqlite3.connect(path) as connection:
-        assert notes(connection) == sorted(names)
-    connection.close()
+    assert sql(path, "SELECT key FROM meta ORDER BY key") == sorted(names)
     assert {file.name for file in path.parent.iterdir()} <= {"chorus.db", "chorus.db-journal"}
 
 
@@ -265,9 +237,6 @@ def test_no_acknowledged_row_is_lost_when_processes_are_killed_while_they_commit
             writer.kill()
             output, _ = writer.communicate()
             acknowledged |= {int(line) for line in output.splitlines(keepends=True) if line.endswith("\n")}
-    connection = sqlite3.connect(path)
-    stored = {id_ for (id_,) in connection.execute("SELECT id FROM messages")}
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    connection.close()
+    assert sql(path, "PRAGMA integrity_check") == ["ok"]
     assert len(acknowledged) > 50
-    assert acknowledged <= stored
+    assert acknowledged <= {*sql(path, "SELECT id FROM messages")}

@@ -22,6 +22,7 @@ from chorus_cli.settings.files import change_key
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.file_lock import hold, is_locked, locked, try_lock
 from chorus_cli.storage.files import copy_aside, opened_file, read_within, sweep_stale, write_atomically
+from tests.killed_program import killed_at
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
 
@@ -168,17 +169,13 @@ def test_only_leftovers_of_killed_writes_that_are_old_or_from_the_future_are_swe
     for name, age in {**ages, ".other-old.tmp": 7200, "chorus-old.tmp": 7200, "system.jsonc": 7200}.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (time.time() - age, time.time() - age))
-    sweep_stale(tmp_path)
+    for folder in (tmp_path, tmp_path / "missing"):
+        sweep_stale(folder)
     kept = {".chorus-new.tmp", ".chorus-near.tmp", ".other-old.tmp", "chorus-old.tmp", "system.jsonc"}
     assert {*names(tmp_path)} == kept
 
 
-def test_sweeping_a_missing_folder_does_nothing(tmp_path: Path) -> None:
-    sweep_stale(tmp_path / "missing")
-    assert names(tmp_path) == []
-
-
-def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
+def test_a_lock_is_seen_and_refused_to_others_while_it_is_held(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert not is_locked(run)
     assert not run.exists()
@@ -186,6 +183,8 @@ def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
         assert is_locked(run)
         assert try_lock(run) is None
         assert mode(run) == 0o600
+        with pytest.raises(HomeError, match="is held by another Chorus"):
+            hold(run, patience_seconds=0)
         lock.close()
         assert not is_locked(run)
     again = try_lock(run)
@@ -195,19 +194,13 @@ def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
 
 def test_a_lock_ends_with_the_process_that_held_it(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    script = (
-        "import pathlib, sys\n"
-        "from chorus_cli.storage.file_lock import hold\n"
-        "lock = hold(pathlib.Path(sys.argv[1]))\n"
-        "print('held', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", script, str(run)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        assert is_locked(run)
-        process.kill()
+
+    def held() -> None:
+        with hold(run):
+            if is_locked(run):
+                run.chmod(0o600)
+
+    killed_at("os.chmod", held)
     assert not is_locked(run)
     assert run.exists()
 
@@ -219,11 +212,6 @@ def test_a_lock_on_a_file_deleted_meanwhile_is_taken_on_the_new_one(tmp_path: Pa
         with hold(run):
             assert is_locked(run)
         assert not is_locked(run)
-
-
-def test_a_run_that_another_holds_is_refused(tmp_path: Path) -> None:
-    with hold(tmp_path / "run"), pytest.raises(HomeError, match="is held by another Chorus"):
-        hold(tmp_path / "run", patience_seconds=0)
 
 
 def test_a_change_waits_its_turn_but_not_for_ever(tmp_path: Path) -> None:
@@ -286,11 +274,6 @@ def test_a_lock_file_that_cannot_be_deleted_is_left_without_a_word(tmp_path: Pat
 TEN_BYTES = Limit("a note", 10, "It is refused.")
 
 
-def test_a_file_up_to_the_limit_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "note").write_bytes(b"0123456789")
-    assert read_within(tmp_path / "note", TEN_BYTES) == b"0123456789"
-
-
 @pytest.mark.skipif(not Path("/proc/version").exists(), reason="only /proc has files without a size")
 def test_a_file_that_has_more_than_its_size_says_is_refused_too() -> None:
     """It may also grow between the look at its size and the reading."""
@@ -299,7 +282,9 @@ def test_a_file_that_has_more_than_its_size_says_is_refused_too() -> None:
         read_within(Path("/proc/version"), TEN_BYTES)
 
 
-def test_what_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_up_to_the_limit_is_read_whole_and_what_is_larger_or_no_file_refused(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(b"0123456789")
+    assert read_within(tmp_path / "note", TEN_BYTES) == b"0123456789"
     (tmp_path / "large").write_bytes(b"0123456789!")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
@@ -311,17 +296,11 @@ def test_what_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_named_and_left_closed(tmp_path: Path) -> None:
-    before = next_descriptor()
+    before = len(names(Path("/dev/fd")))
     with pytest.raises(IsADirectoryError, match="Is a directory") as refused:
         read_within(tmp_path, TEN_BYTES)
     assert refused.value.filename == str(tmp_path)
-    assert next_descriptor() == before
-
-
-def next_descriptor() -> int:
-    """Return the lowest number that is free for a file."""
-    with Path(os.devnull).open("rb") as file:
-        return file.fileno()
+    assert len(names(Path("/dev/fd"))) == before
 
 
 def test_a_link_is_followed_only_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -16,12 +16,11 @@ import pytest
 from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
-from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.store import Connection
 from chorus_cli.stores.backup.salvaging import Counts, Lost, salvage
 from tests.fakes import START
 from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts
-from tests.storage.database import opened
+from tests.storage.database import opened, sql
 
 MESSAGES = 300
 INNER, LEAF = 0x05, 0x0D
@@ -56,8 +55,7 @@ def backup(log: Path) -> Path:
     """A backup of the time when the last hundred messages were not there yet."""
     path = log.with_name("backup.db")
     shutil.copyfile(log, path)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM messages WHERE id > ?", (MESSAGES - 100,))
+    sql(path, "DELETE FROM messages WHERE id > 200")
     return path
 
 
@@ -70,9 +68,7 @@ def changed(log: Path, folder: Path, *statements: str) -> Path:
     """Return a copy of a log in which something was changed by SQL."""
     path = folder / "damaged.db"
     shutil.copyfile(log, path)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
+    sql(path, *statements)
     return path
 
 
@@ -127,9 +123,8 @@ def test_two_hundred_damaged_logs_are_salvaged(
 def without_pages(log: Path, broken: Path, *kinds: int) -> None:
     """Overwrite all pages of the trees of messages and of the newest numbers that have one of these kinds."""
     pages = split(log.read_bytes())
-    with closing(sqlite3.connect(log)) as connection:
-        query = "SELECT pageno FROM dbstat WHERE name IN ('messages', 'sqlite_sequence')"
-        gone = {page - 1 for (page,) in connection.execute(query) if pages[page - 1][0] in kinds}
+    found = sql(log, "SELECT pageno FROM dbstat WHERE name IN ('messages', 'sqlite_sequence')")
+    gone = {page - 1 for page in found if pages[page - 1][0] in kinds}
     assert gone
     broken.write_bytes(b"".join(bytes(PAGE_BYTES) if place in gone else page for place, page in enumerate(pages)))
 
@@ -165,9 +160,8 @@ def test_the_number_of_a_lost_message_is_not_given_again(
     log: Path, tmp_path: Path, statements: Sequence[str], left: int, newest: int
 ) -> None:
     salvaged(changed(log, tmp_path, *statements), tmp_path / "new.db")
-    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        numbers = dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
-    assert (len(texts(tmp_path / "new.db")), numbers["messages"]) == (left, newest)
+    assert len(texts(tmp_path / "new.db")) == left
+    assert sql(tmp_path / "new.db", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'") == [newest]
 
 
 ABSURD = {
@@ -215,13 +209,6 @@ def test_no_field_of_the_header_hides_a_row(log: Path, tmp_path: Path, at: int, 
     assert texts(tmp_path / "new.db") == texts(log)
 
 
-def test_pages_may_stand_in_any_order(log: Path, tmp_path: Path) -> None:
-    first, *others = split(log.read_bytes())
-    (tmp_path / "damaged.db").write_bytes(first + b"".join(reversed(others)))
-    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db") == ALL
-    assert texts(tmp_path / "new.db") == texts(log)
-
-
 def test_a_row_with_the_number_of_another_gets_its_own(log: Path, tmp_path: Path) -> None:
     data = log.read_bytes()
     place = next(page for page in split(data) if b"Step 7 of" in page and page[0] == LEAF)
@@ -236,14 +223,21 @@ def test_a_row_with_the_number_of_another_gets_its_own(log: Path, tmp_path: Path
     assert texts(tmp_path / "new.db") == texts(log)
 
 
-def test_of_a_long_text_the_beginning_is_kept_if_its_end_is_lost(tmp_path: Path) -> None:
-    async def said() -> None:
-        async with opened(tmp_path / "damaged.db") as store:
-            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
-            content = MessageContent(thread.id, Role.USER, LONG, START)
-            await store.write(message_rows.insert_row, "frodo", content)
+def said(path: Path, text: str) -> int:
+    """Say something in a new thread, and return the number of the message."""
 
-    asyncio.run(said())
+    async def say() -> int:
+        async with opened(path) as store:
+            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+            return await store.write(
+                message_rows.insert_row, "frodo", MessageContent(thread.id, Role.USER, text, START)
+            )
+
+    return asyncio.run(say())
+
+
+def test_of_a_long_text_the_beginning_is_kept_if_its_end_is_lost(tmp_path: Path) -> None:
+    said(tmp_path / "damaged.db", LONG)
     salvaged(tmp_path / "damaged.db", tmp_path / "whole.db")
     assert texts(tmp_path / "whole.db") == {1: LONG}
     data = (tmp_path / "damaged.db").read_bytes()
@@ -258,14 +252,7 @@ def test_of_a_long_text_the_beginning_is_kept_if_its_end_is_lost(tmp_path: Path)
 def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.db").write_bytes(damaged(log.read_bytes(), 2))
     salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
-
-    async def said() -> int:
-        async with opened(tmp_path / "new.db") as store:
-            thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
-            content = MessageContent(thread.id, Role.USER, "On we go.", START)
-            return await store.write(message_rows.insert_row, "frodo", content)
-
-    assert asyncio.run(said()) == MESSAGES + 1
+    assert said(tmp_path / "new.db", "On we go.") == MESSAGES + 1
 
 
 def test_a_text_that_is_not_utf_8_is_kept_as_far_as_it_is(log: Path, tmp_path: Path) -> None:
@@ -276,36 +263,20 @@ def test_a_text_that_is_not_utf_8_is_kept_as_far_as_it_is(log: Path, tmp_path: P
 
 def test_the_usage_of_summaries_is_salvaged_and_brought_from_a_backup(log: Path, tmp_path: Path) -> None:
     """Of three rows one is in the damaged log, one only in the backup, and one cannot be read."""
-    copies = [tmp_path / name for name in ("damaged.db", "backup.db")]
-    for path, number in zip(copies, (1, 2), strict=True):
-        shutil.copyfile(log, path)
-        with closing(sqlite3.connect(path)) as connection, connection:
-            requests = [
-                OtherRequest("frodo", each, "summary", "m", START, {"prompt_tokens": 7}) for each in range(number)
-            ]
-            usage_rows.store(connection, requests)
-    with closing(sqlite3.connect(copies[0])) as connection, connection:
-        connection.execute(
-            "INSERT INTO other_requests VALUES (9, 'frodo', 9, 'summary', 'm', '{', '2026-01-01T00:00:00Z')"
-        )
-    salvaged(copies[0], tmp_path / "new.db", copies[1])
+    row = "INSERT INTO other_requests VALUES ({0}, 'frodo', {0}, 'summary', 'm', '{1}', '2026-01-01T00:00:00Z')"
+    usage = '{"prompt_tokens": 7}'
+    backup = changed(log, tmp_path, row.format(1, usage), row.format(2, usage)).rename(tmp_path / "backup.db")
+    salvaged(changed(log, tmp_path, row.format(1, usage), row.format(9, "{")), tmp_path / "new.db", backup)
+    found = sql(tmp_path / "new.db", "SELECT id, persona, thread_id, usage FROM other_requests")
+    assert found == [(1, "frodo", 1, usage), (2, "frodo", 2, usage)]
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        found = connection.execute("SELECT id, persona, thread_id FROM other_requests").fetchall()
-        assert found == [(1, "frodo", 0), (2, "frodo", 1)]
         assert [(use.summaries, use.tokens.prompt) for use in usage_rows.uses(connection)] == [(1, 7), (1, 7)]
 
 
 def test_thoughts_are_salvaged_and_parts_that_are_no_json_are_not(log: Path, tmp_path: Path) -> None:
-    path, target = tmp_path / "damaged.db", tmp_path / "salvaged.db"
-    shutil.copyfile(log, path)
-    thoughts = [("Hm.", '{"parts": []}', 1.5, 7), ("Hm.", "{", 1.5, 7)]
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany(
-            "UPDATE messages SET reasoning = ?, thought_parts = ?, thought_seconds = ?, thought_tokens = ? "
-            "WHERE id = ?",
-            [(*each, number) for number, each in enumerate(thoughts, 2)],
-        )
-    assert salvaged(path, target).changed == 0
+    thought = "UPDATE messages SET reasoning = 'Hm.', thought_seconds = 1.5, thought_tokens = 7 WHERE id IN (2, 3)"
+    sound = "UPDATE messages SET thought_parts = '{}' WHERE id = 2"
+    unsound = "UPDATE messages SET thought_parts = '{' WHERE id = 3"
+    assert salvaged(changed(log, tmp_path, thought, sound, unsound), tmp_path / "new.db").changed == 0
     query = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (2, 3)"
-    with closing(sqlite3.connect(target)) as connection:
-        assert connection.execute(query).fetchall() == [thoughts[0], ("Hm.", None, 1.5, 7)]
+    assert sql(tmp_path / "new.db", query) == [("Hm.", "{}", 1.5, 7), ("Hm.", None, 1.5, 7)]

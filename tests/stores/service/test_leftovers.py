@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import sys
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,10 +24,12 @@ from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.rules.findings import Finding
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log, delete, temporary_files
-from tests.stores.service.test_stored_files import backup_of, changed, places_of
+from tests.killed_program import killed_at
+from tests.storage.damaged_files import cut_off
+from tests.storage.database import sql
+from tests.stores.service.test_stored_files import NOW, backup_of, changed, places_of
 from tests.world import World
 
-NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY_OLD = timedelta(days=1)
 RUN = "17-0123abcd"
 
@@ -100,8 +99,11 @@ KEPT = (
 def test_a_temporary_file_is_found_after_an_hour_and_if_it_is_from_the_future(places: Paths, name: str) -> None:
     # A backup is unpacked only while no other Chorus runs, and an answer to its question is waited for.
     is_unpacked = name.startswith(".restoring-")
-    path = put(places.database.parent / name, timedelta(minutes=50))
-    assert left(places) == ([name] if is_unpacked else [])
+    path = put(places.database.parent / name)
+    # A clock may be some minutes off.
+    for age in (timedelta(minutes=50), timedelta(minutes=-50)):
+        set_age(path, age)
+        assert left(places) == ([name] if is_unpacked else [])
     for age in (-DAY_OLD, DAY_OLD):
         set_age(path, age)
         assert left(places) == [name]
@@ -114,11 +116,6 @@ def test_a_temporary_file_is_found_after_an_hour_and_if_it_is_from_the_future(pl
 @pytest.mark.parametrize("name", KEPT)
 def test_a_file_of_another_name_or_place_is_none(places: Paths, name: str) -> None:
     put(places.database.parent / name)
-    assert left(places) == []
-
-
-def test_a_clock_may_be_some_minutes_off(places: Paths) -> None:
-    put(places.database.parent / ".chorus-ab12_z9k.tmp", timedelta(minutes=-50))
     assert left(places) == []
 
 
@@ -150,20 +147,6 @@ def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(pla
     assert left(places) == []
 
 
-def killed_at(event: str, work: Callable[[], object]) -> None:
-    """Do ``work`` in a child that kills itself at its first operation of this name."""
-    with warnings.catch_warnings():
-        # Newer Pythons warn of forking beside the threads of a test runner.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if not child:
-        sys.addaudithook(lambda name, _values: os.kill(os.getpid(), signal.SIGKILL) if name == event else None)
-        work()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-
-
 def with_log(places: Paths) -> None:
     migrations.find_or_create(places.database, lambda path: sqlite3.connect(path, isolation_level=None))
 
@@ -171,8 +154,7 @@ def with_log(places: Paths) -> None:
 def with_older_log(places: Paths) -> None:
     """Make a log without its latest step."""
     with_log(places)
-    with closing(sqlite3.connect(places.database)) as connection, connection:
-        connection.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
+    sql(places.database, "DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
 
 
 def with_attachment(places: Paths) -> None:
@@ -241,8 +223,6 @@ OPERATION = ["UPDATE messages SET introduced_by = 99 WHERE id = 2", "DELETE FROM
 THREAD = ["DELETE FROM threads"]
 NUMBER = ["DELETE FROM messages WHERE id > 2"]
 UNREADABLE = ["UPDATE messages SET usage = 'x' WHERE id = 2"]
-
-
 TURN = ["UPDATE messages SET turn_id = 99 WHERE id = 2"]
 LIVING_RUN, ODD_RUN = "18-0123abcd", "19-0123abcd"
 
@@ -314,38 +294,25 @@ async def test_a_salvage_brings_messages_that_no_other_row_names_from_a_backup(
 async def test_a_salvage_rolls_the_transaction_of_a_killed_process_back(world: World) -> None:
     await world.say("hello")
     database = places_of(world).database
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("PRAGMA cache_size = 1")
-        for statement in ("UPDATE messages SET content = 'half'", "CREATE TABLE filling AS SELECT zeroblob(99999)"):
-            connection.execute(statement)
-        parts = {path: path.read_bytes() for path in (database, database.with_name("chorus.db-journal"))}
-    assert b"half" in parts[database]
-    for path, content in parts.items():
-        path.write_bytes(content)
+    cut_off(database)
+    broken = database.read_bytes()
+    assert b"cut off" in broken
     with (
         salvaging.salvaged(places_of(world)) as (folder, _counts),
         examination.opened(folder / "chorus.db") as connection,
     ):
         assert connection.execute("SELECT content FROM messages").fetchall() == [("hello",), ("ok",)]
-    assert database.read_bytes() == parts[database]
+    assert database.read_bytes() == broken
 
 
-async def in_progress(world: World, run: str | None) -> None:
+@pytest.mark.parametrize("run", [RUN, None, LIVING_RUN, ODD_RUN])
+async def test_rows_in_progress_are_told_unless_their_process_lives_or_may_do_so(world: World, run: str | None) -> None:
     await world.say("hello")
     statement = "UPDATE messages SET status = 'streaming', run = ? WHERE id = 2"
     await world.store.write(lambda c: c.execute(statement, (run,)))
-
-
-@pytest.mark.parametrize("run", ["17-0123abcd", None, LIVING_RUN])
-async def test_rows_in_progress_are_told_unless_their_process_lives(world: World, run: str | None) -> None:
-    await in_progress(world, run)
     with file_lock.hold(world.folder / "run" / LIVING_RUN):
+        # A lock file that cannot be opened may be held.
+        (world.folder / "run" / ODD_RUN).symlink_to(ODD_RUN)
         told = of_subject(world, "interrupted")
-    assert len(told) == (run != LIVING_RUN)
+    assert len(told) == (run in {RUN, None})
     assert all(each.sentence.startswith("1 reply or call (#2) was cut off when its process ended.") for each in told)
-
-
-async def test_a_row_of_a_run_whose_lock_file_cannot_be_opened_is_left_to_it(world: World) -> None:
-    await in_progress(world, ODD_RUN)
-    (world.folder / "run" / ODD_RUN).symlink_to(ODD_RUN)
-    assert of_subject(world, "interrupted") == []

@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zipfile import ZipFile
@@ -16,7 +15,6 @@ import pytest
 
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.paths import Paths, paths
-from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, salvaging
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.backup.salvaging import Lost
@@ -28,12 +26,13 @@ from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.service.checks import check_leftovers, temporary_files
 from chorus_cli.subcommands.repairs import MENDS
 from tests.attachments.attached_talk import say
-from tests.fakes import FakeClock, ScriptedModel
+from tests.killed_program import killed_at
+from tests.storage.database import sql
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged
-from tests.stores.service.test_leftovers import NOW, killed_at, with_log
-from tests.stores.service.test_stored_files import backup_of, changed, places_of
-from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
-from tests.world import Tools, World, built
+from tests.stores.service.test_leftovers import with_log
+from tests.stores.service.test_stored_files import NOW, backup_of, changed, places_of
+from tests.turns.service.tool_talk import call, calls, events_of
+from tests.world import World
 
 
 async def backed_up_talk(world: World) -> None:
@@ -70,17 +69,14 @@ async def test_the_extent_tells_the_fate_of_a_backup(world: World, options: str,
 
 
 @pytest.mark.parametrize("line", ["/purge since 1h", "/purge thread 1"])
-async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(
-    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, line: str
-) -> None:
-    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
-    calls(world, call("echo", {"text": "red"}))
-    await events_of(world, "Say red.")
-    await world.told(f"/thread rename The {CANARY} affair")
-    await world.told("/backup")
-    clock.advance(timedelta(minutes=3))
-    assert (await purged(world, f"{line} --backups")).endswith("Rewrote 1 backup.")
-    assert holding(world.folder) == []
+async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(tooled: World, line: str) -> None:
+    calls(tooled, call("echo", {"text": "red"}))
+    await events_of(tooled, "Say red.")
+    await tooled.told(f"/thread rename The {CANARY} affair")
+    await tooled.told("/backup")
+    tooled.clock.advance(timedelta(minutes=3))
+    assert (await purged(tooled, f"{line} --backups")).endswith("Rewrote 1 backup.")
+    assert holding(tooled.folder) == []
 
 
 async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
@@ -194,36 +190,23 @@ KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
 }
 
 
-def unpacked(places: Paths) -> list[Path]:
-    return [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file()]
-
-
-@pytest.fixture
-def left(request: pytest.FixtureRequest, places: Paths) -> Paths:
-    """The places of a home whose purge was killed just now, while it had a backup unpacked."""
-    event, work = KILLED[request.param]
+@pytest.mark.parametrize(("event", "work"), KILLED.values(), ids=KILLED)
+def test_the_doctor_finds_the_folder_of_a_killed_purge_after_an_hour_and_the_next_purge_deletes_it(
+    places: Paths, event: str, work: Callable[[Paths], object]
+) -> None:
     with_log(places)
     archive.write(places, Request(places.backups / "all.zip", NOW))
     killed_at(event, lambda: work(places))
-    assert unpacked(places)
-    return places
-
-
-@pytest.mark.parametrize("left", KILLED, indirect=True)
-def test_the_doctor_finds_the_folder_of_a_killed_purge_after_an_hour(left: Paths) -> None:
-    assert temporary_files(left, datetime.now(UTC)) == []
+    assert [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file()]
+    assert temporary_files(places, datetime.now(UTC)) == []
     now = datetime.now(UTC) + timedelta(hours=2)
-    (found,) = temporary_files(left, now)
-    assert found.parent == left.backups
-    told = [each for each in check_leftovers(left, now) if each.subject == "leftovers"]
+    (found,) = temporary_files(places, now)
+    assert found.parent == places.backups
+    told = [each for each in check_leftovers(places, now) if each.subject == "leftovers"]
     assert [each.repair for each in told] == ["leftovers"]
     assert str(found) in told[0].sentence
-
-
-@pytest.mark.parametrize("left", KILLED, indirect=True)
-def test_the_next_purge_deletes_the_folder_of_a_killed_one(left: Paths) -> None:
-    delete_remains(left)
-    assert [path.name for path in left.backups.glob(".chorus-*")] == []
+    delete_remains(places)
+    assert [path.name for path in places.backups.glob(".chorus-*")] == []
 
 
 def test_a_look_into_the_backups_leaves_no_folder(places: Paths) -> None:
@@ -263,26 +246,19 @@ def test_a_working_folder_is_deleted_once_an_error_has_passed(tmp_path: Path, mo
 
 
 DELETED_FROM = "SELECT COUNT(*) FROM input_history UNION ALL SELECT COUNT(*) FROM sessions"
+NO_PURGE = "DELETE FROM operations WHERE kind = 'purge'"
+NO_PURGED_MESSAGES = "DELETE FROM messages WHERE purged_by IS NOT NULL"
+NO_ITEMS = "DELETE FROM context_items"
 DAMAGE = {
     "a usage": ["UPDATE messages SET usage = 'x' WHERE id = (SELECT MAX(id) FROM messages)"],
-    "purged messages": ["DELETE FROM messages WHERE purged_by IS NOT NULL"],
+    "purged messages": [NO_PURGED_MESSAGES],
     "a purged text": ["UPDATE messages SET content = 'x' WHERE id = 1"],
-    "the purge": ["DELETE FROM operations WHERE kind = 'purge'"],
-    "the purge and its name": [
-        "DELETE FROM operations WHERE kind = 'purge'",
-        "DELETE FROM meta WHERE key = 'newest_purge'",
-    ],
-    "all that the purge marked": ["DELETE FROM messages WHERE purged_by IS NOT NULL", "DELETE FROM context_items"],
-    "the purge and all that it marked": [
-        "DELETE FROM operations WHERE kind = 'purge'",
-        "DELETE FROM messages WHERE purged_by IS NOT NULL",
-        "DELETE FROM context_items",
-    ],
-    "a purge that cannot be read": [
-        "UPDATE operations SET detail = '[1]' WHERE kind = 'purge'",
-        "DELETE FROM messages WHERE purged_by IS NOT NULL",
-    ],
-    "the memory": ["DELETE FROM context_items", "DELETE FROM context_checkpoints"],
+    "the purge": [NO_PURGE],
+    "the purge and its name": [NO_PURGE, "DELETE FROM meta WHERE key = 'newest_purge'"],
+    "all that the purge marked": [NO_PURGED_MESSAGES, NO_ITEMS],
+    "the purge and all that it marked": [NO_PURGE, NO_PURGED_MESSAGES, NO_ITEMS],
+    "a purge that cannot be read": ["UPDATE operations SET detail = '[1]' WHERE kind = 'purge'", NO_PURGED_MESSAGES],
+    "the memory": [NO_ITEMS, "DELETE FROM context_checkpoints"],
     "the journal": ["DELETE FROM operations WHERE kind <> 'purge'", "DELETE FROM summaries"],
 }
 
@@ -290,11 +266,6 @@ DAMAGE = {
 async def purged_and_lost(world: World) -> None:
     await (await world.asked_back(f"/purge search {CANARY}")).confirmed()
     assert all(name.startswith("backups/") for name in holding(world.folder))
-
-
-def rows(database: Path, query: str) -> Sequence[object]:
-    with closing(sqlite3.connect(database)) as connection:
-        return [row[0] for row in connection.execute(query).fetchall()]
 
 
 @pytest.mark.parametrize("statements", DAMAGE.values(), ids=DAMAGE)
@@ -309,7 +280,7 @@ async def test_a_salvage_brings_nothing_purged_back(world: World, statements: Se
         assert holding(folder) == []
 
 
-@pytest.mark.parametrize("gone", [[], ["DELETE FROM messages WHERE purged_by IS NOT NULL", "DELETE FROM summaries"]])
+@pytest.mark.parametrize("gone", [[], [NO_PURGED_MESSAGES, "DELETE FROM summaries"]])
 async def test_pages_from_before_a_purge_bring_nothing_back(world: World, gone: Sequence[str]) -> None:
     database = places_of(world).database
     places_of(world).backups.mkdir()
@@ -335,7 +306,7 @@ async def test_rows_that_are_gone_come_from_a_backup_without_purged_ones(world: 
     changed(world, ["DELETE FROM messages WHERE id = 3"])
     with salvaging.salvaged(places_of(world)) as (folder, counts):
         assert (counts.backup, counts.from_backup) == (older, 1)
-        assert rows(folder / "chorus.db", "SELECT content FROM messages") == ["", "ok", "Is the weather fine?", "ok"]
+        assert sql(folder / "chorus.db", "SELECT content FROM messages") == ["", "ok", "Is the weather fine?", "ok"]
 
 
 async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:
@@ -343,13 +314,13 @@ async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:
     await world.say("hello")
     await world.told("/context save about hello")
     await world.store.write(input_rows.add, "chorus", "hello", world.clock.now())
-    assert rows(places_of(world).database, DELETED_FROM) == [1, 1]
+    assert sql(places_of(world).database, DELETED_FROM) == [1, 1]
     backup = backup_of(world, "all.zip", 0)
     changed(world, ["DELETE FROM input_history", "DELETE FROM sessions"])
     changed(world, ["DELETE FROM messages WHERE id = 1"])
     with salvaging.salvaged(places_of(world)) as (folder, counts):
         assert (counts.backup, counts.from_backup) == (backup, 1)
-        assert rows(folder / "chorus.db", DELETED_FROM) == [0, 0]
+        assert sql(folder / "chorus.db", DELETED_FROM) == [0, 0]
 
 
 async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(world: World) -> None:
@@ -359,7 +330,7 @@ async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(
     backup_of(world, "all.zip", 0)
     changed(world, ["DELETE FROM meta"])
     with salvaging.salvaged(places_of(world)) as (folder, _counts):
-        assert rows(folder / "chorus.db", "SELECT key FROM meta") == ["threads_before:frodo"]
+        assert sql(folder / "chorus.db", "SELECT key FROM meta") == ["threads_before:frodo"]
 
 
 @pytest.mark.parametrize(
@@ -398,4 +369,4 @@ async def test_a_changed_text_of_a_purged_message_is_not_brought(world: World) -
     home = paths({}, str(world.folder))
     home.make()
     assert await MENDS[Repair.CHECKSUMS](home) is False
-    assert rows(places_of(world).database, "SELECT content FROM messages WHERE id = 1") == ["x"]
+    assert sql(places_of(world).database, "SELECT content FROM messages WHERE id = 1") == ["x"]

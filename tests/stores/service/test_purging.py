@@ -17,15 +17,14 @@ from chorus_cli.log.rules.messages import Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.storage.store import Connection, Store
-from chorus_cli.stores.salvage import examination
+from chorus_cli.storage.store import Store
 from chorus_cli.tools.service import BUILT_IN
 from tests.attached_files import pdf
 from tests.attachments.attached_talk import say
 from tests.fakes import FakeClock, ScriptedModel
-from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, taken_in
-from tests.log.service.thinking_talk import parts_of
+from tests.imports.service.foreign_talk import exported
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
+from tests.stores.service.test_stored_files import findings
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
 
@@ -44,17 +43,6 @@ async def talk(world: World) -> None:
         world.model.say(answer)
         await world.say(said)
     world.clock.advance(timedelta(minutes=3))
-
-
-async def test_a_search_leaves_its_words_in_no_thought_of_an_import(world: World) -> None:
-    said = {**LATIUM, "reasoning": f"Is it\n{CANARY}?", "thought_parts": parts_of(f"It is\n{CANARY}.")}
-    hidden = {**said, "key": "m4", "content": "Or not", "reasoning": None}
-    await taken_in(world, ROME, WHERE, said, hidden)
-    (world.folder / "talk.jsonl").unlink()
-    assert holding(world.folder) == ["chorus.db"]
-    assert await purged(world, f"/purge search {CANARY}") == "2 messages are purged, for good."
-    assert holding(world.folder) == []
-    assert [row.content for row in await world.log()] == ["Where is Rome?"]
 
 
 @pytest.mark.parametrize("line", ["/purge persona chorus", "/purge since 1h", "/purge since today"])
@@ -95,26 +83,19 @@ async def test_a_purge_of_a_thread_leaves_what_was_remembered_by_hand(world: Wor
     assert not any(name.startswith("personas") for name in holding(world.folder))
 
 
-async def test_a_purged_message_is_shown_nowhere_and_the_others_are_as_before(world: World) -> None:
+async def test_a_purged_message_is_shown_and_exported_nowhere_and_the_others_are_as_before(world: World) -> None:
     await talk(world)
     before = [row for row in await world.log() if row.id != 1]
     assert await purged(world, "/purge message 1") == "1 message is purged, for good."
     assert await world.log() == before
     assert await world.seen() == ["I see.", MILL, "Good to know."]
     assert "Nothing was found" in await world.told("/search mill")
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    done = await exports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
+    assert (done.conversations, done.messages, holding(world.folder, GATE)) == (1, 3, [])
     await world.say("And then?")
     assert all(GATE not in content for _, content in world.asked())
-    assert await world.store.read(problems) == ((), [], [], [])
-
-
-def problems(connection: Connection) -> tuple[object, ...]:
-    """Return what the doctor would find in a log."""
-    return (
-        examination.checked(connection).changed,
-        [*examination.faults(connection)],
-        examination.unreadable(connection),
-        examination.dangling_references(connection),
-    )
+    assert [each for each in findings(world).values() if each.state == "wrong"] == []
 
 
 async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(world: World) -> None:
@@ -216,9 +197,8 @@ async def test_a_memory_item_of_a_purged_message_is_gone_and_stays_gone(world: W
 
 async def test_an_old_export_brings_no_purged_message_back(world: World) -> None:
     await talk(world)
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
     for format_ in ("md", "jsonl"):
-        await exports.export_all(world.folder / "out" / format_, format_, None, lambda _sentence: None)
+        await exported(world, world.folder / "out" / format_, format_)
     await purged(world, "/purge message 1")
     after = await world.log()
     for format_ in ("md", "jsonl"):
@@ -235,8 +215,7 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
 
 async def test_an_old_export_brings_no_purged_message_into_another_persona(world: World) -> None:
     await talk(world)
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    await exports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
+    await exported(world, world.folder / "out", "jsonl")
     await purged(world, "/purge message 1")
     await world.told("/persona create Frodo")
     for path in (world.folder / "out").rglob("*.jsonl"):
@@ -249,14 +228,6 @@ async def test_an_old_export_brings_no_purged_message_into_another_persona(world
     contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])
     assert contents == [("frodo", "I see."), ("frodo", MILL), ("frodo", "Good to know.")], told
     assert "1 message was purged and stays purged." in told
-
-
-async def test_an_export_after_a_purge_has_the_other_messages(world: World) -> None:
-    await talk(world)
-    await purged(world, "/purge message 1")
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    done = await exports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
-    assert (done.conversations, done.messages) == (1, 3)
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
@@ -435,8 +406,7 @@ async def test_an_old_export_brings_no_file_of_a_purged_message_back(world: Worl
     await say(world, f"Look at this: @{note}")
     note.unlink()
     out = world.folder.with_name("out")
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    await exports.export_all(out, "jsonl", None, lambda _sentence: None)
+    await exported(world, out, "jsonl")
     assert holding(out)
     await purged(world, "/purge message 1")
     assert holding(world.folder) == []

@@ -12,16 +12,13 @@ import pytest
 from chorus_cli.log.rows import input_rows
 from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.storage.migrations import STEPS, Step, migrate
-from chorus_cli.storage.store import Store
-from chorus_cli.stores.backup import archive
 from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, words_in_line
 from chorus_cli.stores.salvage import examination
-from tests.fakes import FakeClock, ScriptedModel
 from tests.log.service.thinking_talk import parts_of, think
 from tests.stores.service.canary_talk import holding, purged, sql
 from tests.stores.service.test_stored_files import backed_up, places_of
-from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
-from tests.world import Tools, World, built
+from tests.turns.service.tool_talk import call, calls, events_of
+from tests.world import World
 
 SHORT = "The gate is red"
 MANY_WORDS = " ".join(f"word{number}" for number in range(20))
@@ -61,12 +58,11 @@ HELD = f"I say {SHORT.lower()} and green"
 
 
 @pytest.fixture
-async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+async def world(tooled: World) -> World:
     """A world in which the first message is the sentence."""
-    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
-    await world.say(SHORT)
-    await world.carry_out("/persona new Frodo")
-    return world
+    await tooled.say(SHORT)
+    await tooled.carry_out("/persona new Frodo")
+    return tooled
 
 
 @pytest.mark.parametrize("text", [SHORT, f" {SHORT.upper()}", HELD, f"Remember:\n> {SHORT}\nand more"])
@@ -115,15 +111,6 @@ async def test_a_text_of_two_words_stays_where_it_is_contained(world: World) -> 
     assert await sql(world, "SELECT content FROM context_items") == [("A red gate",), ("",)]
 
 
-async def test_a_call_of_a_tool_that_has_the_sentence_as_an_argument_goes(world: World) -> None:
-    calls(world, call("echo", {"text": SHORT}))
-    await events_of(world, "Say something.")
-    world.model.say("About something.")
-    await world.told("/context save some talk")
-    await purged(world, "/purge message 1")
-    assert holding(world.folder, SHORT) == []
-
-
 async def test_a_preamble_goes_if_it_names_a_thread_of_the_same_persona_by_the_message(world: World) -> None:
     for text in ("Red gate", "And now?"):
         await world.say(text)
@@ -138,14 +125,6 @@ async def test_a_session_of_another_persona_keeps_a_name_that_is_a_word_of_the_s
     await world.told("/context save gate")
     await purged(world, "/purge message 1")
     assert [path.stem for path in (world.folder / "personas" / "frodo").rglob("*.json")] == ["2026-02-12_gate"]
-
-
-async def test_a_program_reads_the_documents(world: World) -> None:
-    path = document(world, "frodo", HELD)
-    asked = WantedPurge(frozenset({1}))
-    found = await world.services.purging.find(asked, "frodo", lambda _line: None)
-    told = json.loads(json.dumps(found.extent.as_json()))
-    assert told["repeated_in"] == [{"place": "document", "name": str(path), "persona": "frodo"}]
 
 
 def document(world: World, name: str, text: str) -> Path:
@@ -180,75 +159,77 @@ async def test_files_that_are_no_documents_are_not_looked_into(world: World) -> 
     assert "document" not in (await world.asked_back("/purge search gate")).text
 
 
-async def test_a_document_that_has_the_words_of_a_purged_message_is_named(world: World) -> None:
-    path = document(world, "chorus", f"> {SHORT}")
-    assert f"  document {path} of chorus: > {SHORT}" in (await world.asked_back("/purge message 1")).text
+@pytest.mark.parametrize(("persona", "text"), [("frodo", HELD), ("chorus", f"> {SHORT}")])
+async def test_a_document_that_has_the_words_of_a_purged_message_is_named_to_users_and_programs(
+    world: World, persona: str, text: str
+) -> None:
+    path = document(world, persona, text)
+    assert f"  document {path} of {persona}: {text}" in (await world.asked_back("/purge message 1")).text
+    asked = WantedPurge(frozenset({1}))
+    found = await world.services.purging.find(asked, persona, lambda _line: None)
+    told = json.loads(json.dumps(found.extent.as_json()))
+    assert told["repeated_in"] == [{"place": "document", "name": str(path), "persona": persona}]
 
 
 LONG = "The gate of the old mill by the river opens if you pull the iron ring twice."
 THINKING = "thinking of gates"
 
 
-@pytest.fixture
-async def talk(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
-    return await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
-
-
-async def thought(talk: World, text: str, parts: str) -> None:
+async def thought(tooled: World, text: str, parts: str) -> None:
     """Have message 2 be the reply after a thought; text and parts may differ."""
-    think(talk, text, "I cannot tell.", parts=parts_of(parts))
-    await talk.say("How does it open?")
+    think(tooled, text, "I cannot tell.", parts=parts_of(parts))
+    await tooled.say("How does it open?")
 
 
 @pytest.mark.parametrize(("text", "parts"), [(LONG, ""), ("", LONG), (LONG, LONG)])
-async def test_what_repeats_a_purged_thought_goes_with_it(talk: World, text: str, parts: str) -> None:
-    await thought(talk, text, parts)
-    await talk.told(f"/remember I say: {LONG}")
-    await purged(talk, "/purge message 2")
-    assert holding(talk.folder, "iron ring") == []
+async def test_what_repeats_a_purged_thought_goes_with_it(tooled: World, text: str, parts: str) -> None:
+    await thought(tooled, text, parts)
+    await tooled.told(f"/remember I say: {LONG}")
+    await purged(tooled, "/purge message 2")
+    assert holding(tooled.folder, "iron ring") == []
 
 
 @pytest.mark.parametrize(("text", "parts"), [(LONG, ""), ("", LONG), (LONG, LONG)])
 async def test_a_thought_that_repeats_a_purged_message_stays_and_is_named_once(
-    talk: World, text: str, parts: str
+    tooled: World, text: str, parts: str
 ) -> None:
-    await thought(talk, text, parts)
-    await talk.say(LONG)
-    told = await talk.told("/purge message 3 --dry-run")
+    await thought(tooled, text, parts)
+    await tooled.say(LONG)
+    told = await tooled.told("/purge message 3 --dry-run")
     assert told.count("#2 has the same words and would stay") == 1
 
 
-async def test_names_and_signatures_among_the_parts_are_no_texts_that_others_repeat(talk: World) -> None:
-    await thought(talk, "", THINKING)
-    await talk.told("/remember thinking")
-    await talk.told("/remember c2ln")
-    await purged(talk, "/purge message 2")
-    assert "thinking" in await talk.told("/memory show 1")
-    assert "c2ln" in await talk.told("/memory show 2")
+async def test_names_and_signatures_among_the_parts_are_no_texts_that_others_repeat(tooled: World) -> None:
+    await thought(tooled, "", THINKING)
+    await tooled.told("/remember thinking")
+    await tooled.told("/remember c2ln")
+    await purged(tooled, "/purge message 2")
+    assert "thinking" in await tooled.told("/memory show 1")
+    assert "c2ln" in await tooled.told("/memory show 2")
 
 
-async def test_a_search_finds_a_word_that_is_an_id_or_stands_in_parts_that_are_no_json(talk: World) -> None:
-    await thought(talk, "", "xyzzy")
-    await talk.store.write(
+async def test_a_search_finds_a_word_that_is_an_id_or_stands_in_parts_that_are_no_json(tooled: World) -> None:
+    await thought(tooled, "", "xyzzy")
+    await tooled.store.write(
         lambda connection: connection.execute("UPDATE messages SET thought_parts = '{plugh' WHERE id = 1")
     )
-    await purged(talk, "/purge search xyzzy")
-    await purged(talk, "/purge search plugh")
-    assert await talk.log() == []
+    await purged(tooled, "/purge search xyzzy")
+    await purged(tooled, "/purge search plugh")
+    assert await tooled.log() == []
 
 
-async def test_a_backup_still_has_a_purged_reply_if_it_has_its_thought_alone(talk: World) -> None:
-    think(talk, "", "", call("echo", {"text": "gold"}), parts=parts_of(LONG))
-    await talk.say("How does it open?")
-    places_of(talk).backups.mkdir(exist_ok=True)
-    backed_up(talk, "all.zip", holds_attachments=True)
-    question = await talk.asked_back("/purge message 2")
+async def test_a_backup_still_has_a_purged_reply_if_it_has_its_thought_alone(tooled: World) -> None:
+    think(tooled, "", "", call("echo", {"text": "gold"}), parts=parts_of(LONG))
+    await tooled.say("How does it open?")
+    places_of(tooled).backups.mkdir(exist_ok=True)
+    backed_up(tooled, "all.zip", holds_attachments=True)
+    question = await tooled.asked_back("/purge message 2")
     assert "all.zip would still have it." in question.text
     await question.confirmed()
-    assert holding(talk.folder, "iron ring") == ["backups/all.zip"]
-    assert await talk.told("/purge backups --dry-run") != "No backup holds anything that was purged."
-    await purged(talk, "/purge backups")
-    assert holding(talk.folder, "iron ring") == []
+    assert holding(tooled.folder, "iron ring") == ["backups/all.zip"]
+    assert await tooled.told("/purge backups --dry-run") != "No backup holds anything that was purged."
+    await purged(tooled, "/purge backups")
+    assert holding(tooled.folder, "iron ring") == []
 
 
 OLDER = next(number for number, (name, _) in enumerate(STEPS) if name.endswith("thoughts"))
@@ -275,13 +256,3 @@ def test_a_row_with_any_text_is_held_also_by_a_log_of_an_older_chorus(steps: tup
         assert not examination.holds(connection, purged_rows)
         connection.execute(statement)
         assert examination.holds(connection, purged_rows)
-
-
-async def test_a_backup_has_the_thoughts(talk: World, tmp_path: Path) -> None:
-    await thought(talk, "Hm.", LONG)
-    places_of(talk).backups.mkdir(exist_ok=True)
-    backed_up(talk, "all.zip", holds_attachments=True)
-    archive.unpack_log(places_of(talk).backups / "all.zip", tmp_path / "unpacked.db")
-    query = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id = 2"
-    with closing(sqlite3.connect(tmp_path / "unpacked.db")) as connection:
-        assert connection.execute(query).fetchall() == [("Hm.", parts_of(LONG), 0.0, 640)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import zipfile
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -36,7 +34,8 @@ from chorus_cli.stores.service.stored_files import (
 )
 from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import ROME, WHERE, reported
-from tests.threads.service.slow_replies import refuse, unsent
+from tests.storage.database import sql
+from tests.threads.service.slow_replies import refuse
 from tests.world import World
 
 NOTE = b"a note"
@@ -107,9 +106,7 @@ def backup_of(world: World, name: str, age_seconds: float) -> Path:
 
 def changed(world: World, statements: Iterable[str]) -> None:
     """Change the log as damage does, past its references."""
-    with closing(sqlite3.connect(places_of(world).database)) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
+    sql(places_of(world).database, *statements)
 
 
 async def kept_before_a_restore(world: World) -> None:
@@ -141,57 +138,45 @@ async def test_an_attachment_that_something_needs_is_not_unnamed(world: World, b
     assert "unnamed" not in findings(world)
 
 
-async def in_a_backup_with_all(world: World) -> None:
-    backed_up(world, "all.zip", holds_attachments=True)
-
-
-async def in_a_daily_backup(world: World) -> None:
+def in_a_daily_backup(world: World) -> None:
     day = world.clock.now().date()
     archive.make_daily(
         places_of(world), Request(archive.daily_path(places_of(world), day), world.clock.now(), holds_attachments=False)
     )
 
 
-async def nothing(_world: World) -> None:
-    pass
+def in_a_backup_with_all(world: World) -> None:
+    backed_up(world, "all.zip", holds_attachments=True)
 
 
-@pytest.mark.parametrize("also", [nothing, in_a_backup_with_all, in_a_daily_backup])
+@pytest.mark.parametrize("also", [bool, in_a_backup_with_all, in_a_daily_backup])
 async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_deleted(
-    world: World, also: Callable[[World], Awaitable[None]]
+    world: World, also: Callable[[World], object]
 ) -> None:
     await world.say("hello")
     await stored(world)
-    await also(world)
+    also(world)
     found = findings(world)["unnamed"]
     assert (found.state, found.repair) == ("note", "unnamed")
     assert found.sentence == "1 attachment (6 bytes) is named by no message, session or backup."
 
 
-async def damaged_row(world: World) -> None:
-    await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = '{' WHERE id = 1"))
+UNREADABLE: dict[str, Callable[[Paths], object]] = {
+    "a row": lambda places: sql(places.database, "UPDATE messages SET attachments = '{' WHERE id = 1"),
+    "a log": lambda places: (places.backups / "damaged-2026-11-22_110000.db").write_bytes(b""),
+    "a backup": lambda places: (places.backups / "all.zip").write_bytes(b"PK"),
+    "a session": lambda places: (places.personas / "chorus" / "sessions" / "2026-02-12_x.json").mkdir(parents=True),
+}
 
 
-async def damaged_log(world: World) -> None:
-    (places_of(world).backups / "damaged-2026-11-22_110000.db").write_bytes(b"")
-
-
-async def damaged_backup(world: World) -> None:
-    (places_of(world).backups / "all.zip").write_bytes(b"PK")
-
-
-async def folder_as_session(world: World) -> None:
-    (places_of(world).personas / "chorus" / "sessions" / "2026-02-12_folder.json").mkdir(parents=True)
-
-
-@pytest.mark.parametrize("break_", [damaged_row, damaged_log, damaged_backup, folder_as_session])
+@pytest.mark.parametrize("break_", UNREADABLE.values(), ids=UNREADABLE)
 async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
-    world: World, break_: Callable[[World], Awaitable[None]]
+    world: World, break_: Callable[[Paths], object]
 ) -> None:
     await world.say("hello")
     await stored(world)
     places_of(world).backups.mkdir(exist_ok=True)
-    await break_(world)
+    break_(places_of(world))
     found = findings(world)["unnamed"]
     assert (found.state, found.repair) == ("note", None)
     assert found.sentence == (
@@ -265,7 +250,7 @@ async def test_a_file_that_no_backup_has_is_not_brought(world: World, kind: str)
 
 async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -> None:
     await attached(world)
-    await in_a_daily_backup(world)
+    in_a_daily_backup(world)
     attachments.path_of(places_of(world).attachments, DIGEST).unlink()
     assert findings(world)["attachments"].repair == "attachments"
     assert [each.backup for each in copies_of(world, "attachments")] == [
@@ -352,50 +337,23 @@ async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
     assert not kept.exists()
 
 
-async def test_the_sessions_of_a_deleted_persona_are_not_missed(world: World) -> None:
-    path = await lose(world, "sessions", b"{")
-    persona = path.parents[1]
-    persona.rename(persona.with_name("gone"))
-    assert (findings(world)["sessions"].state, findings(world)["sessions"].repair) == ("wrong", None)
-    (places_of(world).backups / "deleted").mkdir()
-    persona.with_name("gone").rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
-    assert findings(world)["sessions"].state == "fine"
-
-
-async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_deleted(world: World) -> None:
+async def test_the_sessions_of_a_persona_are_missed_unless_it_and_not_one_of_a_longer_name_was_deleted(
+    world: World,
+) -> None:
     path = await lose(world, "sessions", b"{")
     (places_of(world).backups / "deleted" / "chorus-two-20261122-110000-000000").mkdir(parents=True)
     persona = path.parents[1].rename(world.folder / "gone")
-    assert findings(world)["sessions"].state == "wrong"
+    assert (findings(world)["sessions"].state, findings(world)["sessions"].repair) == ("wrong", None)
     persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
     assert findings(world)["sessions"].sentence == "0 saved sessions can be read."
 
 
-TEXT = "Precious words"
-
-
-def files(world: World) -> int:
-    return len([*(world.folder / "rescue").iterdir()])
-
-
-@pytest.fixture
-def refused(world: World) -> World:
-    record = {"persona": "chorus", "role": "user", "content": TEXT, "error": "full"}
-    assert rescue(world.folder / "rescue", world.clock.now(), record) is not None
-    return world
-
-
-async def test_they_are_in_rows_once_they_were_looked_for(refused: World) -> None:
-    assert TEXT in await refused.told("/rescue")
-    assert (files(refused), await unsent(refused)) == (0, [TEXT])
-    assert "In the log now:" in await refused.told("/rescue keep")
-    assert await unsent(refused) == []
-
-
-async def test_where_no_row_takes_them_they_are_shown_and_stay_in_their_file(refused: World) -> None:
-    await refuse(refused, "outbox")
-    assert TEXT in await refused.told("/rescue")
+async def test_texts_that_no_row_takes_are_shown_and_stay_in_their_file(world: World) -> None:
+    record = {"persona": "chorus", "role": "user", "content": "Precious words", "error": "full"}
+    path = rescue(world.folder / "rescue", world.clock.now(), record)
+    await refuse(world, "outbox")
+    assert "Precious words" in await world.told("/rescue")
     for command in ("/rescue keep", "/rescue discard"):
         with pytest.raises(StorageError, match="not today"):
-            await refused.carry_out(command)
-    assert (files(refused), await refused.log()) == (1, [])
+            await world.carry_out(command)
+    assert ([*(world.folder / "rescue").iterdir()], await world.log()) == ([path], [])

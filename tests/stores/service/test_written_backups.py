@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import zipfile
-from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -24,53 +22,32 @@ from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.checks import check_log
 from chorus_cli.subcommands.repairs import MENDS
 from tests.fakes import START, FakeClock
-from tests.storage.damaged_files import PAGE_BYTES
+from tests.killed_program import killed_at
+from tests.storage.damaged_files import cut_off, overwrite_messages
+from tests.storage.database import sql
 from tests.storage.unsynced import confirmed_syncs
-from tests.stores.service.test_leftovers import NOW, killed_at, with_log
-from tests.stores.service.test_stored_files import DIGEST, NAMED, NOTE
+from tests.stores.service.test_leftovers import with_log
+from tests.stores.service.test_stored_files import DIGEST, NAMED, NOTE, NOW, changed
 from tests.world import World
 
-
-def write_notes(connection: sqlite3.Connection, text: str) -> None:
-    for number in range(100):
-        connection.execute("REPLACE INTO meta VALUES (?, ?)", (f"note {number}", text * PAGE_BYTES))
-
-
-def write_and_wait(path: Path) -> None:
-    """Begin a transaction that is so large that most of it is in the file before it ends."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA cache_size = 1")
-        connection.execute("BEGIN IMMEDIATE")
-        write_notes(connection, "b")
-        path.chmod(0o600)
-
-
-def notes(path: Path) -> set[str]:
-    """Return the first letters of the notes in a database."""
-    with closing(sqlite3.connect(path)) as connection:
-        found = connection.execute("SELECT substr(value, 1, 1) FROM meta WHERE key LIKE 'note %'").fetchall()
-    return {letter for (letter,) in found}
+NAMING = """
+    INSERT INTO messages(persona, thread_id, role, content, timestamp, attachments)
+    VALUES ('chorus', 1, 'user', 'Here.', '2026-02-12T11:00:00Z', 'THE NOTE')""".replace("THE NOTE", NAMED)
 
 
 def test_a_backup_has_nothing_of_a_transaction_that_was_cut_off(places: Paths, tmp_path: Path) -> None:
     with_log(places)
-    with closing(sqlite3.connect(places.database)) as connection, connection:
-        write_notes(connection, "a")
-    killed_at("os.chmod", lambda: write_and_wait(places.database))
-    shutil.copyfile(places.database, tmp_path / "without its journal.db")
-    assert "b" in notes(tmp_path / "without its journal.db")
+    sql(places.database, NAMING)
+    cut_off(places.database)
+    assert b"cut off" in places.database.read_bytes()
     archive.write(places, Request(tmp_path / "all.zip", NOW))
     archive.unpack_log(tmp_path / "all.zip", tmp_path / "copy.db")
-    assert notes(tmp_path / "copy.db") == {"a"}
+    assert sql(tmp_path / "copy.db", "SELECT content FROM messages") == ["Here."]
 
 
 def test_no_backup_is_made_of_a_damaged_log(places: Paths, tmp_path: Path) -> None:
     with_log(places)
-    with closing(sqlite3.connect(places.database)) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
-    with places.database.open("r+b") as file:
-        file.seek((root - 1) * PAGE_BYTES)
-        file.write(b"\xff" * PAGE_BYTES)
+    overwrite_messages(places.database, b"\xff")
     with pytest.raises(DatabaseDamagedError, match="so no backup was made of it"):
         archive.write(places, Request(tmp_path / "all.zip", NOW))
     assert not (tmp_path / "all.zip").exists()
@@ -118,14 +95,10 @@ def test_a_backup_is_synced_with_its_name(places: Paths, tmp_path: Path, monkeyp
     assert confirmed.has_all(tmp_path / "all.zip")
 
 
-def change(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE messages SET content = 'I am wired' WHERE role = 'user'")
-
-
 async def test_a_message_that_has_changed_is_named_once_a_day(world: World) -> None:
     await world.say("I am tired")
     assert await world.services.backups.make_daily() == ""
-    await world.store.write(change)
+    changed(world, ["UPDATE messages SET content = 'I am wired' WHERE role = 'user'"])
     assert await world.services.backups.make_daily() == "", "today's look is over"
     world.clock.advance(timedelta(days=1))
     assert await world.services.backups.make_daily() == (
@@ -142,12 +115,6 @@ async def test_a_backup_that_cannot_be_made_is_told_in_a_sentence(world: World) 
     )
 
 
-NAMING = (
-    "INSERT INTO messages(persona, thread_id, role, content, timestamp, attachments) "
-    "VALUES ('chorus', 1, 'user', 'Here.', '2026-02-12T11:00:00Z', ?)"
-)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Paths:
     """A home whose restore was killed: the attachment of the new log has come, but that log has not."""
@@ -156,8 +123,7 @@ def home(tmp_path: Path) -> Paths:
     for folder in (home.personas, home.backups):
         folder.mkdir(exist_ok=True)
     with_log(home)
-    with closing(sqlite3.connect(home.database)) as connection, connection:
-        connection.execute(NAMING, (NAMED,))
+    sql(home.database, NAMING)
     attachments.store(home.attachments, NOTE)
     archive.write(home, Request(tmp_path / "all.zip", START))
     home.database.unlink()
