@@ -38,6 +38,7 @@ ASSERTING = (
     "tests.log.service.user_story",
     "tests.terminal.screen.terminal_file",
 )
+pytest.register_assert_rewrite(*ASSERTING)
 
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a folder of its own in it
 """Where Linux keeps files in memory, and the room there that a run is sure to get by with."""
@@ -45,7 +46,6 @@ MEMORY, MEMORY_BYTES = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Install the guard before anything else is imported."""
-    pytest.register_assert_rewrite(*ASSERTING)
     guard.install(Path.home())
     isolated = guard.isolated_environment(dict(os.environ))
     os.environ.clear()

@@ -34,38 +34,29 @@ sys.exit(main(sys.argv[1:], os.environ))
 """
 
 
-@pytest.mark.parametrize("wire", ["on", pytest.param("off", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("is_chat", "wire"),
+    [(False, "on"), pytest.param(False, "off", marks=pytest.mark.slow), (True, "on")],
+    ids=["ask", "ask by litellm", "chat"],
+)
 def test_a_question_reaches_the_server_of_the_model_and_no_other(
-    tmp_path: Path, wire: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_chat: bool, wire: str
 ) -> None:
-    """A server of its own address is asked for the size of its context too."""
-    with serving(lambda _body: (200, [chunk("Hello."), chunk(finish_reason="stop"), DONE])) as address:
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-invented")
-        monkeypatch.setenv("CHORUS_WIRE", wire)
-        done, reached = asked(tmp_path, "--model", "openai/gpt-4o-mini", "ask", "hello")
-    assert done == "Hello.\n"
-    assert reached == {("127.0.0.1", str(urlsplit(address).port))}
-
-
-@pytest.mark.parametrize("is_chat", [False, True], ids=["ask", "chat"])
-def test_nothing_that_a_reply_points_to_is_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_chat: bool
-) -> None:
-    """Neither pictures nor links, and no name of them is looked up."""
+    """Nor is anything that the reply points to: pictures and links are not fetched, nor their names looked up."""
     link = "https://elsewhere.invalid/a.png"
     reply = chunk(f"![a]({link}) [b]({link}) <{link}> <img src='{link}'>\n\n[c]: {link}\n\nSeen.")
     with serving(lambda _body: (200, [reply, chunk(finish_reason="stop"), DONE])) as address:
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-invented")
-        monkeypatch.setenv("CONNECTIONS", str(tmp_path / "connections"))
+        variables = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-invented", "CHORUS_WIRE": wire}
+        variables |= {"CHORUS_MODEL": "openai/gpt-4o-mini", "CONNECTIONS": str(tmp_path / "connections")}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
         if is_chat:
-            environment = {**Home(tmp_path / "home").environment, "CHORUS_MODEL": "openai/gpt-4o-mini"}
-            with closing(Terminal(environment, command=[sys.executable, "-c", PROGRAM])) as chat:
+            home = Home(tmp_path / "home")
+            with closing(Terminal(home.environment, command=[sys.executable, "-c", PROGRAM])) as chat:
                 chat.await_line(PROMPT)
                 chat.ask("hello", "Seen.")
         else:
-            assert "Seen." in asked(tmp_path, "--model", "openai/gpt-4o-mini", "ask", "hello")[0]
+            assert "Seen." in asked(tmp_path, "ask", "hello")[0]
     assert reached_by(tmp_path) == {("127.0.0.1", str(urlsplit(address).port))}
 
 
@@ -75,8 +66,7 @@ def test_eliza_needs_no_connection(tmp_path: Path) -> None:
 
 def asked(folder: Path, *arguments: str) -> tuple[str, set[tuple[str, ...]]]:
     """Run a command; return its output, and the hosts and ports that it connected to or looked up."""
-    notes = folder / "connections"
-    environment = {**Home(folder / "home").environment, "CONNECTIONS": str(notes)}
+    environment = {**Home(folder / "home").environment, "CONNECTIONS": str(folder / "connections")}
     done = finished([sys.executable, "-c", PROGRAM, *arguments], environment)
     assert done.code == 0, done.errors
     return done.output, reached_by(folder)

@@ -22,7 +22,7 @@ from chorus_cli.models.wire.protocol import WireProtocol
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.loopback_server import Asked
-from tests.models.providers.ways import MODEL_MAP
+from tests.models.providers.asked_models import MODEL_MAP
 from tests.storage.database import sql
 from tests.strict.providers import PROVIDERS
 from tests.strict.server import Call, Reply, Sent, StrictServer, serving

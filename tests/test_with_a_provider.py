@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +20,6 @@ KEY = "sk-test-0123456789abcdef"
 
 
 ROWS = "SELECT role, content, status FROM messages ORDER BY id"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
 
 
 def chorus(home: Home, address: str, *arguments: str, stdin: str = "", **variables: str) -> Outcome:

@@ -18,7 +18,7 @@ from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, To
 from chorus_cli.personas.service.models import Models
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, WordCounter
-from tests.models.providers.ways import over_wire
+from tests.models.providers.asked_models import over_wire
 from tests.strict.providers import PROVIDERS, Strict
 from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor

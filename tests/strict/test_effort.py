@@ -19,7 +19,7 @@ from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import Post, WireProtocol
 from chorus_cli.models.wire.responses import OpenAIResponses
 from tests.attached_files import attachment, loaded
-from tests.models.providers.ways import MODEL_MAP
+from tests.models.providers.asked_models import MODEL_MAP
 from tests.models.wire.conversations import ASKED_TOOL, COUNT, ECHO, HELLO, NOW, SYSTEM
 from tests.sdk_types import misfit_of_anthropic, misfit_of_gemini, misfit_of_responses
 from tests.strict.by_services import Stage

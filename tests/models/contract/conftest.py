@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.models.providers.ways import WAYS, MakeClient
+from tests.models.providers.asked_models import WAYS, MakeClient
 
 
 @pytest.fixture(params=WAYS)

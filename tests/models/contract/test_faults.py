@@ -14,7 +14,17 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from tests.mock_provider import MockProvider
-from tests.models.providers.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of, meaning
+from tests.models.providers.asked_models import (
+    BROKE_OFF,
+    BY_LITELLM,
+    HELLO,
+    KEPT,
+    STOP,
+    MakeClient,
+    error_of,
+    events_of,
+    meaning,
+)
 from tests.models.providers.fault_server import (
     DONE,
     HTML_ANSWER,
@@ -30,7 +40,6 @@ from tests.models.providers.fault_server import (
     serving,
     usage_chunk,
 )
-from tests.models.providers.ways import MakeClient
 
 NO_CREDIT = "The account for openai/m is out of credit"
 CHECK_PLAN = "Check its plan, or choose another model with /model."

@@ -14,7 +14,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.events import ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
-from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, error_of, text_of
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, MakeClient, error_of, text_of
 from tests.models.providers.fault_server import (
     STREAM_HEAD,
     FaultServer,
@@ -24,7 +24,6 @@ from tests.models.providers.fault_server import (
     failure,
     serving,
 )
-from tests.models.providers.ways import MakeClient
 
 pytestmark = BY_LITELLM
 

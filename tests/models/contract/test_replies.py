@@ -25,12 +25,12 @@ from tests.models.providers.asked_models import (
     KEPT,
     PATIENCE_SECONDS,
     STOP,
+    MakeClient,
     error_of,
     events_of,
     text_of,
 )
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, failure, serving
-from tests.models.providers.ways import MakeClient
 
 pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("fake_key")]
 

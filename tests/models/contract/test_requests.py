@@ -16,9 +16,8 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.attached_files import FILES, attachment
-from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, text_of
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, MakeClient, text_of
 from tests.models.providers.fault_server import STREAM_HEAD, Asked, chunk, event, serving
-from tests.models.providers.ways import MakeClient
 
 pytestmark = BY_LITELLM
 

@@ -12,17 +12,15 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
-from chorus_cli.core.errors import ModelError
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.client import LiteLLMClient, effort_arguments, litellm_error
 from chorus_cli.models.providers.failures import Asked
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
-from tests.models.providers.asked_models import BY_LITELLM, HELLO, events_of, text_of
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, MODEL_MAP, MakeClient, events_of, text_of
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event, serving, usage_chunk
 from tests.models.providers.fault_server import Asked as Received
-from tests.models.providers.ways import MODEL_MAP, MakeClient
 
 pytestmark = BY_LITELLM
 
@@ -99,48 +97,42 @@ class RaisedError(Exception):
         self.is_pre_first_chunk = is_pre_first_chunk
 
 
-def raised(error: Exception, cause: Exception | None = None) -> ModelError:
+LOST = RaisedError("Lost.", 500, is_pre_first_chunk=False)
+SLOW = HTTPStatusError(httpx.Response(429, json={"error": {"message": "Slow down"}}, headers={"Retry-After": "7"}))
+UNREAD = HTTPStatusError(httpx.Response(503, stream=httpx.ByteStream(b"any")))
+FAILED = HTTPStatusError(httpx.Response(500))
+NO_EVENT = AttributeError("no attribute 'type'")
+NO_HOST = OSError("Cannot connect to host api.example:443 ssl")
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "told", "status"),
+    [
+        # The status is that of the answer, whatever litellm invents.
+        (RaisedError("Any."), SLOW, "openai/m is rate limited (Slow down). Try again in 7 s.", 429),
+        (RaisedError("Any.", 401), SLOW, "openai/m is rate limited (Slow down). Try again in 7 s.", 429),
+        (RaisedError("Any.", 500), SLOW, "openai/m is rate limited (Slow down). Try again in 7 s.", 429),
+        (
+            RaisedError("litellm.InternalServerError: OpenAIException - Busy", 500),
+            *(UNREAD, "The provider of openai/m is failing or overloaded, status 503 (Busy).", 503),
+        ),
+        (LOST, FAILED, "The reply of openai/m broke off (Lost).", None),
+        # A status that litellm invents is no answer.
+        (RaisedError("Any.", 500), ConnectionRefusedError(), "Cannot reach openai/m (connection refused).", None),
+        (RaisedError("Any.", 500), NO_HOST, "Cannot reach openai/m at api.example:443 (Any).", None),
+        (RaisedError("Any.", 500), TimeoutError(), "openai/m did not answer in time.", None),
+        (RaisedError("Any.", 500), None, "The provider of openai/m sent an invalid response (Any).", None),
+        (LOST, NO_EVENT, "The reply of openai/m broke off (not an event of its protocol).", None),
+        (ValueError("Odd."), None, "The request to openai/m failed (Odd).", None),
+    ],
+)
+def test_an_error_is_told_by_its_cause(
+    error: Exception, cause: Exception | None, told: str, status: int | None
+) -> None:
     error.__cause__ = cause
-    return litellm_error(error, ASKED)
-
-
-@pytest.mark.parametrize("invented", [None, 401, 500])
-def test_the_status_is_that_of_the_answer(invented: int | None) -> None:
-    answer = httpx.Response(429, json={"error": {"message": "Slow down"}}, headers={"Retry-After": "7"})
-    error = raised(RaisedError("Any.", invented), HTTPStatusError(answer))
-    assert str(error) == "openai/m is rate limited (Slow down). Try again in 7 s."
-    assert error.status_code == 429
-
-
-def test_an_answer_that_litellm_did_not_read_is_told_in_its_words() -> None:
-    answer = httpx.Response(503, stream=httpx.ByteStream(b"any"))
-    error = raised(RaisedError("litellm.InternalServerError: OpenAIException - Busy", 500), HTTPStatusError(answer))
-    assert error.problem == "The provider of openai/m is failing or overloaded, status 503 (Busy)."
-
-
-def test_a_reply_that_has_begun_breaks_off_whatever_else_was_answered() -> None:
-    error = raised(RaisedError("Lost.", 500, is_pre_first_chunk=False), HTTPStatusError(httpx.Response(500)))
-    assert error.problem == "The reply of openai/m broke off (Lost)."
-
-
-def test_a_status_that_litellm_invents_is_no_answer() -> None:
-    problems: dict[Exception | None, str] = {
-        ConnectionRefusedError(): "Cannot reach openai/m (connection refused).",
-        OSError("Cannot connect to host api.example:443 ssl"): "Cannot reach openai/m at api.example:443 (Any).",
-        TimeoutError(): "openai/m did not answer in time.",
-        None: "The provider of openai/m sent an invalid response (Any).",
-    }
-    errors = [raised(RaisedError("Any.", 500), cause) for cause in problems]
-    assert [(error.problem, error.status_code) for error in errors] == [(each, None) for each in problems.values()]
-
-
-def test_an_answer_that_litellm_does_not_understand_is_told_without_its_words() -> None:
-    error = raised(RaisedError("No attribute", is_pre_first_chunk=False), AttributeError("no attribute 'type'"))
-    assert error.problem == "The reply of openai/m broke off (not an event of its protocol)."
-
-
-def test_an_unknown_error_is_told_in_its_words() -> None:
-    assert raised(ValueError("Odd.")).problem == "The request to openai/m failed (Odd)."
+    found = litellm_error(error, ASKED)
+    assert told in {found.problem, str(found)}
+    assert found.status_code == status
 
 
 def test_litellm_is_kept_offline_but_its_log_level_is_the_users() -> None:

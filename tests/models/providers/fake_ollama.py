@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+
+from benchmarks import loopback
 
 Answer = Callable[[socket.socket, str], None]
 
@@ -29,53 +31,21 @@ OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 @contextmanager
 def listening(answer: Answer, received: list[Received] | None = None) -> Iterator[str]:
     """Give every connection and its path to ``answer``, in a thread; requests are put into ``received``."""
-    connections: list[socket.socket] = []
 
-    def serve(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            request = _request(connection)
+    class Handler(loopback.Quiet, BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if received is not None:
-                received.append(request)
-            answer(connection, request.path)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                received.append(Received(self.command, self.path, headers, body))
+            with suppress(OSError):
+                answer(self.connection, self.path)
 
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                connections.append(connection)
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
+        def do_POST(self) -> None:
+            self.do_GET()
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        acceptor = threading.Thread(target=accept, daemon=True)
-        acceptor.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            for each in (listener, *connections):
-                with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-            acceptor.join(timeout=5)
-
-
-def _request(connection: socket.socket) -> Received:
-    head, body = b"", b""
-    while b"\r\n\r\n" not in head:
-        head += _received(connection)
-    head, _, body = head.partition(b"\r\n\r\n")
-    first, *lines = head.decode().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    while len(body) < int(headers.get("content-length", "0")):
-        body += _received(connection)
-    method, path, _ = first.split(" ")
-    return Received(method, path, headers, body)
-
-
-def _received(connection: socket.socket) -> bytes:
-    """Return the next bytes; raise at the end of a connection, which would otherwise be read for ever."""
-    piece = connection.recv(4096)
-    if not piece:
-        raise ConnectionResetError
-    return piece
+    with loopback.listening(Handler) as address:
+        yield address
 
 
 def entry(name: str, moment: str = "", **more: object) -> dict[str, object]:

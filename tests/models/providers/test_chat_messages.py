@@ -28,8 +28,7 @@ from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage, Span
 from tests.amount import examples
-from tests.models.providers.asked_models import HELLO
-from tests.models.providers.ways import MODEL_MAP
+from tests.models.providers.asked_models import HELLO, MODEL_MAP
 
 CALL = '[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]'
 MESSAGES = {

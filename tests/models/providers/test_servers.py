@@ -301,15 +301,13 @@ def test_with_no_model_for_chat_in_memory_the_newest_one_counts(in_memory: objec
 def test_what_cannot_chat_or_is_no_model_is_passed_over(unfit: object) -> None:
     answer = ollama(in_memory=[unfit], stored=[unfit, entry("llama3.2", details=None)])
     assert (newest(answer), all_of(answer)) == ("ollama_chat/llama3.2", ("ollama_chat/llama3.2",))
+    for nothing in (ollama(), ollama(in_memory=[unfit], stored=[unfit])):
+        assert (newest(nothing), all_of(nothing)) == (None, ())
 
 
 def test_what_the_server_says_of_a_model_stands_over_its_name() -> None:
     stored = [entry("embedded-systems-tutor", capabilities=["completion", "tools"])]
     assert all_of(ollama(stored=stored)) == ("ollama_chat/embedded-systems-tutor",)
-
-
-def test_an_ollama_without_models_has_none() -> None:
-    assert (newest(ollama()), all_of(ollama())) == (None, ())
 
 
 def test_an_ollama_may_live_below_a_path_and_a_proxy_is_never_asked() -> None:

@@ -1,23 +1,26 @@
-"""Requests of every kind that a protocol of the wire writes, and short ways to ask a model over it."""
+"""Requests of every kind that a protocol of the wire writes, short ways to ask a model over it, and a proxy."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
-import httpx
+import pytest
+import trustme
 
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.models.rules.declaration import Kind, Parameter, Tool
-from chorus_cli.models.rules.events import ModelEvent, ReplyEnd
+from chorus_cli.models.rules.events import ModelEvent
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-from chorus_cli.models.wire.chat_completions import ChatReader
 from chorus_cli.models.wire.client import WireClient
-from chorus_cli.models.wire.http_client import EventStream
 from tests.models.providers.asked_models import HELLO as ASKED
-from tests.models.providers.asked_models import meaning
-from tests.models.providers.fault_server import serving
-from tests.models.providers.ways import MODEL_MAP
+from tests.models.providers.asked_models import MODEL_MAP, meaning
+from tests.models.providers.fault_server import Server, request_in, running, serving
 
 ECHO = Tool("echo", "Say a text again.", (Parameter("text", "Any text."),))
 COUNT = Tool(
@@ -59,14 +62,9 @@ KEY = "sk-test-0123456789"
 ASKING = ModelRequest("openai/m", ASKED)
 
 
-@asynccontextmanager
-async def client_of(address: str) -> AsyncIterator[WireClient]:
-    """Yield a client for the server at ``address``; its connections are closed in the end."""
-    client = WireClient({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": KEY}, MODEL_MAP)
-    try:
-        yield client
-    finally:
-        await client.aclose()
+def client_of(address: str) -> AbstractAsyncContextManager[WireClient]:
+    """Return a client for the server at ``address``; its connections are closed in the end."""
+    return aclosing(WireClient({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": KEY}, MODEL_MAP))
 
 
 async def replied(*pieces: bytes) -> list[ModelEvent]:
@@ -79,19 +77,46 @@ async def events_of(client: WireClient, request: ModelRequest = ASKING) -> list[
     return [meaning(event) async for event in client.stream(request)]
 
 
-async def closed(_stream: EventStream) -> None:
-    """Do nothing: there is no connection."""
+class Recorded(NamedTuple):
+    """One request, with the whole URL; header names are in lower case."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: Mapping[str, object]
 
 
-async def read_pieces(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -> list[ModelEvent]:
-    """Return the events of a reply whose body comes in these pieces."""
+@dataclass(slots=True)
+class RecordingProxy(Server):
+    """A proxy: its answer to every request, and the requests so far."""
 
-    async def body() -> AsyncIterator[bytes]:
-        for piece in pieces:
-            yield piece
+    answer: bytes
+    recorded: list[Recorded] = field(default_factory=list)
+    authority: trustme.CA = field(default_factory=trustme.CA)
 
-    reader = ChatReader()
-    events: list[ModelEvent] = []
-    async for data in EventStream(httpx.Response(200, content=body()), closed, longest_event_bytes).data():
-        events += reader.events(data)
-    return events if events and isinstance(events[-1], ReplyEnd) else [*events, *reader.end()]
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one client: first that the way to the host is open, then in the place of the host."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            method, target, _ = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ", 2)
+            host, _, port = target.rpartition(":")
+            assert (method, port) == ("CONNECT", "443")
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            self.authority.issue_cert(host).configure_cert(context)
+            await writer.start_tls(context)
+            asked = await request_in(reader)
+            self.recorded.append(Recorded(f"https://{host}{asked.path}", asked.headers, asked.body))
+            writer.write(self.answer)
+            await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def recording(folder: Path, monkeypatch: pytest.MonkeyPatch, *pieces: bytes) -> AsyncIterator[RecordingProxy]:
+    """Have the environment lead all requests to a proxy that answers with ``pieces``, and trust its certificates."""
+    proxy = RecordingProxy(b"".join(pieces))
+    proxy.authority.cert_pem.write_to_path(str(folder / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
+    async with running(proxy):
+        for name in ("https_proxy", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, proxy.address.removesuffix("/v1"))
+        yield proxy

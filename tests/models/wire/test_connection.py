@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
-import sys
 import time
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import trustme
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import DataReceived, RequestReceived, StreamEnded
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.failures import FailedError
@@ -20,11 +24,110 @@ from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.wire.client import Connection, WireClient
 from chorus_cli.models.wire.http_client import EventStream, HttpClient
 from chorus_cli.models.wire.protocol import Post
-from tests.models.providers.fault_server import serving
-from tests.models.providers.ways import MODEL_MAP
+from tests.models.providers.asked_models import MODEL_MAP
+from tests.models.providers.fault_server import DONE, Server, chunk, running, serving
 from tests.models.wire.conversations import ASKING, KEY, client_of, events_of
-from tests.models.wire.servers import speaking_two, storage
-from tests.terminal.command import finished
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+@dataclass(slots=True)
+class KeptServer(Server):
+    """A server that keeps its connections: each answers ``requests_of_each`` requests and is closed with the next."""
+
+    requests_of_each: int
+    ends_replies: bool
+    asked: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            for _ in range(self.requests_of_each):
+                method = await self._request(reader)
+                writer.write(EMPTY if method == "HEAD" else self._reply())
+                await writer.drain()
+            await self._request(reader)
+        writer.close()
+
+    async def _request(self, reader: asyncio.StreamReader) -> str:
+        """Return the method of the next request."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        lengths = [line for line in head.lower().splitlines() if line.startswith("content-length:")]
+        await reader.readexactly(int(lengths[0].partition(":")[2]) if lengths else 0)
+        self.asked.append(head.partition(" HTTP/")[0])
+        return head.partition(" ")[0]
+
+    def _reply(self) -> bytes:
+        body = chunk("It rains.") + chunk(finish_reason="stop") + DONE
+        return HEAD + b"%x\r\n%b\r\n" % (len(body), body) + (b"0\r\n\r\n" if self.ends_replies else b"")
+
+
+@asynccontextmanager
+async def storage(
+    *, requests_of_each: int = 100, ends_replies: bool = True, context: ssl.SSLContext | None = None
+) -> AsyncIterator[KeptServer]:
+    """Serve, with the certificate of ``context``; without ``ends_replies`` a reply is not closed after ``[DONE]``."""
+    async with running(KeptServer(requests_of_each, ends_replies), context) as kept:
+        yield kept
+
+
+REPLY_HEAD = [(":status", "200"), ("content-type", "text/event-stream")]
+
+
+@dataclass(slots=True)
+class TwoServer(Server):
+    """A server: it answers ``replies`` requests and resets the streams of others, or ends or begins none."""
+
+    replies: int = 100
+    hangs: bool = False
+    is_mute: bool = False
+    silent: asyncio.Event = field(default_factory=asyncio.Event)
+    given_up: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        spoken = H2Connection(H2Configuration(client_side=False))
+        spoken.initiate_connection()
+        try:
+            with suppress(ConnectionError):
+                while True:
+                    writer.write(spoken.data_to_send())
+                    received = await reader.read(65_536)
+                    if not received:
+                        self.given_up.set()
+                        return
+                    self._answer(spoken, received)
+        finally:
+            writer.transport.abort()
+
+    def _answer(self, spoken: H2Connection, received: bytes) -> None:
+        for event in spoken.receive_data(received):
+            match event:
+                case RequestReceived(headers=headers) if headers:
+                    self.asked += [value.decode() for name, value in headers if name == b":path"]
+                case DataReceived(flow_controlled_length=int(length), stream_id=int(stream)):
+                    spoken.acknowledge_received_data(length, stream)
+                case StreamEnded(stream_id=int(stream)) if len(self.asked) > self.replies:
+                    spoken.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
+                case StreamEnded() if self.is_mute:
+                    self.silent.set()
+                case StreamEnded(stream_id=int(stream)) if self.hangs:
+                    spoken.send_headers(stream, REPLY_HEAD)
+                    spoken.send_data(stream, chunk("Once"))
+                case StreamEnded(stream_id=int(stream)):
+                    spoken.send_headers(stream, REPLY_HEAD)
+                    spoken.send_data(stream, chunk("It rains.") + chunk(finish_reason="stop") + DONE, end_stream=True)
+                case _:
+                    pass
+
+
+@asynccontextmanager
+async def speaking_two(context: ssl.SSLContext, *, replies: int = 100, hangs: bool = False) -> AsyncIterator[TwoServer]:
+    """Serve by HTTP/2, with the certificate of ``context``."""
+    context.set_alpn_protocols(["h2"])
+    async with running(TwoServer(replies, hangs), context) as two:
+        yield two
+
 
 RAINS: list[ModelEvent] = [TextDelta("It rains."), ReplyEnd("stop")]
 ASKED, ASKING_POST = "POST /v1/chat/completions", Post("/chat/completions", {}, b"{}")
@@ -196,16 +299,6 @@ async def test_a_host_that_needs_no_proxy_is_asked_directly(monkeypatch: pytest.
         async with client_of(server.address) as client:
             assert await events_of(client) == RAINS
     assert proxy.asked == []
-
-
-def test_a_client_for_this_machine_needs_neither_litellm_nor_the_command_line_of_httpx() -> None:
-    built = "from chorus_cli.models.wire.client import Connection; Connection().warm('http://127.0.0.1/v1')"
-    tell = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
-    outcome = finished([sys.executable, "-c", f"{built}; {tell}"], dict(os.environ))
-    assert outcome.code == 0, outcome.errors
-    loaded = set(outcome.output.split())
-    assert "httpx" in loaded
-    assert loaded & {"litellm", "openai", "rich", "pygments", "click"} == set()
 
 
 @pytest.fixture

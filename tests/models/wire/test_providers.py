@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -20,15 +19,11 @@ from chorus_cli.models.rules.choice import PROVIDERS as OFFERED
 from chorus_cli.models.rules.choice import Provider
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.client import WireClient
-from chorus_cli.models.wire.gemini import GeminiContents
-from chorus_cli.models.wire.protocol import Post, WireProtocol
-from tests.models.providers.asked_models import BY_LITELLM, STOP
+from tests.models.providers.asked_models import BY_LITELLM, MODEL_MAP, STOP, over_wire
 from tests.models.providers.asked_models import HELLO as ASKED
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, event, failure, serving
 from tests.models.providers.fault_server import Asked as Received
-from tests.models.providers.ways import MODEL_MAP, over_wire
 from tests.models.wire.conversations import (
     ASKED_TOOL,
     COUNT,
@@ -37,12 +32,13 @@ from tests.models.wire.conversations import (
     NOW,
     SYSTEM,
     TOOL_AFTER_TOOL,
+    Recorded,
     assistant,
     called,
+    recording,
     result,
     user,
 )
-from tests.models.wire.servers import Recorded, recording
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
@@ -231,32 +227,6 @@ KEY_HEADER_NAMES = {"authorization", "x-api-key", "x-goog-api-key", "api-key"}
 LIBRARIES = ("litellm/", "AsyncOpenAI/", "AsyncAzureOpenAI/")
 
 
-class Route(NamedTuple):
-    """A model that only litellm reaches, the environment that it needs, and the URL and headers of its request."""
-
-    model: str
-    environment: Mapping[str, str]
-    url: str
-    headers: Mapping[str, str]
-
-
-ONLY_LITELLM = (
-    Route("cohere_chat/command-r", {"COHERE_API_KEY": KEY}, URLS["Cohere"], BEARER),
-    Route(
-        "azure/gpt-4o",
-        {"AZURE_API_KEY": KEY, "AZURE_API_BASE": "https://mine.openai.azure.com", "AZURE_API_VERSION": "2024-10-21"},
-        "https://mine.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
-        {"api-key": KEY},
-    ),
-    Route(
-        "bedrock/amazon.nova-lite-v1:0",
-        {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "us-east-1"},
-        "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-lite-v1%3A0/converse-stream",
-        {},
-    ),
-)
-
-
 async def sent(model: str, environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Return the request for ``model`` as it would have left the machine."""
     for name, value in environment.items():
@@ -297,22 +267,45 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
     assert (offered.name == "Cohere") is not ({*known} >= {offered.key_variable, *offered.other_variables})
 
 
-@pytest.mark.parametrize("route", ONLY_LITELLM, ids=lambda route: route.model)
-async def test_other_models_are_asked_by_litellm(route: Route, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = await sent(route.model, route.environment, tmp_path, monkeypatch)
-    assert is_by_litellm(asked)
-    assert asked.url == route.url
-    assert route.headers.items() <= keys(asked).items()
-    assert KEY not in asked.url
-    assert KEY not in str(asked.body)
+@pytest.mark.parametrize(
+    ("model", "environment", "url", "headers"),
+    [
+        (
+            "azure/gpt-4o",
+            {
+                "AZURE_API_KEY": KEY,
+                "AZURE_API_BASE": "https://mine.openai.azure.com",
+                "AZURE_API_VERSION": "2024-10-21",
+            },
+            "https://mine.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+            {"api-key": KEY},
+        ),
+        (
+            "bedrock/amazon.nova-lite-v1:0",
+            {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "us-east-1"},
+            "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-lite-v1%3A0/converse-stream",
+            {},
+        ),
+    ],
+)
+async def test_other_models_are_asked_by_litellm(
+    model: str,
+    environment: Mapping[str, str],
+    url: str,
+    headers: Mapping[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = await sent(model, environment, tmp_path, monkeypatch)
+    assert (asked.url, is_by_litellm(asked)) == (url, True)
+    assert headers.items() <= keys(asked).items()
+    assert KEY not in f"{asked.url} {asked.body}"
 
 
-END = {
+ENDS = {
     "anthropic": event({"type": "message_stop"}),
     "gemini": event({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "index": 0}]}),
 }
-PROTOCOLS: Mapping[str, WireProtocol] = {"anthropic": AnthropicMessages(MODEL_MAP), "gemini": GeminiContents(MODEL_MAP)}
-OF_EVERY_REQUEST = {"host", "accept-encoding", "connection", "user-agent", "content-length"}
 
 # Differences that are meant. Gemini documents the names of its fields as on the left, and takes both.
 AS_DOCUMENTED = {
@@ -364,21 +357,6 @@ MODELS = (
 )
 
 
-async def recorded(request: ModelRequest, provider: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Received, str]:
-    """Return the request of litellm as the server got it, and the address that it was told."""
-    async with serving(STREAM_HEAD, END[provider]) as server:
-        address = server.address if provider == "gemini" else server.address.removesuffix("/v1")
-        monkeypatch.setenv(f"{provider.upper()}_API_BASE", address)
-        monkeypatch.setenv(f"{provider.upper()}_API_KEY", "a-key")
-        _ = [_ async for _ in LiteLLMClient({}, MODEL_MAP).stream(request)]
-    return server.asked[0], address
-
-
-def posted(request: ModelRequest, address: str) -> Post:
-    provider, _, model = request.model.partition("/")
-    return PROTOCOLS[provider].post(request, Endpoint(provider, model, address, "a-key"))
-
-
 def without_wrapping(value: Any) -> Any:
     """Return JSON of litellm with documented names, and without the texts that stand for nothing."""
     match value:
@@ -393,7 +371,7 @@ def without_wrapping(value: Any) -> Any:
             return value
 
 
-def without_showing_thoughts(body: dict[str, Any]) -> dict[str, Any]:
+def without_showing_thoughts(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a body of the wire for Gemini, which asks for the thoughts to be shown; litellm never does."""
     configuration = dict(body.get("generationConfig", {}))
     if configuration.pop("thinkingConfig", None) == {"includeThoughts": True}:
@@ -402,34 +380,14 @@ def without_showing_thoughts(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def expected(body: Mapping[str, object], request: ModelRequest) -> dict[str, Any]:
+def expected(body: Mapping[str, object], request: ModelRequest, model: str) -> dict[str, Any]:
     told: dict[str, Any] = without_wrapping(body)
-    if request.model == UNLISTED and told.items() >= LONGEST_REPLY.items():
+    if model == UNLISTED and told.items() >= LONGEST_REPLY.items():
         told |= SHORT_REPLY
     # litellm tells newer models of Gemini the temperature that they have by default.
     if request.temperature is None and told.get("generationConfig") == {"temperature": 1.0}:
         del told["generationConfig"]
     return told
-
-
-@pytest.mark.parametrize("model", MODELS)
-async def test_the_wire_sends_what_litellm_sends(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, request in ((name, replace(request, model=model)) for name, request in REQUESTS.items()):
-        asked, address = await recorded(request, model.partition("/")[0], monkeypatch)
-        post = posted(request, address)
-        assert (name, without_showing_thoughts(json.loads(post.body))) == (name, expected(asked.body, request))
-        assert address.partition("//")[2].partition("/")[2] in asked.path
-        assert asked.path.endswith(post.path)
-        theirs = {name: value for name, value in asked.headers.items() if name not in OF_EVERY_REQUEST}
-        assert {"accept": "*/*"} | dict(post.headers) == theirs
-
-
-async def test_empty_messages_are_left_out_for_which_litellm_writes_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = (user(""), assistant(" "), user("a"), assistant(""), user("  "))
-    request = ModelRequest("anthropic/claude-sonnet-4-5", empty)
-    asked, address = await recorded(request, "anthropic", monkeypatch)
-    assert NO_TEXTS[0] in str(asked.body)
-    assert [message["role"] for message in json.loads(posted(request, address).body)["messages"]] == ["user"]
 
 
 # Headers that name a library or belong to the connection.
@@ -501,21 +459,30 @@ def test_each_model_of_the_map_is_sent_the_parameters_that_litellm_sends(prefix:
         assert (name, ours - ignored) == (name, theirs - ignored)
 
 
-async def chats_of(
-    model: str, client: type[LiteLLMClient | WireClient], monkeypatch: pytest.MonkeyPatch
+Client = LiteLLMClient | WireClient
+
+
+async def sent_by(
+    client: type[Client],
+    model: str,
+    requests: Mapping[str, ModelRequest],
+    monkeypatch: pytest.MonkeyPatch,
+    key: str = KEY,
 ) -> dict[str, Received]:
     """Return the requests as they came from ``client``."""
-    provider = PROVIDERS[named(model).provider]
-    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: "sk-test-0123456789"}
+    prefix = named(model).provider
+    provider = PROVIDERS[prefix]
+    async with serving(STREAM_HEAD, ENDS.get(prefix, chunk("hi") + STOP)) as server:
+        address = server.address.removesuffix("" if provider.path else "/v1")
+        environment = {provider.address_variables[0]: address, provider.key_variables[0]: key}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         asking = client(environment, MODEL_MAP)
-        for request in CHAT_REQUESTS.values():
+        for request in requests.values():
             _ = [event async for event in asking.stream(replace(request, model=model))]
         if isinstance(asking, WireClient):
             await asking.aclose()
-        return dict(zip(CHAT_REQUESTS, server.asked, strict=True))
+        return dict(zip(requests, server.asked, strict=True))
 
 
 def telling(asked: Received) -> dict[str, str]:
@@ -524,11 +491,22 @@ def telling(asked: Received) -> dict[str, str]:
     return {name: value for name, value in told.items() if name not in OF_THE_LIBRARY}
 
 
+@pytest.mark.parametrize("model", MODELS)
+async def test_the_wire_sends_what_litellm_sends(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from_litellm = await sent_by(LiteLLMClient, model, REQUESTS, monkeypatch)
+    from_the_wire = await sent_by(WireClient, model, REQUESTS, monkeypatch)
+    for name, theirs in from_litellm.items():
+        ours = from_the_wire[name]
+        assert (name, ours.path, telling(ours)) == (name, theirs.path, telling(theirs))
+        told = expected(theirs.body, REQUESTS[name], model)
+        assert (name, without_showing_thoughts(ours.body)) == (name, told)
+
+
 @pytest.mark.parametrize("model", CHAT_MODELS)
 @pytest.mark.usefixtures("fake_key")
 async def test_both_clients_send_the_same(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from_litellm = await chats_of(model, LiteLLMClient, monkeypatch)
-    from_the_wire = await chats_of(model, WireClient, monkeypatch)
+    from_litellm = await sent_by(LiteLLMClient, model, CHAT_REQUESTS, monkeypatch)
+    from_the_wire = await sent_by(WireClient, model, CHAT_REQUESTS, monkeypatch)
     for name, theirs in from_litellm.items():
         ours = from_the_wire[name]
         assert (name, ours.path, telling(ours)) == (name, theirs.path, telling(theirs))
@@ -544,22 +522,18 @@ def without(asked: Received, names: frozenset[str]) -> dict[str, object]:
 
 @pytest.mark.usefixtures("fake_key")
 async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = await chats_of("openai/o3", LiteLLMClient, monkeypatch)
-    ours = await chats_of("openai/o3", WireClient, monkeypatch)
-    messages: list[Any] = [asked["settings"].body["messages"] for asked in (theirs, ours)]
-    assert [[said["role"] for said in each] for each in messages] == [["user", "user"], ["system", "user"]]
-    assert {**ours["settings"].body, "messages": None} == {**theirs["settings"].body, "messages": None}
+    requests = {"settings": CHAT_REQUESTS["settings"]}
+    bodies: list[Any] = [
+        (await sent_by(client, "openai/o3", requests, monkeypatch))["settings"].body
+        for client in (LiteLLMClient, WireClient)
+    ]
+    roles = [[said["role"] for said in body.pop("messages")] for body in bodies]
+    assert (roles, bodies[0]) == ([["user", "user"], ["system", "user"]], bodies[1])
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])
 @pytest.mark.usefixtures("fake_key")
 async def test_ones_own_server_is_sent_no_invented_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        environment = {PROVIDERS[prefix].address_variables[0]: server.address}
-        monkeypatch.setenv(PROVIDERS[prefix].address_variables[0], server.address)
-        wire = WireClient(environment, MODEL_MAP)
-        for client in (LiteLLMClient(environment, MODEL_MAP), wire):
-            _ = [event async for event in client.stream(ModelRequest(f"{prefix}/m", ASKED))]
-        await wire.aclose()
-        sent = [asked.headers.get("authorization") for asked in server.asked]
-    assert sent == ["Bearer fake-api-key", None]
+    requests = {"plain": CHAT_REQUESTS["plain"]}
+    sent = [await sent_by(client, f"{prefix}/m", requests, monkeypatch, "") for client in (LiteLLMClient, WireClient)]
+    assert [each["plain"].headers.get("authorization") for each in sent] == ["Bearer fake-api-key", None]

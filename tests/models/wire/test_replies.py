@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,13 +25,13 @@ from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicReply as Claude
 from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader, short_id
 from chorus_cli.models.wire.gemini import GeminiReply as Gemini
+from chorus_cli.models.wire.http_client import EventStream
 from chorus_cli.models.wire.protocol import ReplyReader
 from chorus_cli.models.wire.responses import ResponsesReply as Responses
+from tests.models.providers.asked_models import MODEL_MAP, text_of
 from tests.models.providers.asked_models import STOP as ENDED
-from tests.models.providers.asked_models import text_of
 from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, event
-from tests.models.providers.ways import MODEL_MAP
-from tests.models.wire.conversations import HELLO, read_pieces, replied
+from tests.models.wire.conversations import HELLO, replied
 
 Body = dict[str, object]
 Reader = type[ReplyReader]
@@ -123,8 +125,9 @@ COMPLETED: Body = {"type": "response.completed", "response": {"status": "complet
 SAID: Body = {"type": "message", "content": [{"type": "output_text", "text": "a"}]}
 
 
-def parts_of(end: ReplyEnd) -> Any:
-    return json.loads(end.thought_parts)["parts"]
+CONTENT = [{"type": "text", "text": "Hello."}, {"type": "tool_use", "id": "a", "name": "f", "input": {"n": 1}}]
+WHOLE: Body = {"type": "message", "content": CONTENT, "stop_reason": "tool_use"}
+WHOLE |= {"usage": {"input_tokens": 3, "output_tokens": 4}}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,7 @@ def parts_of(end: ReplyEnd) -> Any:
         (Claude, "a\ufffd", "stop", [said("a\ud83d"), over()]),
         (Claude, "", "stop", [{"type": "of_tomorrow"}, delta("of_tomorrow"), over()]),
         (Claude, "a", "stop", [said("a"), over(), STOP, said("b")]),
+        (Claude, "Hello.", "tool_calls", [WHOLE]),
         (Gemini, "Hello", "stop", [piece("Hel"), piece("lo", reason="STOP")]),
         (Gemini, "a", "content_filter", [piece("a", reason="RECITATION")]),
         (Gemini, "a", "content_filter", [piece("a", reason="PROHIBITED_CONTENT")]),
@@ -172,6 +176,10 @@ def test_the_end_is_told_as_it_was(reader: Reader, text: str, reason: str | None
     assert (text_of(events), end_of(events).finish_reason) == (text, reason)
 
 
+def asked_for(written: str) -> Body:
+    return {"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": written}
+
+
 def arguments(*pieces: str) -> list[Body]:
     return [delta("input_json_delta", 1, partial_json=each) for each in pieces]
 
@@ -179,34 +187,19 @@ def arguments(*pieces: str) -> list[Body]:
 @pytest.mark.parametrize(
     ("reader", "payloads", "calls"),
     [
+        (Claude, [WHOLE], [ToolCall("a", "f", '{"n": 1}')]),
         (Claude, [block("tool_use", 0, id="a", name="f", input={"n": 1})], [ToolCall("a", "f", '{"n": 1}')]),
         # One of the server's own tools.
         (Claude, [block("server_tool_use", 1, id="a", name="web_search"), *arguments("{}")], []),
         (Gemini, [piece(call("f", {})), piece(call("g", {}))], [("", "f", "{}"), ("", "g", "{}")]),
         (Gemini, [piece(call("f", None))], [("", "f", "{}")]),
+        (Responses, [item("added", asked_for("")), item("done", asked_for("{}"))], [ToolCall("a", "f", "{}")]),
     ],
 )
 def test_calls_are_assembled(reader: Reader, payloads: list[object], calls: list[ToolCall]) -> None:
-    end = end_of(read(reader(), *payloads, *([over("tool_use"), STOP] if reader is Claude else [NO_CONTENT])))
+    ends: dict[Reader, list[object]] = {Claude: [over("tool_use"), STOP], Gemini: [NO_CONTENT], Responses: [COMPLETED]}
+    end = end_of(read(reader(), *payloads, *ends[reader]))
     assert (list(end.calls), end.finish_reason) == (calls, "tool_calls")
-
-
-def test_calls_of_responses_come_in_pieces_or_whole() -> None:
-    def called(id_: str, written: str) -> Body:
-        return {"type": "function_call", "id": "fc", "call_id": id_, "name": "echo", "arguments": written}
-
-    end = end_of(
-        read(
-            Responses(),
-            *(item("done", REASONING), item("added", called("a", ""), 1)),
-            *(grown("function_call_arguments", each, 1) for each in ('{"n"', ": 1}")),
-            *(item("done", called("a", '{"n": 1}'), 1), item("added", called("b", ""), 2)),
-            *(item("done", called("b", "{}"), 2), COMPLETED),
-        )
-    )
-    assert end.calls == (ToolCall("a", "echo", '{"n": 1}'), ToolCall("b", "echo", "{}"))
-    assert end.finish_reason == "tool_calls"
-    assert parts_of(end) == [REASONING, {"called": "a"}, {"called": "b"}]
 
 
 OF_CLAUDE = {"input_tokens": 5, "output_tokens": 1}
@@ -220,6 +213,7 @@ CACHING = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_in
         (Claude, [start(**CACHING), over(output_tokens=7), STOP], (1005, 7, 1012), {CACHED: 900, WRITTEN: 100}),
         (Claude, [start(**OF_CLAUDE), over(input_tokens=9, output_tokens=7), STOP], (9, 7, 16), {}),
         (Claude, [start(**OF_CLAUDE), over(input_tokens=None, output_tokens=7), STOP], (5, 7, 12), {}),
+        (Claude, [WHOLE], (3, 4, 7), {}),
         (Gemini, [{"usageMetadata": {"promptTokenCount": 1}}, {"usageMetadata": OF_GEMINI}], (10, 4, 14), {}),
         (Gemini, [{"usageMetadata": OF_GEMINI | {"cachedContentTokenCount": 8}}], (10, 4, 14), {CACHED: 8}),
         (
@@ -249,33 +243,10 @@ def test_without_counts_no_usage_is_reported() -> None:
     assert end_of(read(Claude(), said("a"))).usage == {}
 
 
-def test_thoughts_and_words_of_responses_come_in_their_order() -> None:
-    events = read(
-        Responses(),
-        {"type": "response.created", "response": {"id": "r"}},
-        item("added", {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "begun"}),
-        grown("reasoning_summary_text", "First."),
-        {"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 1},
-        grown("reasoning_summary_text", "Then.", summary_index=1),
-        item("done", REASONING),
-        item("added", {"type": "message", "id": "msg_1", "role": "assistant", "content": []}, 1),
-        *(grown("output_text", each, 1) for each in ("Hel", "lo")),
-        item("done", {"type": "message", "id": "msg_1", "phase": "final_answer", "content": []}, 1),
-        COMPLETED,
-    )
-    assert (reasoning_in(events), text_of(events)) == ("First.\n\nThen.", "Hello")
-    assert json.loads(end_of(events).thought_parts)["form"] == "responses"
-    assert parts_of(end_of(events)) == [REASONING, {"said": 5, "phase": "final_answer"}]
-
-
-def test_a_whole_reply_of_claude_to_a_request_for_a_stream_is_read() -> None:
-    content = [{"type": "text", "text": "Hello."}, {"type": "tool_use", "id": "a", "name": "f", "input": {"n": 1}}]
-    usage = {"input_tokens": 3, "output_tokens": 4}
-    events = read(Claude(), {"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage})
-    end = end_of(events)
-    assert (text_of(events), end.finish_reason) == ("Hello.", "tool_calls")
-    assert end.calls == (ToolCall("a", "f", '{"n": 1}'),)
-    assert end.usage["total_tokens"] == 7
+def test_the_parts_of_a_summary_are_apart() -> None:
+    apart = {"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 1}
+    first, then = (grown("reasoning_summary_text", text) for text in ("First.", "Then."))
+    assert reasoning_in(read(Responses(), first, apart, then, item("done", REASONING), COMPLETED)) == "First.\n\nThen."
 
 
 BROKEN = {"code": "server_error", "message": "It broke."}
@@ -474,8 +445,17 @@ async def test_a_stream_written_in_another_way_is_the_same_reply(stream: bytes) 
 @pytest.mark.parametrize("body", [b"data: " + b"x" * 2_000, b"x" * 2_000, b'{"id": "' + b"x" * 2_000])
 async def test_an_event_without_end_is_given_up(body: bytes) -> None:
     pieces = [RAIN[:100], RAIN[100:], *(body[start : start + 100] for start in range(0, len(body), 100))]
+
+    async def coming() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    async def over(_stream: EventStream) -> None:
+        """Do nothing: there is no connection."""
+
+    stream = EventStream(httpx.Response(200, content=coming()), over, longest_event_bytes=1_000)
     with pytest.raises(FailedError, match="an event of more than 1,000 bytes"):
-        await read_pieces(pieces, longest_event_bytes=1_000)
+        _ = [data async for data in stream.data()]
 
 
 HM = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]

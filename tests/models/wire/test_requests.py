@@ -13,8 +13,8 @@ import pytest
 
 from chorus_cli.models.providers.failures import Failure, Trouble
 from chorus_cli.models.providers.model_map import ModelMap
-from chorus_cli.models.providers.parameters import Dialect, dialect, refused_parameter
-from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, endpoint
+from chorus_cli.models.providers.parameters import refused_parameter
+from chorus_cli.models.providers.providers import PROVIDERS, Endpoint
 from chorus_cli.models.rules.events import Notice, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
@@ -24,9 +24,8 @@ from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import EncodedMessages, Post, WireProtocol
 from tests.attached_files import attachment, loaded
 from tests.loopback_providers import calling
-from tests.models.providers.asked_models import STOP
+from tests.models.providers.asked_models import MODEL_MAP, STOP
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, serving
-from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import (
     ASKED_TOOL,
     ASKING,
@@ -78,7 +77,7 @@ def test_a_token_goes_into_a_header_in_place_of_the_key() -> None:
 
 
 def test_messages_without_a_text_are_left_out() -> None:
-    messages = (PromptMessage("system", " \n"), user("a"), assistant(" "), user("b"))
+    messages = (PromptMessage("system", " \n"), user(""), user("a"), assistant(" "), user("b"), assistant(""))
     assert body(replace(CLAUDE, messages=messages)) == body(replace(CLAUDE, messages=(user("a"), user("b"))))
 
 
@@ -200,36 +199,6 @@ def test_the_types_refuse_what_no_sdk_would_send() -> None:
     assert misfit_of_chat({"model": "m", "stream": True, "messages": [said | {"reasoning_content": "hm"}]})
     assert misfit_of_responses({"model": "m", "stream": True, "input": [{"type": "function_call", "name": "f"}]})
     assert misfit_of_gemini({"contents": [{"role": "user", "parts": [{"words": "hi"}]}]})
-
-
-def of(model: str, environment: dict[str, str] | None = None) -> Dialect:
-    asked = endpoint(model, environment or {})
-    assert asked is not None
-    return dialect(asked)
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("openai/gpt-4o", Dialect()),
-        ("openai/mine", Dialect()),
-        ("openai/gpt-5-chat-latest", Dialect()),
-        ("openai/gpt-5-mini", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        ("o4-mini", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        ("openai/gpt-5.4-mini", Dialect("max_completion_tokens")),
-        ("openai/gpt-6-sol", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        ("openai/gpt-6-astra", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        (
-            "openai/gpt-5-search-api",
-            Dialect("max_completion_tokens", frozenset({"temperature", "tools", "tool_choice"})),
-        ),
-        ("moonshot/kimi-k2.6", Dialect(omitted=frozenset({"temperature"}))),
-        ("moonshot/moonshot-v1-8k", Dialect()),
-        ("perplexity/sonar", Dialect(omitted=frozenset({"stream_options", "tools", "tool_choice"}))),
-    ],
-)
-def test_some_models_take_parameters_in_their_own_way(model: str, expected: Dialect) -> None:
-    assert of(model) == expected
 
 
 OPTIONAL = frozenset({"temperature", "max_tokens", "stream_options", "tool_choice"})
