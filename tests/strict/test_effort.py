@@ -228,7 +228,7 @@ async def test_a_refused_value_is_left_out_and_told_once(name: str, protocol: St
             main.server.will(Reply(calls=(main.search(str(number)),)), Reply(f"Answer {number}."))
             await player.say("And?", f"Answer {number}.")
         assert len(main.server.refused) == 1
-        assert player.notices == [f"{main.strict.model} does not accept effort high, so it is left out."]
+        assert player.notices == [f"Chorus leaves out effort high, which {main.strict.model} does not accept."]
         assert len(main.server.asked) == 7
 
 

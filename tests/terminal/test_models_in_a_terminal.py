@@ -213,7 +213,7 @@ BY_WIRE = {
     "a message of a megabyte": (failure(400, {"error": {"message": TOKEN_COUNT}}), f"{REJECTED} (token count token c"),
     "an error of gigabytes in 18 kB": (
         error(TWICE, PACKED_TWICE),
-        f"{REJECTED} (its answer is compressed more than once).",
+        f"{REJECTED} (the answer is compressed more than once).",
     ),
     "bytes that are not HTTP": (b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
 }

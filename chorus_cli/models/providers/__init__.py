@@ -1,1 +1,1 @@
-"""Models: the providers and their rules."""
+"""Models: the providers, their rules, and the facts that Chorus knows about their models."""

@@ -1,7 +1,7 @@
-"""A prompt in the shape of the OpenAI API, with attachments and tools, which litellm translates for every provider.
+"""Messages, attachments and tools in the shape of the OpenAI API, which litellm translates for every provider.
 
-The providers of Claude cache the beginning of a prompt for some minutes, at a tenth of its price, but only up to
-explicit markers. The others recognise a repeated beginning by themselves.
+Providers of Claude cache a prompt for some minutes, and charge a tenth for cached tokens, but only up to explicit
+markers. Other providers recognise a repeated beginning by themselves.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.model_map import ModelMap
 
     Load = Callable[[str], bytes]
-    """Returns the bytes whose SHA-256 is given, or raises an ``AttachmentError``."""
+    """Returns the bytes of the given SHA-256, or raises an ``AttachmentError``."""
 
 
 class Part(NamedTuple):
-    """A picture or a PDF in a message, its bytes in Base64."""
+    """A picture or a PDF in a message; ``data`` is the bytes in Base64."""
 
     attachment: Attachment
     data: str
 
     @property
     def is_picture(self) -> bool:
-        """Whether it is a picture, and no PDF."""
+        """Whether the part is a picture and not a PDF."""
         return self.attachment.kind is Kind.PICTURE
 
     @property
@@ -47,12 +47,12 @@ class Part(NamedTuple):
 
 
 def not_stored(_digest: str) -> bytes:
-    """Raise an ``AttachmentError``, where there is no store."""
+    """Raise an ``AttachmentError``; this is the ``Load`` to use where there is no store."""
     raise AttachmentError("There is no store of attachments here.")
 
 
 def content_of(message: PromptMessage, load: Load) -> tuple[list[Part], str]:
-    """Return the parts and the text of a message, in which a line names an attachment whose bytes are gone."""
+    """Return the pictures and PDFs, and the text. The text includes text files, and a line for each missing file."""
     parts: list[Part] = []
     texts: list[str] = []
     missing: list[Attachment] = []
@@ -72,7 +72,7 @@ def content_of(message: PromptMessage, load: Load) -> tuple[list[Part], str]:
 
 
 def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
-    """Return the kinds of attachments that ``model`` takes, by the map; a model that is not listed is sent all."""
+    """Return the kinds of attachments that ``model`` takes: for a provider's model, all that the map does not deny."""
     if model.startswith(EMBEDDED):
         return frozenset()
     if model.startswith(LOCAL):
@@ -81,19 +81,19 @@ def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
     return ALL_SENT - {kind for kind, name in abilities.items() if model_map.supports(model, name) is False}
 
 
-# Providers to which litellm passes markers on; others may refuse them, or messages that are not plain text.
+# litellm passes markers on to these providers; others may refuse markers, or messages that are not plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
 _CLAUDE = "claude"
 MARKER = {"type": "ephemeral"}
-# The newest question, up to where the next request will repeat this one, and the one before, up to where this request
-# repeats the last. With the system message that makes three of the four markers that a request may have.
+# The next request will repeat this one up to the newest question. This request repeats the last one up to the question
+# before. With the system message, these make three of the four markers that a request may have.
 _MARKED_QUESTIONS = 2
 _MISJUDGED = 1.05
-"""Safety factor for token estimates, which may be too small."""
+"""The factor by which a token estimate is raised, because the estimate may be too small."""
 
 
 class MarkedMessage(NamedTuple):
-    """A message to be sent, and whether it bears a cache marker."""
+    """A message to be sent, and whether it has a cache marker."""
 
     message: PromptMessage
     is_marked: bool
@@ -107,15 +107,15 @@ def wants_markers(model: str, model_map: ModelMap) -> bool:
 
 
 def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
-    """Return the maximum length of the reply, in tokens; ``None`` if the provider need not be told.
+    """Return the maximum length of the reply in tokens; ``None`` if the request need not set a limit.
 
-    By default litellm asks Claude for its longest possible reply, and a request that leaves no room for that would be
-    refused. Of a Claude that its map does not list it asks for a length that the model may lack.
+    By default litellm asks Claude for its longest reply, and Claude refuses a request that leaves no room for it. If
+    litellm's map does not list a Claude, litellm asks for a length that may be too much for the model.
     """
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
         return request.max_output_tokens
-    # The user's limit for a request does not tell the model's own limit.
+    # ``context_tokens`` may be a limit of the user that is smaller than the model's own.
     holds = model_map.limit_tokens(request.model) or request.context_tokens
     room = holds - int(request.prompt_tokens * _MISJUDGED)
     if longest is None or not wants_markers(request.model, model_map):
@@ -126,9 +126,9 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
 
 
 def marked_messages(request: ModelRequest, model_map: ModelMap) -> list[MarkedMessage]:
-    """Return the messages of a request as they are sent, with marks up to which a Claude's provider caches them.
+    """Return the messages of a request, with cache markers if the model's provider wants them.
 
-    Without tools, Claude refuses calls and results, so they are put into words.
+    Claude refuses calls and results in a request without tools, so both are put into words.
     """
     messages = request.messages
     if not request.tools and _CLAUDE in request.model:
@@ -166,26 +166,26 @@ def _part(part: Part) -> dict[str, object]:
 
 
 def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
-    """Return the indexes of the messages to mark; a marker on an empty text would be refused."""
+    """Return the indexes of the messages to mark, all with text, because Claude refuses a marker on a blank text."""
     filled = [(place, message.role) for place, message in enumerate(messages) if message.content.strip()]
     systems = [place for place, role in filled if role == "system"]
     questions = [place for place, role in filled if role == "user"]
     return frozenset(systems[:1] + questions[-_MARKED_QUESTIONS:])
 
 
-# For Ollama's older protocol litellm writes the declarations into the prompt and has every reply come as JSON.
+# For Ollama's older protocol, litellm writes the tools into the prompt, and every reply comes as JSON.
 _BY_PROMPT = "ollama/"
 
 DENIED = re.compile(
     r"(?i)not (?:support|enabled|available|permitted|allowed)|unsupported|n.t support|unrecognized|requires? --|"
     r"no endpoints found"
 )
-# OpenRouter answers with 404, llama.cpp with 500; litellm itself raises a 500 for a provider without tools.
+# OpenRouter refuses tools with 404, llama.cpp with 500; litellm raises a 500 for a provider without tools.
 _REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
 
 
 def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] = lambda _model: False) -> bool:
-    """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
+    """Return whether ``model`` may be offered tools; ``of_file`` decides for a model in a file, the map for others."""
     if model.startswith(LOCAL):
         return of_file(model)
     if model.startswith((EMBEDDED, _BY_PROMPT)):
@@ -194,9 +194,9 @@ def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] 
 
 
 def tool_arguments(request: ModelRequest) -> dict[str, object]:
-    """Return litellm's arguments that offer the tools of a request; none if there are none."""
+    """Return the arguments by which litellm offers the tools of a request; empty if it offers no tools."""
     if not request.tools or (not request.may_call and is_ollama(request.model)):
-        # Ollama knows no way to forbid a call but to declare nothing.
+        # Ollama cannot forbid calls, so the tools are not declared to it.
         return {}
     offered: dict[str, object] = {"tools": [tool.declaration for tool in request.tools]}
     return offered if request.may_call else offered | {"tool_choice": "none"}
@@ -209,6 +209,6 @@ def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
 
 
 refuses_tools = partial(_refuses, re.compile(r"(?i)\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call"))
-"""Returns whether an error, by its status and text, says that a model takes no tools."""
+"""Returns whether the status and the text of an error say that the model takes no tools."""
 refuses_choice = partial(_refuses, re.compile(r"(?i)\btool[ _-]choice\b"))
-"""Returns whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""
+"""Returns whether the status and the text of an error say that the server takes no ``tool_choice``."""

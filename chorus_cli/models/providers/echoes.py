@@ -1,4 +1,4 @@
-"""Which thoughts each provider wants back, by its documentation, and its own parts of a reply word for word."""
+"""Rules for the thoughts that each provider wants back, and the record of its own parts of a reply word for word."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GATEWAYS = ("fireworks_ai", "novita", "together_ai", "deepinfra", "nebius", "nvi
 
 
 class Filler(Enum):
-    """The messages without thoughts of their own that need a blank in their place."""
+    """Which replies without thoughts are sent with a blank in place of thoughts."""
 
     NONE = "none"
     CALLS = "with calls"
@@ -27,10 +27,10 @@ class Filler(Enum):
 
 
 class EchoRule(NamedTuple):
-    """A row of the table: the thoughts that go back to the models of ``providers`` whose names match ``names``.
+    """A row of the table: ``echo`` says which thoughts go back to the models of ``providers`` that match ``names``.
 
-    Without a ``field`` of the protocol they go back in the one in which they came. The documents print the ``title``
-    of the models, the ``form`` of the thoughts and the ``source``, where the provider publishes the rule.
+    Thoughts go back in ``field``, or if it is empty, in the field in which they came. The documents print the
+    ``title`` of the models, the ``form`` of the thoughts, and the provider's page with the rule (``source``).
     """
 
     title: str
@@ -50,7 +50,7 @@ _ITEMS = "`reasoning` items with encrypted content"
 _SIGNATURES = "signatures, in the parts in which they came"
 _CHUNKS = "`thinking` chunks of the content"
 _AS_IT_CAME = "`reasoning_content` or `reasoning`, as it came"
-# They refuse a turn that was stopped at a tool, and so is followed by a question, unless it begins with their thoughts.
+# If a question follows a turn that stopped at a tool, these models want the turn to begin with their thoughts.
 _CLAUDES_TO_4_5 = r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))"
 _RESPONSES = ProtocolName.RESPONSES.value
 
@@ -87,7 +87,7 @@ ECHO_RULES: tuple[EchoRule, ...] = (
     ),
     _in(_CONTENT, "later Kimi", "moonshot", _EVER, _KIMI)._replace(names="kimi-k", filler=Filler.CALLS),
     _in(_CONTENT, "GLM", "zai", _TURN, _GLM),
-    # It refuses ids of calls that it has not given.
+    # MiniMax refuses calls with ids that it did not give itself.
     _in(_DETAILS, "MiniMax", "minimax", _EVER._replace(own_calls_only=True), _MINIMAX),
     _in(_DETAILS, "OpenRouter", "openrouter", _EVER, "openrouter.ai/docs/use-cases/reasoning-tokens"),
     _in(_TEXT, "Groq", "groq", _TURN, "console.groq.com/docs/reasoning"),
@@ -98,14 +98,14 @@ ECHO_RULES: tuple[EchoRule, ...] = (
     _elsewhere("GLM elsewhere", "glm-", _TURN, _GLM),
     EchoRule("others at your own server", (OWN_SERVER,), "", _TURN, _AS_IT_CAME, _VLLM),
 )
-"""The first row that matches counts; no other provider is sent any thoughts."""
+"""The first row that matches counts; a model without a row is sent no thoughts."""
 
 NO_RULE = EchoRule("", (), "", NO_ECHO, "", "")
 
 
 @lru_cache(maxsize=16)
 def echo_rule(endpoint: Endpoint) -> EchoRule:
-    """Return the rule for the model of an endpoint."""
+    """Return the rule for the model of an endpoint, ``NO_RULE`` without a row."""
     provider = PROVIDERS[endpoint.provider]
     is_own = provider.is_local or (endpoint.provider == "openai" and endpoint.address != provider.address)
     is_by_responses = endpoint.protocol is ProtocolName.RESPONSES
@@ -118,32 +118,32 @@ SAID, CALLED = "said", "called"
 
 
 class Said(NamedTuple):
-    """A piece of a reply's text; ``own`` are the provider's fields of it."""
+    """A piece of a reply's text; ``own`` has the fields that the provider added to the piece."""
 
     text: str
     own: Mapping[str, object]
 
 
 class Called(NamedTuple):
-    """A call of a reply; ``own`` are the provider's fields of it."""
+    """A call of a reply; ``own`` has the fields that the provider added to the call."""
 
     call: ToolCall
     own: Mapping[str, object]
 
 
 class Pieces(list[str]):
-    """A text of a part that is still growing: to append to it does not copy what there is."""
+    """A text that is still arriving; to append a piece does not copy the pieces before."""
 
 
 class PartsRecord:
-    """Takes the parts of a reply in the order of their arrival."""
+    """Records the parts of a reply in the order in which they arrive."""
 
     def __init__(self) -> None:
         self._parts: list[dict[str, object]] = []
         self._has_own = False
 
     def said(self, text: str, *, is_apart: bool = False) -> None:
-        """Take a piece of the text, as a part of its own if it ``is_apart``."""
+        """Record a piece of the text; if it ``is_apart``, it is not joined to the text before."""
         newest = self._parts[-1] if self._parts and not is_apart else {}
         if newest.keys() == {SAID}:
             newest[SAID] = int(str(newest[SAID])) + len(text)
@@ -151,11 +151,11 @@ class PartsRecord:
             self._parts.append({SAID: len(text)})
 
     def called(self, id_: str) -> None:
-        """Take a call."""
+        """Record a call, by its id."""
         self._parts.append({CALLED: id_})
 
     def sign(self, kind: str, fields: Mapping[str, object]) -> None:
-        """Take the provider's fields of the newest piece of the text, or of the newest call."""
+        """Add the provider's ``fields`` to the newest part if it is of ``kind``, else to a new empty text."""
         newest = self._parts[-1] if self._parts else {}
         if kind not in newest:
             newest = {SAID: 0}
@@ -164,12 +164,12 @@ class PartsRecord:
         self._has_own = True
 
     def add(self, part: dict[str, object]) -> None:
-        """Take a part that is neither text nor a call; it may still be completed, and its texts may be `Pieces`."""
+        """Record a part that is neither text nor a call; the caller may extend it later, and texts may be `Pieces`."""
         self._parts.append(part)
         self._has_own = True
 
     def written(self, form: str) -> str:
-        """Return the parts as the log keeps them, for the protocol ``form``; empty if nothing in them is its own."""
+        """Return the parts as the log keeps them, for the protocol ``form``; empty if the provider added nothing."""
         return json.dumps({"form": form, "parts": _joined(self._parts)}) if self._has_own else ""
 
 
@@ -186,7 +186,7 @@ def _joined(value: object) -> object:
 
 
 def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict[str, object]]:
-    """Yield the parts of a reply as they came, all of its text and each call once, without another protocol's parts."""
+    """Yield a reply's text, its calls, and the provider's parts of the protocol ``form``, in the order of arrival."""
     text, calls = message.content, list(stored_calls(message.tool_calls or ""))
     for part in _parts(message, form):
         own = {name: value for name, value in part.items() if name not in {SAID, CALLED}}
@@ -195,7 +195,7 @@ def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict
             piece, text = text[:length], text[length:]
             yield Said(piece, own)
         elif CALLED in part:
-            # In the log a call without an id has one, and equal ones have numbers.
+            # The log gives an id to a call without an id, and a number to each repeated id.
             sent = re.compile(re.escape(str(part[CALLED]).strip() or "call") + r"(?:_\d+)?")
             found = next((call for call in calls if sent.fullmatch(call.id)), None)
             if found is not None:
@@ -207,7 +207,7 @@ def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict
 
 
 def _parts(message: PromptMessage, form: str) -> list[dict[str, object]]:
-    """Return the parts of a reply if they are of this protocol and fit its text, else that text alone."""
+    """Return the recorded parts if they are of the protocol ``form`` and fit the text, else only the text."""
     match values.parsed(message.thoughts and message.thoughts.parts):
         case {"form": str(found), "parts": [*parts]} if found == form:
             known = [part for part in parts if isinstance(part, dict)]

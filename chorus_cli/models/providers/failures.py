@@ -1,4 +1,4 @@
-"""Failures of requests: read from the bodies of errors, and told to the user in sentences."""
+"""Reads failures of requests from the bodies of errors, and writes the sentences for the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chorus_cli.models.providers.chat_messages import refuses_tools
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.models.rules.events import ARRIVED
 
-# The signs of some kinds of failures, wherever they are in a body.
+# Each pattern tells a kind of failure, wherever in a body it matches.
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|size|window|limit)|(?:prompt|input) is too long|maximum prompt length|too many tokens|"
     r"token count\b.{0,60}\bexceeds the maximum|string_above_max_length|reduce the length of the messages"
@@ -32,13 +32,13 @@ _SAYS_NO_CREDIT = re.compile(
     r"billing_(?:hard_limit|not_active)|used all available credits|out of credits"
 )
 _SAYS_WRONG_KEY = re.compile(r"(?i)API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key")
-# A single text leaves room for what comes after it, as the code of an error comes after its message.
+# One text may fill only half of the limit, because the code of an error may follow a long message.
 _LONGEST_TEXT = limits.ERROR_WORDS.most // 2
-# Longer than a key, and than what is ever shown: a text without blanks, in Chinese for example.
+# A longer word is not a key but a text without blanks, for example in Chinese, so it may be cut.
 _LONGEST_WORD = 1_000
 _DEEPEST, _MOST_CAUSES = 20, 20
 _ERRORS = range(400, 600)
-# Error events have a type or a code, but no HTTP status. Gemini's and OpenRouter's codes are statuses.
+# An error event has a type or a code, but no HTTP status. Codes of Gemini and OpenRouter are statuses.
 _STATUSES = {
     "api_error": HTTPStatus.INTERNAL_SERVER_ERROR,
     "authentication_error": HTTPStatus.UNAUTHORIZED,
@@ -58,7 +58,7 @@ _STATUSES = {
 
 
 async def error_body(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return as much of an error's body as is looked at, or why it cannot be unpacked."""
+    """Return an error's body up to about `limits.ERROR_BODY`, or the reason why it cannot be unpacked."""
     content = bytearray()
     try:
         async for piece in pieces:
@@ -66,26 +66,26 @@ async def error_body(pieces: AsyncIterator[bytes]) -> bytes:
             if len(content) > limits.ERROR_BODY.most:
                 break
     except UnpackingError as error:
-        return f"its answer is {error}".encode()
+        return f"the answer is {error}".encode()
     return bytes(content)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the ones that led to it, of which libraries keep several kinds."""
+    """Yield an error and the errors that led to it; libraries keep causes in several attributes."""
     waiting, seen = [error], set[int]()
     while waiting and len(seen) < _MOST_CAUSES:
         current = waiting.pop(0)
         if id(current) not in seen:
             seen.add(id(current))
             yield current
-            # A group has the errors of all addresses of the host.
+            # A group has an error for each address of the host; the first will do.
             group = current.exceptions[:1] if isinstance(current, BaseExceptionGroup) else ()
             below = (getattr(current, "original_exception", None), *group, current.__cause__, current.__context__)
             waiting += [cause for cause in below if isinstance(cause, BaseException)]
 
 
 def decoded(content: bytes) -> object:
-    """Return the body of an answer: its JSON, or its text if it is none."""
+    """Return the body of an answer as parsed JSON, or as text if it is not JSON."""
     text = content.decode(errors="replace")
     try:
         return json.loads(text)
@@ -94,7 +94,7 @@ def decoded(content: bytes) -> object:
 
 
 def cut(body: object) -> object:
-    """Return a body without what is beyond `limits.ERROR_WORDS`, so that nothing takes long over an error."""
+    """Return a body cut at `limits.ERROR_WORDS`, so that a long error takes little time."""
     left = limits.ERROR_WORDS.most
 
     def kept(part: object, depth: int) -> object:
@@ -116,7 +116,7 @@ def cut(body: object) -> object:
 
 
 def cut_text(text: str, most: int = limits.ERROR_WORDS.most) -> str:
-    """Return a text of at most ``most`` characters, without the word that the cut goes through: it may be a key."""
+    """Return a text cut at ``most`` characters, without the last word, because a key that is cut is not recognised."""
     if len(text) <= most:
         return text
     words = text[:most].rsplit(maxsplit=1)
@@ -124,7 +124,7 @@ def cut_text(text: str, most: int = limits.ERROR_WORDS.most) -> str:
 
 
 def message_in(body: object) -> str:
-    """Return the provider's message, at the top level or below ``error``; empty for a page in HTML."""
+    """Return the provider's message, from ``error`` or the top level of a body; empty for a page in HTML."""
     if isinstance(body, str):
         return "" if "<html" in body.lower() or "<!doctype" in body.lower() else body.strip()
     error = _error(body)
@@ -157,7 +157,7 @@ def _error(body: object) -> object:
 LONGEST_SENTENCE = 300
 _LONGEST_WORDS, _LONGEST_NAME, _LONGEST_ADVICE = 160, 60, 130
 
-# Providers whose key is not called after them; of all others it is PROVIDER_API_KEY.
+# The variables of keys; for a provider that is not listed, the variable is PROVIDER_API_KEY.
 _KEY_VARIABLES = {
     **{provider.prefix.removesuffix("/"): provider.key_variable for provider in PROVIDERS},
     "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -169,7 +169,7 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A failure's sentences, and whether a provider answered, a retry may help, and parentheses tell the cause."""
+    """A failure's sentences; whether a provider answered, a retry may help, and parentheses show the cause."""
 
     problem: str
     advice: str
@@ -184,7 +184,7 @@ _NAMES = "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, olla
 
 
 class Trouble(Enum):
-    """A failure without an answer of the provider, or with one that makes no sense."""
+    """A kind of failure other than an error with which the provider answered."""
 
     UNKNOWN_MODEL = _wordless("litellm does not know the model {model}", _NAMES)
     NO_KEY = _wordless("There is no key for {model}", "Set {key}, or choose another model with /model")
@@ -199,8 +199,8 @@ class Trouble(Enum):
 class Failure:
     """A failed request: its ``trouble``, or else the error with which the provider answered.
 
-    The ``status`` is ``None`` for an error event in a stream, whose body may imply one; the ``body`` is decoded JSON or
-    text, ``headers`` are in lower case, ``words`` a short cause. Body and words are cut at `limits.ERROR_WORDS`.
+    An error event in a stream may have no ``status``, but a ``body`` that implies one. ``body`` is parsed JSON or text,
+    ``headers`` have names in lower case, ``words`` give a short cause. Body and words are cut at `limits.ERROR_WORDS`.
     """
 
     trouble: Trouble | None = None
@@ -226,7 +226,7 @@ class FailedError(Exception):
 class Asked:
     """The model of a failed request, its server's address, and the secrets that no sentence may show.
 
-    The ``provider`` is by default the prefix of the model's name, ``key_variable`` the provider's usual one.
+    ``provider`` is by default the prefix of the model's name, and ``key_variable`` the provider's usual variable.
     """
 
     model: str
@@ -262,7 +262,7 @@ _BY_STATUS = {
     HTTPStatus.TOO_MANY_REQUESTS: _Kind("{model} is rate limited", "Try again {wait}", retryable=True),
     HTTPStatus.GATEWAY_TIMEOUT: _TIMED_OUT,
 }
-# Clear signs come before the status, which may have several meanings: Gemini and xAI say with 400 that a key is wrong.
+# These patterns go before the status, which may be ambiguous: Gemini and xAI answer a wrong key with 400.
 _SIGNS = (
     ({400, 413, 422}, _OVERFLOW, _TOO_LONG),
     ({400, 403, 429}, _SAYS_NO_CREDIT, _NO_CREDIT),
@@ -273,7 +273,7 @@ _CHECK_SERVER = "Check that its server is running and the network is up"
 
 
 def model_error(failure: Failure, asked: Asked) -> ModelError:
-    """Return the sentences for ``failure``: one line of at most 300 characters, without any of the secrets."""
+    """Return the error that tells the user of ``failure`` in one line of at most 300 characters, without secrets."""
     status = failure.status if failure.body is None or failure.status else _status_in(failure.body)
     kind = _kind(failure, status)
     wait = _retry_after_seconds(failure) if kind.retryable else None
@@ -297,7 +297,7 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
 
 
 def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
-    """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
+    """Return the error for a model that has sent nothing for ``seconds``; Chorus does not retry the request."""
     again = f"{ARRIVED} /model chooses another model." if begun else _TRY_AGAIN
     return ModelError(f"{shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.", advice=again)
 
@@ -323,19 +323,19 @@ def _facts(asked: Asked) -> dict[str, object]:
     provider, _, name = asked.model.partition("/")
     is_ollama, named = provider.startswith("ollama"), asked.provider or provider
     parts = urlsplit(asked.address)
-    # Without a user name, a password or a query.
+    # The address without user name, password, query and fragment.
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     return {
         "model": shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
         "key": asked.key_variable or _KEY_VARIABLES.get(named, f"{named.upper()}_API_KEY"),
         "place": f" at {bare}" if bare else "",
-        "start": "Start it with: ollama serve" if is_ollama else _CHECK_SERVER,
+        "start": "Start Ollama with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
     }
 
 
 def _retry_after_seconds(failure: Failure) -> float | None:
-    """Return the seconds that the provider asks to wait, in a header, or as Gemini in a detail such as ``34s``."""
+    """Return the seconds that the provider asks to wait: in a header, or in Gemini's ``retryDelay`` such as ``34s``."""
     with suppress(ValueError):
         seconds = float(failure.headers.get("retry-after", ""))
         return seconds if 0 < seconds < float("inf") else None

@@ -1,6 +1,6 @@
-"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm.
+"""Reads names, limits and prices of models, and names of providers, from litellm's files without importing litellm.
 
-A model that the map does not list takes the facts of the listed model that its name is the nearest to.
+A model that the map does not list has the limits and the abilities of its relative: the listed model nearest in name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def package_folder(name: str) -> Path | None:
 
 
 def installation_folder() -> Path:
-    """Return the folder of the installed litellm without importing it, or raise a ``ModelError`` without one."""
+    """Return the folder of litellm without importing it; raise a ``ModelError`` if litellm is not installed."""
     folder = package_folder("litellm")
     if folder is None:
         raise ModelError(
@@ -37,32 +37,32 @@ def installation_folder() -> Path:
 
 
 _MODELS = "model_prices_and_context_window_backup.json"
-# Providers are declared in two places: those with code of their own, and those that only need an address.
+# The first file declares litellm's providers with code of their own, the second those that only need an address.
 _PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
-# litellm uses the Responses API for the second kind, with the same results as a chat.
+# litellm asks a model of the second mode by the Responses API, and the results are those of a chat.
 _CHAT_MODES = ("chat", "responses")
-# Made for a single purpose, which the map does not tell.
+# Models that are made for a single purpose, although the map lists them for chats.
 _FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
-# The providers whose models litellm also finds by their bare names; of the others it wants the prefix.
+# litellm also finds models of these providers by their bare names; for the others it wants the prefix.
 _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
-# litellm's map has lines of their own for each entry, indented by at most four blanks.
+# In litellm's map, each entry begins on a line of its own, which is indented by at most four blanks.
 _LAID_OUT, _END, _INDENT = b'{\n    "', b"\n    }", 4
 _ALIAS_OF = "alias_of"
 
 _Entry = Mapping[str, object]
-"""An entry of litellm's map, as its JSON has it."""
+"""An entry of litellm's map, as parsed from JSON."""
 _Fact = TypeVar("_Fact")
 
 
 class ModelMap:
-    """litellm's map of models, read when first needed; an entry is looked up in its text, 30 times as fast as JSON."""
+    """litellm's map of models, read at the first use. A search in its text is 30 times as fast as parsing its JSON."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Read below ``folder``, or where litellm is installed."""
+        """Take the files from ``folder``, or from the folder of the installed litellm."""
         self._folder = folder
         self._text: bytes | None = None
         self._names: _Names | None = None
@@ -71,7 +71,7 @@ class ModelMap:
         self._reading = threading.RLock()
 
     def relative(self, model: str) -> str | None:
-        """Return the nearest listed model of the family if the map has no limit for ``model``, ``None`` without any."""
+        """Return the listed model nearest to ``model``; ``None`` without one, or if ``model`` itself has a limit."""
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
@@ -81,13 +81,13 @@ class ModelMap:
                 listed = re.findall(named, self._read_text())
             names = relatives(model, (name.decode("utf-8", "replace") for name in listed))
             entries = ((name, self._entry(name)) for name in names)
-            # A model without functions is for a single purpose.
+            # A model that cannot call functions is made for a single purpose.
             general = (name for name, entry in entries if _chats(entry) and _supports(entry, "function_calling"))
             self._relatives[model] = next((name for name in general if _limit(self._entry(name))), None)
         return self._relatives[model]
 
     def meant(self, model: str) -> str:
-        """Return the model for which an alias such as ``anthropic/claude-sonnet-latest`` stands; any other as it is."""
+        """Return the model behind an alias such as ``anthropic/claude-sonnet-latest``; any other name unchanged."""
         alias_of = next((str(entry.get(_ALIAS_OF, "")) for entry in self._entries_for(model)), "")
         prefix, slash, _ = model.partition("/")
         return f"{prefix}/{alias_of}" if slash and alias_of and "/" not in alias_of else alias_of or model
@@ -105,24 +105,24 @@ class ModelMap:
         return _first(self._entries_for(model), lambda entry: _price(entry, "input_cost_per_token"))
 
     def prices(self, model: str) -> Prices | None:
-        """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
+        """Return the standard prices of ``model``, in USD per token, or ``None`` if the map has none."""
         return _first(self._entries_for(model), _prices)
 
     def takes_temperature(self, model: str) -> bool:
-        """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
+        """Return whether ``model`` takes a temperature: yes, unless the map denies it for the model or its relative."""
         return all(entry.get("supports_sampling_params") is not False for entry in self._described(model))
 
     def supports(self, model: str, ability: str) -> bool | None:
-        """Return whether ``model`` has what the map calls ``supports_…``; ``None`` if no relative is listed either."""
+        """Return whether the map sets ``supports_…`` for ``model`` or its relative; ``None`` if neither is listed."""
         said = [_supports(entry, ability) for entry in self._described(model) if _chats(entry)]
         return any(said) if said else None
 
     def thinks(self, model: str) -> bool | None:
-        """Return whether ``model`` can reason before it answers; ``None`` as above."""
+        """Return whether ``model`` can think; ``None`` if the map lists neither the model nor a relative."""
         return self.supports(model, "reasoning")
 
     def names(self) -> frozenset[str]:
-        """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
+        """Return the names by which litellm accepts all chat models, with a provider or bare."""
         return self._read_names().chatting
 
     def conversation_names(self) -> frozenset[str]:
@@ -130,12 +130,12 @@ class ModelMap:
         return self._read_names().conversing
 
     def providers(self) -> frozenset[str]:
-        """Return the prefixes that litellm accepts as providers; none if its list cannot be read."""
+        """Return the prefixes that litellm accepts as providers; none if litellm's lists cannot be read."""
         return self._read_names().providers
 
     def _entries_for(self, model: str) -> Iterator[_Entry]:
-        """Yield the map's entry for ``model``, and then that for its name alone: many entries lack the provider."""
-        # The name of a protocol is no part of a model's.
+        """Yield the entry for ``model``, then the entry for the bare name, because many entries lack the provider."""
+        # ``responses/`` is the name of a protocol, and not a part of the model's name.
         model = model.replace("openai/responses/", "openai/", 1)
         if entry := self._entry(model):
             yield entry
@@ -156,7 +156,7 @@ class ModelMap:
         return (self._entry(relative),) if relative else ()
 
     def _entry(self, name: str) -> _Entry:
-        """Return one entry, or the one that it is an alias of; empty if there is none."""
+        """Return the entry of ``name``, or the entry of which it is an alias; empty if there is none."""
         if name not in self._looked_up:
             self._looked_up[name] = _meant_entry(name, partial(_entry_in, self._read_text()))
         return self._looked_up[name]
@@ -207,21 +207,21 @@ def _meant_entry(name: str, entry_of: Callable[[str], _Entry]) -> _Entry:
 
 
 def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
-    """Return the forms of ``name`` that litellm accepts; none for price classes and models that it would not find."""
+    """Return the forms of ``name`` that litellm accepts; none for a price class or a model that litellm cannot find."""
     provider = entry.get("litellm_provider", "")
     if "/" in name:
         return (name,) if not providers or name.partition("/")[0] in providers else ()
     with_provider = f"{provider}/{name}"
     if provider in _FOUND_BY_BARE_NAME:
         known = (name, with_provider) if provider in providers else (name,)
-        # These entries price the fine-tuned variants of a model.
+        # An entry with ``ft:`` only gives the price of a model's fine-tuned variants.
         return () if name.startswith("ft:") else known
-    # A bare name without a size is a class of models with one price.
+    # A bare name without a limit is not a model but a class of models with one price.
     return (with_provider,) if _limit(entry) else ()
 
 
 def _read(folder: Path | None, name: str) -> bytes:
-    """Return one of litellm's files, empty if it cannot be read: the first request reports that litellm is missing."""
+    """Return one of litellm's files, empty if it cannot be read: the first request will report a missing litellm."""
     try:
         return ((folder or installation_folder()) / name).read_bytes()
     except (OSError, ModelError):
@@ -233,12 +233,12 @@ def _object(text: bytes) -> _Entry:
 
 
 def _entry_in(text: bytes, name: str) -> _Entry:
-    """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
+    """Return one entry of a map that is laid out line by line; if a name is listed twice, the last entry counts."""
     key = f"{json.dumps(name)}: {{".encode()
     start = len(text)
     while (start := text.rfind(key, 0, start)) >= 0:
         indent = text[text.rfind(b"\n", 0, start) + 1 : start]
-        # A few entries are not indented, and objects within entries are further.
+        # A few entries are not indented; objects within entries are indented further.
         if len(indent) <= _INDENT and not indent.strip():
             begin = start + len(key) - 1
             return _object(text[begin : text.find(_END, begin) + len(_END)])
@@ -254,12 +254,12 @@ def _supports(entry: _Entry, ability: str) -> bool:
 
 
 def _limit(entry: _Entry) -> int | None:
-    # The map's sample entry has sentences instead of figures.
+    # The map's sample entry has sentences instead of numbers.
     return values.whole_number(entry.get("max_input_tokens")) or values.whole_number(entry.get("max_tokens")) or None
 
 
 def _price(entry: _Entry, name: str) -> float | None:
-    """Return USD per token; a dollar or more per token is a mistake in the map."""
+    """Return USD per token; ``None`` without a price, or from 1 USD on, which is a mistake in the map."""
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -267,18 +267,18 @@ def _price(entry: _Entry, name: str) -> float | None:
 
 
 def _prices(entry: _Entry) -> Prices | None:
-    """Return the prices of an entry; one without a price for cached tokens has that of others."""
+    """Return the prices of an entry; without a price for cached or stored tokens, the prompt's price counts."""
     prompt, completion = _price(entry, "input_cost_per_token"), _price(entry, "output_cost_per_token")
     if prompt is None or completion is None:
         return None
     cached = _price(entry, "cache_read_input_token_cost")
-    # Of some providers the map says that storing in the cache is free, where they mean that it costs nothing more.
+    # For some providers the map has a price of 0 here, but storing only costs nothing on top of the prompt's price.
     written = _price(entry, "cache_creation_input_token_cost") or prompt
     return Prices(prompt, completion, prompt if cached is None else cached, written)
 
 
 def _providers_in(folder: Path | None) -> frozenset[str]:
-    """Return all providers or none: with half a list the other half would count as unknown."""
+    """Return all providers, or none if one file cannot be read, because its providers would count as unknown."""
     by_address = _object(_read(folder, _PROVIDERS_BY_ADDRESS))
     declaration = _PROVIDER_CLASS.search(_read(folder, _PROVIDERS_WITH_CODE).decode(errors="replace"))
     if declaration is None or not by_address:
@@ -286,21 +286,21 @@ def _providers_in(folder: Path | None) -> frozenset[str]:
     return frozenset(_PROVIDER_NAME.findall(declaration.group())) | frozenset(by_address)
 
 
-# By the beginnings of their models' names: the prefixes under which the map lists those of the maker.
-# OpenAI's names have a number, names of others such as gpt-oss do not.
+# A pattern for the beginning of each family's names, and the prefix under which the map lists the maker's models.
+# Names of models at OpenAI have a number; other names, such as gpt-oss, do not.
 _FAMILIES = {"claude-": "", "gemini-": "gemini/", r"gpt-\d": "", "grok-": "xai/", r"o\d": ""}
 # Bedrock separates the vendor from the model by a dot.
 _NAME = re.compile(rf"(?P<prefix>.*[/.]|)(?P<name>(?:{'|'.join(_FAMILIES)})[^/]*)")
-# Dates and states of a model, Bedrock's versions, and what gateways add after a colon.
+# Endings of names: dates and states of a model, Bedrock's versions, and the words that gateways add after a colon.
 _SNAPSHOT = re.compile(
     r"[-@](?:latest|preview|exp|experimental|default|\d{4}-\d\d-\d\d|\d\d-\d{4}|\d{3,}|(?<=\d-)v\d+)(?![a-z\d.])|:.*"
 )
-# Other numbers are sizes, as in gpt-4-32k.
+# Other numbers in a name are sizes, as in gpt-4-32k.
 _VERSION = re.compile(r"\d{1,3}(?:[.-]\d{1,3}(?![\da-z]))*")
 
 
 class _Member(NamedTuple):
-    """A model's name, taken apart; ``is_own`` says that it is the name at the maker, not at another provider."""
+    """A model's name, taken apart; ``is_own`` says that the maker uses this name, and not another provider."""
 
     family: str
     words: tuple[str, ...]
@@ -309,16 +309,16 @@ class _Member(NamedTuple):
 
 
 def family(model: str) -> str:
-    """Return a pattern for the beginning of all names of the family of ``model``; empty if it is of no known one."""
+    """Return a pattern for the beginning of all names in the family of ``model``; empty if the family is not known."""
     found = _member(model)
     return found.family if found else ""
 
 
 def relatives(model: str, listed: Iterable[str]) -> list[str]:
-    """Return the ``listed`` models whose facts may be those of ``model``: itself, as another snapshot or elsewhere.
+    """Return the ``listed`` models whose facts ``model`` may take: first its snapshots and its names elsewhere.
 
-    Then come the maker's models, those of the same kind (``haiku``) first, the newest before all others. None is newer
-    than ``model``, because the provider would refuse a limit that is too high.
+    Then come the maker's models: first those of the same kind (``haiku``), and in each kind the newest first. A
+    newer model than ``model`` is left out, because the provider would refuse a limit that is too high.
     """
     asked = _member(model)
     if asked is None:
@@ -328,13 +328,13 @@ def relatives(model: str, listed: Iterable[str]) -> list[str]:
 
 
 def _rank(name: str, found: _Member, asked: _Member) -> tuple[object, ...]:
-    """Return how near a listed model is to the one asked for; empty if its facts are not to be taken."""
+    """Return a key that sorts nearer models higher; empty if the facts of ``found`` must not be taken."""
     is_same = found[:3] == asked[:3]
     is_newer = bool(asked.version) and found.version > asked.version
     if found.family != asked.family or not found.version or not (is_same or (found.is_own and not is_newer)):
         return ()
     is_of_kind, is_similar = found.words == asked.words, found.words == asked.words[:2]
-    # Of equal ones the shortest name is no snapshot, and fewer prefixes are nearer to the maker.
+    # Of equally near models, the shortest name is no snapshot, and the fewest prefixes are nearest to the maker.
     return is_same, is_of_kind, is_similar, found.version, found.is_own, -name.count("/"), -len(name)
 
 

@@ -1,6 +1,6 @@
-"""How providers and models differ in the parameters of a request, those for thinking among them, and in refusing them.
+"""How parameters differ between providers and models, also those for thinking, and how servers refuse parameters.
 
-A level of ``effort`` that a model lacks is its next one: ``none`` is the least of a model that always thinks.
+A level of ``effort`` that a model lacks is sent as the next higher level, such as ``none`` as ``low``, or not at all.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.request import ModelRequest
 
-# Parameters by effort, those of a request without one under the empty name.
+# Parameters by effort; the empty name has the parameters of a request without an effort.
 _Efforts = dict[str, dict[str, Any]]
 _UNSET, _LEVELS = "", ("low", "medium", "high")
 _RESPONSES, _GEMINIS = ProtocolName.RESPONSES.value, "thinkingConfig"
 
 
 class _Row(NamedTuple):
-    """The parameters of the ``models``, a pattern, of a provider, or of all models of a protocol."""
+    """The parameters for models of ``provider`` that match ``models``; ``provider`` may name a protocol instead."""
 
     provider: str
     models: str
@@ -45,7 +45,7 @@ def _switch(*, on: dict[str, Any], off: dict[str, Any]) -> _Efforts:
 
 
 def _claude(*, by_itself: bool, off: dict[str, Any] | None) -> _Efforts:
-    """Return what a Claude takes that chooses how much to think, maybe without being asked, and maybe never not."""
+    """Return adaptive thinking; a model thinks ``by_itself`` or if asked, and always if ``off`` is ``None``."""
     seen = {"thinking": {"type": "adaptive", "display": "summarized"}}
     levels = {level: seen | {"output_config": {"effort": level}} for level in _LEVELS}
     return {_UNSET: seen if by_itself else {}, "none": levels["low"] if off is None else off, **levels}
@@ -138,11 +138,11 @@ _ROWS: tuple[_Row, ...] = (
     _Row("perplexity", "", {}),
     _Row("", "", _effort()),
 )
-"""The first row that matches counts; above the rows of each provider is where it publishes its parameters."""
+"""The first row that matches counts. The comments name the pages on which providers publish these parameters."""
 
 
 class ChosenEffort(NamedTuple):
-    """The parameters that say how much to think; ``optional`` has their names in errors, and what is left out then."""
+    """How much to think, as parameters; ``optional`` maps their names in errors to names in ``Endpoint.refused``."""
 
     parameters: dict[str, Any]
     optional: dict[str, str]
@@ -152,7 +152,7 @@ NO_EFFORT = ChosenEffort({}, {})
 
 
 def chosen_effort(request: ModelRequest, endpoint: Endpoint) -> ChosenEffort:
-    """Return the parameters for the effort of a request, but for those that the server has refused."""
+    """Return the parameters for the effort of a request, without those that the server has refused."""
     provider = _RESPONSES if endpoint.protocol is ProtocolName.RESPONSES else endpoint.provider
     told = f"effort {request.effort}" if request.effort else ""
     told = "" if told in endpoint.refused else told
@@ -177,7 +177,7 @@ _TOOLS = frozenset({"tools", "tool_choice"})
 
 
 class Dialect(NamedTuple):
-    """How a model takes parameters: the name of the one that limits the reply, and those that are never sent."""
+    """How a model takes parameters: ``reply_limit`` is its name for the reply's limit, ``omitted`` are not sent."""
 
     reply_limit: str = "max_tokens"
     omitted: frozenset[str] = frozenset()
@@ -186,7 +186,7 @@ class Dialect(NamedTuple):
 _USUAL = Dialect()
 _REASONING = Dialect("max_completion_tokens", _TEMPERATURE)
 
-# The first row of a provider whose pattern matches counts.
+# For a provider, the first row whose pattern matches the model counts.
 _DIALECTS = (
     ("openai", r"o\d", _REASONING),
     ("openai", r"gpt-5-chat", _USUAL),
@@ -206,24 +206,24 @@ def dialect(endpoint: Endpoint) -> Dialect:
     return next((spoken for names, spoken in of_provider if re.match(names, endpoint.model)), _USUAL)
 
 
-# Sent under the other name, a parameter is not left out.
+# If a server refuses the first name, the limit is not left out but sent under the second.
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 
 _STATUSES = frozenset({400, 404, 422, 500, 501})
 _ALSO_DENIED = re.compile(
     r"(?i)extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed"
 )
-# How a value is denied. The values of other parameters are the user's, who sees the error.
+# Words that deny a value. Only a denied effort is left out; for other parameters the user sees the error.
 _VALUE_DENIED = re.compile(
     r"(?i)must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off"
 )
 _ABOUT_EFFORT = re.compile("effort|reasoning|thinking", re.IGNORECASE)
-# Fields of an error in which servers name a parameter or deny it; others may quote the request.
+# Servers name and deny a parameter in these fields of an error; other fields may quote the request.
 _FIELDS = ("message", "msg", "param", "loc", "code", "type", "detail", "error")
 
 
 def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
-    """Return the first of the ``optional`` parameters that an answer denies by name; ``None`` if it denies none."""
+    """Return the first of the ``optional`` parameters that an answer denies by name, or ``None``."""
     if failure.trouble is not None or failure.status not in _STATUSES:
         return None
     return next(filter(None, (_denied(*told, optional) for told in _told(failure.body))), None)
@@ -241,7 +241,7 @@ def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None
 
 
 def _told(body: object) -> Iterator[tuple[str, object]]:
-    """Yield the words of each error in a body, each error by itself, and the parameter that it gives."""
+    """Yield, for each error in a body, the error's words and the parameter that it names, or ``None``."""
     match body:
         case str():
             yield from ((line, None) for line in body.splitlines())
@@ -253,6 +253,6 @@ def _told(body: object) -> Iterator[tuple[str, object]]:
             for inner in said:
                 if isinstance(inner, dict | list):
                     yield from _told(inner)
-            # The place of a fault is a list of names.
+            # Some servers give the place of a fault as a list of names.
             names = [name for place in said if isinstance(place, list) for name in place if isinstance(name, str)]
             yield " ".join([*(text for text in said if isinstance(text, str)), *names]), body.get("param")

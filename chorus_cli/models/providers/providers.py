@@ -1,7 +1,7 @@
 """The providers that are asked directly: their protocols, addresses and keys.
 
-Prefixes and variables are litellm's, so that nothing changes for its users. Models of all other providers, and those
-that need another protocol than their provider's usual one, are asked through litellm.
+The prefixes and variables are those of litellm, so that nothing changes for litellm's users. litellm asks the models of
+all other providers, and the models that ``WireProvider.elsewhere`` matches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-# With this variable litellm sends every request to a proxy of its own.
+# If this variable is ``true``, litellm sends every request to a proxy of its own.
 _LITELLM_PROXY = "USE_LITELLM_PROXY"
 _OPENAI, _RESPONSES, _CHAT = "openai", "responses/", "-chat"
 _ANTHROPIC_LOGIN = "sk-ant-oat"
@@ -28,11 +28,11 @@ class ProtocolName(Enum):
 
 
 class WireProvider(NamedTuple):
-    """A provider that is asked directly: of the variables of its address and its key the first that is set counts.
+    """A provider that is asked directly. Of the variables for an address or a key, the first that is set counts.
 
-    Its addresses end in ``path``, its models' names may begin with ``folder``, which users may leave out. ``elsewhere``
+    Its addresses end in ``path``. Its models' names begin with ``folder``, which users may leave out. ``elsewhere``
     matches models that need another protocol. The server of an ``is_local`` provider is the user's own and needs no
-    key. With ``login_variable`` and no key, litellm logs in.
+    key. If ``login_variable`` is set and no key is set, litellm logs in and asks the models.
     """
 
     address: str
@@ -47,10 +47,10 @@ class WireProvider(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a model is asked: litellm's prefix of its provider, its name without that, and the base URL.
+    """Where a model is asked: litellm's prefix for the provider, the model's name without it, the base URL and the key.
 
-    ``headers`` are those that the account needs beyond the key, in lower case; they may hold a token in the key's
-    place. ``refused`` are the parameters that the server has refused by name, which are left out.
+    ``headers`` are further headers that the account needs, with names in lower case; one may hold a token instead of
+    ``key``. ``refused`` are the parameters that the server has refused; requests leave them out.
     """
 
     provider: str
@@ -63,7 +63,7 @@ class Endpoint(NamedTuple):
 
 
 def _usual(name: str, address: str, *keys: str, is_local: bool = False) -> WireProvider:
-    """Return a provider whose variables have the usual names, except the ``keys`` that are given."""
+    """Return a provider with the variables ``NAME_API_BASE`` and ``NAME_API_KEY``, or with ``keys`` for the latter."""
     return WireProvider(address, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",), is_local=is_local)
 
 
@@ -94,7 +94,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "zai": _usual("ZAI", "https://api.z.ai/api/paas/v4"),
     "minimax": _usual("MINIMAX", "https://api.minimax.io/v1")._replace(path="/v1"),
     "dashscope": _usual("DASHSCOPE", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
-    # Perplexity's agents, and the models of others that it passes on, have names with a slash.
+    # A name with a slash is an agent of Perplexity, or a model of another provider that Perplexity asks.
     "perplexity": _usual(
         "PERPLEXITY", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"
     )._replace(elsewhere=r".*/"),
@@ -118,19 +118,19 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "llamafile": _usual("LLAMAFILE", "http://127.0.0.1:8080/v1", is_local=True),
 }
 
-# litellm finds these two providers by the bare names of their models. A colon or an at sign belongs to other providers.
+# litellm finds these two by bare names of models. Names with ``@``, and Claude's with ``:``, mean other providers.
 _BARE_NAMES = (("openai", re.compile(r"(?:(?:ft:)?gpt-|o\d)[^/@]*$")), ("anthropic", re.compile(r"claude-[^/:@]+$")))
 
 
 class Named(NamedTuple):
-    """A model's name, taken apart; ``provider`` is empty for one that is not asked directly."""
+    """A model's name, taken apart; ``provider`` is empty if the provider is not in the table."""
 
     provider: str
     model: str
 
 
 def named(model: str) -> Named:
-    """Return the provider of ``model`` and its name there."""
+    """Return the provider of ``model``, and the model's name at this provider."""
     prefix, slash, name = model.partition("/")
     if slash:
         name = name.removeprefix(_RESPONSES) if prefix == _OPENAI else name
@@ -141,7 +141,7 @@ def named(model: str) -> Named:
 def endpoint(
     model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
 ) -> Endpoint | None:
-    """Return where ``model`` is asked directly, ``None`` if litellm asks it; ``thinks`` says if OpenAI's model does."""
+    """Return where ``model`` is asked directly, ``None`` if litellm asks it; ``thinks`` says whether it can think."""
     prefix, name = named(model)
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None
@@ -177,26 +177,26 @@ def address_variable(prefix: str, environment: Mapping[str, str]) -> str:
 
 
 def key_variable(model: str, environment: Mapping[str, str]) -> str:
-    """Return the name of the variable whose key is sent for ``model``; empty if none is set, or none is known here."""
+    """Return the name of the variable with the key for ``model``; empty if no variable is set or known."""
     prefix = named(model).provider
     return first_set(PROVIDERS[prefix].key_variables, environment) if prefix else ""
 
 
 def provider_key(prefix: str, environment: Mapping[str, str]) -> str:
-    """Return the API key of a provider; empty if none is set, or the provider is not in the table."""
+    """Return the API key of a provider; empty if no key is set, or if ``prefix`` is empty."""
     variable = first_set(PROVIDERS[prefix].key_variables, environment) if prefix else ""
     return environment[variable].strip() if variable else ""
 
 
 def lacks_key(endpoint: Endpoint) -> bool:
-    """Return whether a request is in vain for want of a key; a server of the user's own may need none."""
+    """Return whether a request would fail because the key is missing; the user's own server may need no key."""
     provider = PROVIDERS[endpoint.provider]
     is_own = provider.is_local or endpoint.address != provider.address
     return not is_own and not endpoint.key and "authorization" not in dict(endpoint.headers)
 
 
 def first_set(variables: tuple[str, ...], environment: Mapping[str, str]) -> str:
-    """Return the name of the first variable that is set; empty if none is."""
+    """Return the name of the first variable that is set and not blank; empty if there is none."""
     return next((variable for variable in variables if environment.get(variable, "").strip()), "")
 
 

@@ -1,6 +1,6 @@
-"""Model servers: their addresses and keys, short questions to them, Ollama's models, and the tokens that models hold.
+"""Model servers: their addresses and keys, short questions to them, Ollama's models, and the models' context limits.
 
-A question has a strict deadline, the name lookup included, and knows no proxy and no redirect.
+A question has a strict deadline, which includes the name lookup. It uses no proxy and follows no redirect.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _Found = TypeVar("_Found")
 PATIENCE_SECONDS = 0.3
 _SCHEME_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
-# A thousand models make half a megabyte; no answer expected here is longer than this.
+# A list of a thousand models takes half a megabyte, so no expected answer is longer than this.
 _LONGEST_ANSWER_BYTES = 4_000_000
 _OK = 200
 
 
 def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
-    """Return what ``ask`` finds before the deadline, else ``None``; only a thread limits the lookup of a name."""
+    """Return the result of ``ask``, ``None`` if it fails or is late. Only a thread can limit the lookup of a name."""
     deadline = time.monotonic() + patience_seconds
     found: SimpleQueue[_Found | None] = SimpleQueue()
 
@@ -45,7 +45,7 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
         try:
             found.put(ask(deadline))
         except (OSError, ValueError, RecursionError):
-            # Refused, silent, or another kind of server; or an answer nested too deep.
+            # The server refused, was silent or of another kind, or its answer was nested too deep.
             found.put(None)
 
     threading.Thread(target=find, name="question", daemon=True).start()
@@ -55,8 +55,8 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
 
 
 def json_answer(address: str, path: str, deadline: float, *, body: object = None, key: str = "") -> object:
-    """Return the JSON answer of a server to ``body``, or to a question without one; `within` takes its errors."""
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection  # slow, and few starts ask
+    """Return a server's JSON answer to a POST of ``body``, or to a GET without a body; `within` catches the errors."""
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection  # slow to import, and few starts ask
 
     server, seconds_left = urlsplit(address), deadline - time.monotonic()
     if server.scheme not in _SCHEME_PORTS or not server.hostname or not key.isascii() or seconds_left <= 0:
@@ -81,7 +81,7 @@ def json_answer(address: str, path: str, deadline: float, *, body: object = None
 
 
 def _connectable(host: str) -> str:
-    """Return the host to connect to for a server that listens at ``host``: for 0.0.0.0 or none, this machine."""
+    """Return the host to connect to for a server at ``host``: this machine if ``host`` is 0.0.0.0, ``::`` or empty."""
     address = _ip(host)
     if address is not None and address.is_unspecified:
         return _THIS_MACHINE[address.version]
@@ -98,27 +98,27 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 _DEFAULT_ADDRESS, _DEFAULT_PORT = "http://localhost:11434", 11434
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _HIGHEST_PORT, _PORT_DIGITS = 65_535, 5
-# litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
+# litellm has two prefixes for Ollama: this one sends messages with roles, ``ollama/`` a text to be continued.
 _PREFIX = "ollama_chat/"
-# Older servers list no capabilities; embedding models are recognised by their family or name.
+# Older servers list no capabilities, so embedding models are recognised by their family or name.
 _EMBEDDING_FAMILY, _EMBEDDING_NAMES = "bert", ("embed", "rerank")
-# The listings of Ollama, with the time to sort their models by. A model stays in memory for a fixed time after its last
-# use: the last to expire was used last.
+# Ollama's listings, and the time to sort each by. A model stays in memory for a fixed time after its last use,
+# so the model that expires last was used last.
 _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
 
 
 def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
-    """Return the model that Ollama used last, else the newest that it stores, as litellm names it."""
+    """Return litellm's name of the model that Ollama used last, else of the newest stored model, else ``None``."""
     return next(iter(_answered(environment, patience_seconds, (_IN_MEMORY, _STORED))), None)
 
 
 def models(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> tuple[str, ...]:
-    """Return all models of Ollama that can chat, newest first, as litellm names them; none without an answer."""
+    """Return litellm's names of all Ollama models that can chat, the newest first; none without an answer."""
     return _answered(environment, patience_seconds, (_STORED,))
 
 
 def ollama_address(environment: Mapping[str, str]) -> str:
-    """Return the address in ``OLLAMA_API_BASE``, or in ``OLLAMA_HOST`` as Ollama itself reads it, or the default."""
+    """Return the address in ``OLLAMA_API_BASE``, else in ``OLLAMA_HOST`` by Ollama's own rules, else the default."""
     address = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
     if address:
         return address
@@ -135,7 +135,7 @@ def ollama_address(environment: Mapping[str, str]) -> str:
 
 
 def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
-    """Split ``host:port``; an IPv6 address may stand in brackets, and must if a port follows."""
+    """Split ``host:port``. An IPv6 address may be in brackets, and must be in brackets if a port follows."""
     if _ip(place.strip("[]")) is not None:
         return _connectable(place.strip("[]")), default_port
     host, _, port = place.rpartition(":") if ":" in place else (place, "", "")
@@ -168,12 +168,12 @@ def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
 
 
 def is_ollama(model: str) -> bool:
-    """Return whether ``model`` is served by Ollama."""
+    """Return whether Ollama serves ``model``."""
     return model.startswith(("ollama/", _PREFIX))
 
 
 def request_address(model: str, environment: Mapping[str, str]) -> str:
-    """Return the address that the user has set for ``model``, or a local server's; empty for a provider's own."""
+    """Return the address that the user set for ``model``, else a local server's; empty for a provider's usual one."""
     if is_ollama(model):
         return ollama_address(environment)
     prefix = providers.named(model).provider
@@ -183,14 +183,14 @@ def request_address(model: str, environment: Mapping[str, str]) -> str:
 
 
 def server_address(model: str, environment: Mapping[str, str]) -> str:
-    """Return the address of a server of any make that serves ``model``; empty for a known provider, also by a proxy."""
+    """Return the address of the user's Ollama or OpenAI-compatible server for ``model``; empty for other servers."""
     prefix = providers.named(model).provider
     is_of_any_make = is_ollama(model) or prefix == "openai" or (bool(prefix) and providers.PROVIDERS[prefix].is_local)
     return request_address(model, environment) if is_of_any_make else ""
 
 
 def request_problem(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if the address or the key set for ``model`` makes a request impossible, else an empty text."""
+    """Return a sentence for the user if the address or key set for ``model`` cannot be used, else an empty text."""
     address = request_address(model, environment)
     if address and not _is_url(address):
         variable = providers.first_set(("OLLAMA_API_BASE", "OLLAMA_HOST"), environment)
@@ -206,12 +206,12 @@ def request_problem(model: str, environment: Mapping[str, str]) -> str:
 
 
 def is_on_this_machine(address: str) -> bool:
-    """Return whether ``address``, with or without a scheme, is on this machine's loopback."""
+    """Return whether ``address``, with or without a scheme, means this machine."""
     host = _host(address if "//" in address else f"//{address}")
     if host == "localhost" or host.endswith(".localhost"):
         return True
     number = _ip(host)
-    # A server told to listen everywhere is often asked at 0.0.0.0 too, which means this machine.
+    # Users often write 0.0.0.0 for a server that listens everywhere; the address means this machine.
     return number is not None and (number.is_loopback or number.is_unspecified)
 
 
@@ -235,9 +235,9 @@ def _is_url(address: str) -> bool:
 DEFAULT_LIMIT_TOKENS, LOOPBACK_LIMIT_TOKENS = 128_000, 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
 LIMIT_PATIENCE_SECONDS = 0.5
-# Ollama reserves memory for the whole context, and few machines have enough for 128k.
+# Ollama reserves memory for the whole context, and few machines have enough for 128k tokens.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
-# Figures outside these bounds are mistakes.
+# Limits outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
 
@@ -245,7 +245,7 @@ _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
 def server_limit(
     model: str, environment: Mapping[str, str], patience_seconds: float = LIMIT_PATIENCE_SECONDS
 ) -> Limit | None:
-    """Return the limit reported by the server of ``model``; ``None`` without a server, or without an answer in time."""
+    """Return the limit that the server of ``model`` reports; ``None`` without such a server or an answer in time."""
     address = server_address(model, environment)
     host = _host(address)
     if not address or host == "openai.com" or host.endswith(".openai.com"):
@@ -259,7 +259,7 @@ def server_limit(
 
 
 def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
-    """Ask Ollama for the user's num_ctx; failing that, take the model's training context, capped."""
+    """Ask Ollama for the user's num_ctx; without it, take the model's training context up to a fixed maximum."""
     shown = values.record(json_answer(address, "/api/show", deadline, body={"model": name}, key=key))
     known = values.record(shown.get("model_info"))
     could_hold = _tokens(known.get(f"{known.get('general.architecture')}.context_length"))
@@ -276,10 +276,10 @@ def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
 
 
 def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
-    """Ask an OpenAI-compatible server for its models, which vLLM and llama.cpp list with their limits."""
+    """Ask an OpenAI-compatible server for its list of models, in which vLLM and llama.cpp give limits."""
     entries = values.records(values.record(json_answer(address, "/models", deadline, key=key)).get("data"))
     meant = [entry for entry in entries if entry.get("id") == name]
-    # llama.cpp has one model and answers under any name.
+    # llama.cpp has one model, which answers to any name.
     for entry in meant or (entries if len(entries) == 1 else []):
         meta = values.record(entry.get("meta"))
         for source, figure in ("max_model_len", entry), ("n_ctx", meta), ("n_ctx_train", meta):
@@ -294,7 +294,7 @@ def _tokens(figure: object) -> int | None:
 
 
 class ModelLimits:
-    """Limits of models; a server's answer is cached, and without an answer it is asked again after a minute."""
+    """Context limits of models. A server's answer is cached; a server that is silent is asked again after a minute."""
 
     def __init__(
         self,
@@ -314,7 +314,7 @@ class ModelLimits:
         self._asking = threading.Lock()
 
     def of_model(self, model: str) -> Limit:
-        """Return the context limit of ``model``; may take half a second, so call it from a thread."""
+        """Return the context limit of ``model``. This may take half a second, so call it from a thread."""
         if model == ELIZA:
             return Limit(DEFAULT_LIMIT_TOKENS, "the embedded ELIZA")
         if model.startswith(LOCAL):
@@ -325,7 +325,7 @@ class ModelLimits:
         return self._from_server(model) or self._likely(model)
 
     def _from_server(self, model: str) -> Limit | None:
-        """Return the server's limit, asking it if need be; concurrent callers wait for the same answer."""
+        """Return the cached limit, or ask the server; concurrent callers wait for the same answer."""
         with self._asking:
             if model in self._said or self._monotonic() < self._silent_until.get(model, 0.0):
                 return self._said.get(model)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from tiktoken import Encoding
 
-# tiktoken looks for a vocabulary under the SHA-1 of its address and checks its SHA-256.
+# tiktoken names a vocabulary's file by the SHA-1 of its address, and checks the SHA-256 of the file.
 _VOCABULARY_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 _VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
-# A run of one letter or of spaces is one piece to tiktoken, and a piece costs more than its length: ten million
-# spaces take 9 s at once and 1.5 s in slices. A cut adds a token or two, which is one in some thousand.
+# tiktoken takes a run of letters or spaces as one piece, whose time grows faster than its length: ten million spaces
+# take 9 s at once and 1.5 s in slices. A cut adds one or two tokens to some thousands.
 _SLICE_LENGTH = 8192
 
 
@@ -31,10 +31,10 @@ def shipped_vocabularies() -> Path:
 
 
 class VocabularyCounter:
-    """Counts by OpenAI's ``cl100k_base``, loaded at the first count; any thread may count."""
+    """Counts tokens by OpenAI's ``cl100k_base``, which the first count loads; any thread may count."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Take the vocabulary from ``folder``, or from the one that litellm ships."""
+        """Take the vocabulary from ``folder``, or from the folder that litellm ships."""
         self._folder = folder
         self._encoding: Encoding | None = None
         self._loading = threading.Lock()
@@ -45,11 +45,11 @@ class VocabularyCounter:
         return self._encoding is not None
 
     def load(self) -> None:
-        """Load the vocabulary, once."""
+        """Load the vocabulary at the first call; raise a ``ModelError`` if it is missing or damaged."""
         self._loaded()
 
     def at_most(self, text: str) -> int:
-        """Return the count if the vocabulary is loaded, otherwise the number of bytes: a token has at least one."""
+        """Return the count if the vocabulary is loaded, else the number of bytes, as a token has at least one byte."""
         return self.count(text) if self.is_ready else len(text.encode(errors="surrogatepass"))
 
     def count(self, text: str) -> int:
@@ -69,7 +69,7 @@ class VocabularyCounter:
 
 
 def _encoding_from(folder: Path) -> Encoding:
-    """Load the vocabulary; tiktoken would download one that is missing or damaged, so it is checked first."""
+    """Check the vocabulary, then load it, because tiktoken would download a missing or damaged vocabulary."""
     file = folder / _VOCABULARY_NAME
     remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
     try:
@@ -78,8 +78,8 @@ def _encoding_from(folder: Path) -> Encoding:
         raise ModelError(f"Tokens cannot be counted: {file} cannot be read ({error.strerror}). {remedy}") from error
     if found != _VOCABULARY_SHA256:
         raise ModelError(f"Tokens cannot be counted: {file} is damaged. {remedy}")
-    # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
+    # Only this variable tells tiktoken where to look; litellm sets it to the same folder.
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    import tiktoken  # 40 ms, which a start without a count need not wait for
+    import tiktoken  # takes 40 ms, so a start without a count does not wait
 
     return tiktoken.get_encoding("cl100k_base")

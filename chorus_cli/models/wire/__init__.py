@@ -1,1 +1,1 @@
-"""Models: the models asked directly over HTTP."""
+"""Models: the protocols and the connections by which Chorus asks models directly over HTTP."""

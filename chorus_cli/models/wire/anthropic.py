@@ -1,4 +1,4 @@
-"""Anthropic's messages, the protocol of Claude: requests with cache markers, replies as events of content blocks."""
+"""Writes requests in Anthropic's Messages protocol, with cache markers, and reads the streamed replies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest
 
 _FORM, _PATH = "anthropic", "/v1/messages"
-# The protocol requires a limit of the reply; this one holds for models of which the map knows no relative.
+# The protocol requires a limit for the reply. This limit is sent if neither the request nor the map of models has one.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
 _BAN: dict[str, object] = {"tool_choice": {"type": "none"}}
@@ -41,10 +41,10 @@ _OPTIONAL = frozenset({"temperature", "tool_choice"})
 _LEAST_BUDGET_TOKENS, _LEAST_REPLY_TOKENS = 1024, 1024
 _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
-# The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
+# All clients use the finish reasons of the OpenAI API. A reason that is not listed here means a normal end, ``stop``.
 _FINISH_REASONS = {
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded", "compaction"), "length"),
-    # The latter are of servers that translate another protocol into this one.
+    # The last two come from servers that translate another protocol into this one.
     **dict.fromkeys(("refusal", "content_filter", "content_filtered"), "content_filter"),
     "tool_use": "tool_calls",
 }
@@ -52,13 +52,13 @@ _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 
 
 class AnthropicReply(wire.ReplyReader):
-    """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
+    """Reads one reply, which arrives as content blocks in pieces or, from some servers, as one whole message."""
 
     form = _FORM
 
     def __init__(self) -> None:
         super().__init__()
-        # The blocks that are calls; the server's own tools have pieces of the same kind.
+        # The indexes of the calls to Chorus's tools; blocks of the server's own tools have pieces of the same type.
         self._called: set[int | None] = set()
         self._thinking: dict[str, Pieces] = {}
 
@@ -116,7 +116,7 @@ class AnthropicReply(wire.ReplyReader):
         self._end_for(message)
 
     def _count(self, event: wire.JsonObject) -> None:
-        """Keep token counts: those at the end are of the whole reply, but may leave out some of the beginning."""
+        """Merge token counts, because a later event has newer counts but may leave some of them out."""
         self._counts |= {name: count for name, count in wire.object_at(event, "usage").items() if count is not None}
 
     def _end_for(self, said: wire.JsonObject) -> None:
@@ -131,7 +131,7 @@ class AnthropicReply(wire.ReplyReader):
 
 
 class AnthropicMessages:
-    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes."""
+    """The protocol for ``anthropic/…`` models; ``model_map`` has their longest replies and their abilities."""
 
     reader = AnthropicReply
 
@@ -151,7 +151,7 @@ class AnthropicMessages:
         effort = chosen_effort(request, endpoint)
         thinking = _thinking(effort.parameters, most)
         told = wire.offered(request, _declaration, _BAN)
-        # While it thinks, and some always, a model refuses any temperature but one.
+        # While a model thinks, it takes no temperature but 1. Some models take no other temperature at any time.
         takes_any = not thinking and self._model_map.takes_temperature(request.model)
         if request.temperature is not None and (takes_any or request.temperature == _ONLY_TEMPERATURE):
             told["temperature"] = request.temperature
@@ -160,7 +160,7 @@ class AnthropicMessages:
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
         headers = {"anthropic-version": "2023-06-01", "accept": "application/json", "content-type": "application/json"}
         headers |= ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
-        # The address may name a part of the path already.
+        # The address may already end in a part of the path.
         begun = next((part for part in (_PATH, "/v1") if endpoint.address.endswith(part)), "")
         return wire.Post(_PATH.removeprefix(begun), headers, body, optional)
 
@@ -170,9 +170,9 @@ def _declaration(tool: Tool) -> dict[str, object]:
 
 
 def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]]:
-    """Yield the messages but the system's, those of one side in a row together: the roles must alternate.
+    """Yield each run of messages from one side as a group, because the roles must alternate; leave out system messages.
 
-    Claude refuses an empty text, and one that ends with blanks where it is to go on.
+    Claude refuses a blank message. It also refuses to continue a reply that ends with blanks.
     """
     said = [message for message in marked if message.message.role != "system" and wire.is_filled(message.message)]
     if said and said[-1].message.role == "assistant":
@@ -207,7 +207,7 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
     for each in replayed(message, _FORM):
         match each:
             case Said(text):
-                # A blank text is refused.
+                # Claude refuses a blank text.
                 if text.strip():
                     yield {"type": "text", "text": text}
             case Called(call):
@@ -218,7 +218,7 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
 
 
 def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
-    """Return the parameters for thinking, whose budget must be below the limit of the reply."""
+    """Return the parameters for thinking, with the budget cut below ``reply_tokens``; none if too little remains."""
     budget = wire.object_at(parameters, "thinking").get("budget_tokens")
     if not isinstance(budget, int):
         return parameters

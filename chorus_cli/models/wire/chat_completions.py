@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, which most providers and local servers speak, and the fields of thoughts in them."""
+"""Writes and reads OpenAI's chat completions, with thoughts; most providers and local servers use this protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FORM = "chat"
 FIELDS = ("reasoning_content", "reasoning")
-"""The names that providers have for readable thoughts; some send both, with the same text."""
+"""The fields in which providers send readable thoughts; some providers send the same text in both."""
 
 _DETAILS, _CONTENT, _CAME_IN = "reasoning_details", "content", "came_in"
 _READABLE = ("text", "summary")
@@ -36,7 +36,7 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:
-    """Return a reply in the shape of the protocol with its thoughts, or with the least that must be in their place."""
+    """Return ``shaped`` with the thoughts of ``message`` as ``rule`` sends them, or with the blank that it requires."""
     if message.role != "assistant" or rule is NO_RULE:
         return shaped
     parts = list(replayed(message, FORM)) if message.thoughts else []
@@ -62,7 +62,7 @@ def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRul
 
 
 def with_short_ids(shaped: wire.JsonObject) -> wire.JsonObject:
-    """Return a message with ids of nine letters, the only ones that some of Mistral's models take."""
+    """Return a message whose call ids have nine letters or digits; some of Mistral's models take no other ids."""
     if "tool_call_id" in shaped:
         return shaped | {"tool_call_id": short_id(wire.text_at(shaped, "tool_call_id"))}
     if "tool_calls" not in shaped:
@@ -72,7 +72,7 @@ def with_short_ids(shaped: wire.JsonObject) -> wire.JsonObject:
 
 
 def short_id(id_: str) -> str:
-    """Return the id of a call if it has nine letters, else nine of its hash."""
+    """Return the id of a call if it has nine letters or digits, else nine characters computed from its SHA-256."""
     if _SHORT_ID.fullmatch(id_):
         return id_
     number = int.from_bytes(hashlib.sha256(id_.encode()).digest())
@@ -85,7 +85,7 @@ def short_id(id_: str) -> str:
 
 _FIRST = (0, None)
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
-# Names that only some providers have for a reason.
+# Finish reasons that only some providers send, and their names in OpenAI's API.
 _FINISH_REASONS = {"sensitive": "content_filter"} | dict.fromkeys(
     ("max_tokens", "model_length", "model_context_window_exceeded"), "length"
 )
@@ -94,7 +94,7 @@ _OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NA
 
 
 class ChatReader(wire.ReplyReader):
-    """Reads one reply; of several choices only the first counts. What goes back is kept if it is more than a text."""
+    """Reads one reply, and ignores all choices but the first."""
 
     form = FORM
     ends_by_mark = True
@@ -140,7 +140,7 @@ class ChatReader(wire.ReplyReader):
                 self._own.sign(CALLED, signed)
 
     def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
-        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
+        """Yield ``(is_thought, text)`` for each text in ``content``, which may be a list of parts."""
         if isinstance(content, str):
             yield False, content
         for part in content if isinstance(content, list) else []:
@@ -166,7 +166,7 @@ class ChatReader(wire.ReplyReader):
             yield from filter(None, added)
 
     def _thought_chunk(self, part: wire.JsonObject) -> str:
-        """Take a piece of Mistral's thoughts, which are parts of the content, and return its text."""
+        """Record a piece of a thought, which Mistral sends as a part of the content, and return its text."""
         text = "".join(wire.text_at(each, "text") for each in wire.objects_at(part, "thinking"))
         if not self._chunk:
             self._chunk |= {"type": "thinking", "thinking": [{"type": "text", "text": self._pieces}]}
@@ -176,7 +176,7 @@ class ChatReader(wire.ReplyReader):
         return text
 
     def _join(self, piece: wire.JsonObject) -> str:
-        """Join a piece of a detail to those before it of the same type and number, and return its new readable text."""
+        """Add a piece to the detail of the same type and index, and return the readable text that the piece adds."""
         key = wire.text_at(piece, "type"), piece.get("index")
         if key not in self._details:
             self._details[key] = {**piece}
@@ -194,10 +194,10 @@ class ChatReader(wire.ReplyReader):
         return added
 
     def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
-        """Add a piece, and return what is new of it: MiniMax sends the whole text each time."""
+        """Add a piece to ``text``, and return only its new part: MiniMax repeats the whole text in each piece."""
         if not piece:
             return ""
-        # Looking at the first piece spares joining all of them for each token.
+        # A look at the first piece rules most pieces out, so that all pieces are not joined for each token.
         if text and len(piece) >= len(text) and piece.startswith(text[0]):
             before = "".join(text)
             if piece.startswith(before) and (len(piece) > len(before) or key in self._repeating):
@@ -212,7 +212,7 @@ class ChatReader(wire.ReplyReader):
 
 
 class ChatCompletions:
-    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts."""
+    """Writes requests in this protocol; ``model_map`` has the longest replies, and the models that cache prompts."""
 
     reader = ChatReader
 
@@ -229,7 +229,7 @@ class ChatCompletions:
         if (rule, has_short_ids) not in self._encoded:
             encode = partial(_encoded_message, load=self._load, rule=rule, has_short_ids=has_short_ids)
             self._encoded[rule, has_short_ids] = wire.EncodedMessages(encode)
-        # The messages, the longest part by far, are joined from the bytes of each.
+        # The messages are by far the longest part, so their encoded bytes are cached and only joined here.
         messages = self._encoded[rule, has_short_ids].joined(marked)
         body = wire.object_bytes("messages", messages, parameters | efforts.parameters)
         fields = [field for field in FIELDS if rule is not NO_RULE and field not in endpoint.refused]
@@ -237,7 +237,7 @@ class ChatCompletions:
         return wire.Post("/chat/completions", wire.openai_headers(endpoint), body, optional | efforts.optional)
 
     def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-        """Return everything in the body but the messages, without the parameters that the server does not take."""
+        """Return the fields of the body except messages and effort; leave out what the server does not take."""
         spoken = dialect(endpoint)
         limit = spoken.reply_limit
         limit = NEWER_NAMES.get(limit, limit) if limit in endpoint.refused else limit
@@ -254,7 +254,7 @@ class ChatCompletions:
 
 
 def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
-    """Return the counts of a usage; of what the cache stored, under ``written``, and served, not all tell both."""
+    """Return the token counts of a reply; ``written`` names the field of the prompt tokens that the cache stored."""
     usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
     details = wire.object_at(counts, "prompt_tokens_details")
     cached = wire.count_at(details, "cached_tokens") or wire.count_at(counts, "prompt_cache_hit_tokens")
@@ -264,7 +264,7 @@ def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
     rule = echo_rule(endpoint)
-    # The providers behind a gateway may refuse thoughts in a request that does without.
+    # Providers behind a gateway may refuse thoughts in a request that turns thinking off.
     is_without = rule.field == _DETAILS and request.effort == "none"
     return NO_RULE if is_without or endpoint.refused & {*FIELDS} else rule
 
@@ -276,15 +276,15 @@ def _encoded_message(marked: MarkedMessage, load: Load, rule: EchoRule, *, has_s
 
 
 def call_pieces(delta: wire.JsonObject) -> Iterator[tuple[CallPiece, wire.JsonObject]]:
-    """Yield the pieces of calls in a chunk with what goes back beside them; OpenAI's older protocol has one call."""
+    """Yield each piece of a call in a chunk, and the fields that must be sent back with the call."""
     pieces = wire.objects_at(delta, "tool_calls")
     for piece in pieces:
-        # Google's endpoint adds the signature of the call, and more.
+        # Google's endpoint sends the signature of the call in this field.
         added: dict[str, object] = {"extra_content": found} if (found := wire.object_at(piece, "extra_content")) else {}
         place, function = wire.place_of(piece.get("index")), wire.object_at(piece, "function")
         yield _call_piece(place, wire.text_at(piece, "id"), function), added
     if not pieces and (function := wire.object_at(delta, "function_call")):
-        yield _call_piece(0, "", function), {}
+        yield _call_piece(0, "", function), {}  # OpenAI's older form has one call at most
 
 
 def _call_piece(index: int | None, id_: str, function: wire.JsonObject) -> CallPiece:

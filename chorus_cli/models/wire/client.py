@@ -1,4 +1,4 @@
-"""The model client for all providers that speak a protocol of the wire, and its connections, which live as long."""
+"""The model client that asks providers directly, and the connections that it keeps open."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _CLOSING_SECONDS = 0.2
 
 
 class WireClient:
-    """A ``ModelClient`` for the models whose providers speak a protocol of the wire; ``CHORUS_WIRE=off`` reaches none.
+    """A ``ModelClient`` for models whose providers are asked directly; with ``CHORUS_WIRE=off`` it reaches no model.
 
-    The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    The first token may take ``first_token_seconds``, and each later chunk ``gap_seconds``.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class WireClient:
         self._without_responses: set[str] = set()
 
     def reaches(self, model: str) -> bool:
-        """Return whether the provider of ``model`` speaks a protocol of the wire."""
+        """Return whether this client can ask ``model``."""
         is_off = self._environment.get("CHORUS_WIRE", "").strip().lower() in _OFF
         return not is_off and providers.endpoint(model, self._environment) is not None
 
     def echo(self, model: str) -> Echo:
-        """Return which of its thoughts ``model`` is sent again."""
+        """Return which thoughts of ``model`` are sent to it again."""
         endpoint = self._endpoint(model)
         return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked in place of the provider."""
+        """Yield the reply, ``ReplyEnd`` last, or raise a ``ModelError``; ``endpoint`` is by default the provider's."""
         if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = endpoint or self._endpoint(request.model)
@@ -100,19 +100,19 @@ class WireClient:
             secrets = secrets_in(self._environment)
             key_variable = providers.key_variable(request.model, self._environment)
             asked = Asked(request.model, endpoint.address, secrets, endpoint.provider, key_variable)
-            # Its chain may hold a key, and chains are printed to log files.
+            # The original error may hold a key, and a log file would show the original error as the cause.
             raise model_error(error.failure, asked) from None
 
     def warm(self, model: str) -> None:
-        """Import all that the first request to ``model`` needs; any thread may do so."""
+        """Import the modules for the first request to ``model``, and build an HTTP client; any thread may call this."""
         endpoint = providers.endpoint(model, self._environment)
         if endpoint is not None:
-            # The request fails in the same way and says so.
+            # The first request will fail in the same way and tell the user.
             with suppress(FailedError):
                 self._connection.warm(endpoint.address)
 
     async def preconnect(self, model: str) -> None:
-        """Open a connection to the server of ``model``, unless that is on this machine, where it takes no time."""
+        """Open a connection to the server of ``model``, unless the server is on this machine or the key is missing."""
         endpoint = providers.endpoint(model, self._environment)
         if endpoint and not is_on_this_machine(endpoint.address) and not providers.lacks_key(endpoint):
             with suppress(FailedError):
@@ -143,16 +143,16 @@ class WireClient:
             try:
                 await _quietly(reply.aclose())
             finally:
-                # Also if the reader is cancelled once more.
+                # The stream is closed even if a second cancellation stops the line before.
                 await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
-        """Send the request, again without each parameter that the server refuses; return the endpoint as it is then."""
+        """Send the request, and repeat it without what the server refuses; return stream and accepted endpoint."""
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
             write = self._protocols[endpoint.protocol].post
-            # A thread writes a request with attachments, whose reading and encoding take long.
+            # Attachments take long to read and to encode, so a thread writes a request that has any.
             is_long = any(message.attachments for message in request.messages)
             post = await asyncio.to_thread(write, request, endpoint) if is_long else write(request, endpoint)
             try:
@@ -180,7 +180,7 @@ class WireClient:
             raise silence_error(model, seconds, begun=begun) from None
 
     def _endpoint(self, model: str) -> Endpoint | None:
-        """Return where a model is asked, by the older protocol if the server has turned out to know no other."""
+        """Return where a model is asked; use chat completions if the server turned out to have no /responses."""
         endpoint = providers.endpoint(self._model_map.meant(model), self._environment, self._model_map.thinks)
         if endpoint is not None and endpoint.address in self._without_responses:
             return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
@@ -194,7 +194,7 @@ async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[
                 events = tuple(reader.events(data))
             except FailedError as error:
                 if stream.is_at_end and error.failure == NOT_JSON:
-                    # The server did not end this event: the stream was cut in it.
+                    # The stream was cut within this event, so the event is ignored.
                     break
                 raise
             if events and isinstance(events[-1], ReplyEnd):
@@ -211,9 +211,9 @@ async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[
 
 def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
     if accepted.protocol is not asked.protocol:
-        yield Notice(f"{accepted.address} has no /responses, so {model} is asked by chat completions.")
+        yield Notice(f"{accepted.address} has no /responses, so Chorus asks {model} by chat completions.")
     for what in sorted(accepted.refused - asked.refused - NEWER_NAMES.keys()):
-        yield Notice(f"{model} does not accept {what}, so it is left out.")
+        yield Notice(f"Chorus leaves out {what}, which {model} does not accept.")
 
 
 async def _quietly(closing: Awaitable[None]) -> None:
@@ -224,14 +224,14 @@ async def _quietly(closing: Awaitable[None]) -> None:
 
 _FRESH_SECONDS = 40.0
 _COMMAND_LINE = "httpx._main"
-# anyio, by which httpx connects, imports these with the first connection, which takes a tenth of a second.
+# httpx connects by anyio, which would import these modules at the first connection, for a tenth of a second.
 _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 
 
 class Connection:
-    """The connections of a run, which are kept open for the next request; with ``is_direct`` no proxy is used.
+    """Keeps connections open for the next request; with ``is_direct`` it uses no proxy.
 
-    Each client serves one request at a time: a server that speaks HTTP/2 is stopped only by closing its client.
+    Each client serves one request at a time, because over HTTP/2 only closing the client stops a reply.
     """
 
     def __init__(self, *, is_direct: bool = False) -> None:
@@ -242,14 +242,14 @@ class Connection:
         self._building = threading.Lock()
 
     def warm(self, address: str) -> None:
-        """Import httpx and build a client for ``address`` if none is idle. It takes long; any thread may."""
+        """Build a client for ``address`` if none is idle. The import of httpx is slow, so a thread should call this."""
         scheme = urlsplit(address).scheme
         with self._building:
             if not self._idle[scheme]:
                 self._idle[scheme].append(_built(is_secured=scheme == "https", is_direct=self._is_direct))
 
     async def send(self, post: Post, endpoint: Endpoint) -> EventStream:
-        """Send a request and return the stream of the reply, which is to be closed."""
+        """Send a request and return the reply's stream, which the caller closes, or raise a ``FailedError``."""
         client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
 
@@ -269,7 +269,7 @@ class Connection:
             raise
 
     async def preconnect(self, address: str) -> None:
-        """Open a connection to the server at ``address``, unless one was used a moment ago; errors are not told."""
+        """Open a connection to the server at ``address``, unless one was used just now; network errors are ignored."""
         origin = _origin(address)
         now = asyncio.get_running_loop().time()
         if now - self._used_at.get(origin, -_FRESH_SECONDS) >= _FRESH_SECONDS:
@@ -289,7 +289,7 @@ class Connection:
             await client.aclose()
 
     async def _taken(self, address: str) -> HttpClient:
-        """Take the client that was used last; if one must be built, the keyboard does not wait for that."""
+        """Take the client that was used last, or have a thread build one, so that the keyboard does not freeze."""
         while not (idle := self._idle[urlsplit(address).scheme]):
             await asyncio.to_thread(self.warm, address)
         client = idle.pop()
@@ -297,31 +297,31 @@ class Connection:
         return client
 
     def _free(self, client: HttpClient, address: str) -> None:
-        """Keep a client for the next request, unless all have been closed meanwhile."""
+        """Keep a client for the next request, unless ``aclose`` has closed all clients meanwhile."""
         if client in self._busy:
             self._busy.remove(client)
             self._idle[urlsplit(address).scheme].append(client)
 
     async def _end(self, client: HttpClient, address: str) -> None:
-        """Close a client in the middle of a request; the next connection may be opened beforehand again."""
+        """Close a client in the middle of a request, and let ``preconnect`` open a connection again at once."""
         self._busy.discard(client)
         self._used_at.pop(_origin(address), None)
         await client.aclose()
 
 
 def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
-    """Import httpx, without its command line and so without rich and pygments, and return a client."""
+    """Import httpx and return a client; leave out httpx's command line, because it would import rich and pygments."""
     if "httpx" not in sys.modules:
-        # Python's own way to say that there is no such module.
+        # Python takes a module for missing if its entry is ``None``.
         sys.modules[_COMMAND_LINE] = None  # type: ignore[assignment]
     try:
         from chorus_cli.models.wire.http_client import HttpClient  # it imports httpx
     finally:
         if sys.modules.get(_COMMAND_LINE, sys) is None:
-            # Two connections may be built at once.
+            # Another thread may build a client at the same time and remove the entry first.
             sys.modules.pop(_COMMAND_LINE, None)
     for name in _FIRST_REQUEST_MODULES:
-        # A later version may have moved one; then the first request is slower, no more.
+        # A later version of anyio may have moved a module; then only the first request is slower.
         with suppress(ImportError):
             importlib.import_module(name)
     return HttpClient(is_secured=is_secured, is_direct=is_direct)
@@ -332,7 +332,7 @@ def _origin(address: str) -> str:
 
 
 def _joined(address: str, path: str) -> str:
-    """Return the address with ``path`` below it; both may have a query."""
+    """Return ``address`` with ``path`` added to its path, and with the queries of both."""
     base = urlsplit(address)
     below, _, query = path.partition("?")
     queries = "&".join(filter(None, (base.query, query)))

@@ -1,4 +1,4 @@
-"""Gemini's own protocol: contents made of parts, and replies whose last event tells how they ended."""
+"""Writes requests in Gemini's own protocol, as contents made of parts, and reads the streamed replies."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
-# Models before the third generation refuse ids of calls; of the names without a number only the newest are not.
+# Models before the third generation refuse ids of calls. A name without a number is newer only if it ends in -latest.
 _OLDER, _UNNUMBERED = ("gemini-1", "gemini-2", "gemini-exp"), ("gemini-pro", "gemini-flash")
 
 _FORM, _SIGNATURE = "gemini", "thoughtSignature"
 _TEMPERATURE, _CALLS_FORBIDDEN = "temperature", "tool_config"
 
 _FILTERED = "content_filter"
-# The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
+# All clients use the finish reasons of the OpenAI API. A reason that is not listed here means a normal end, ``stop``.
 _FILTERS = (
     *("SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION"),
     *("NO_IMAGE", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER"),
@@ -41,7 +41,7 @@ _FINISH_REASONS = {"MAX_TOKENS": "length"} | dict.fromkeys(_FILTERS, _FILTERED)
 
 
 class _Part(NamedTuple):
-    """A message as it is sent: the name of the tool that it is the result of, and whether calls have ids."""
+    """A message to send; ``tool`` names the tool of a result, and ``has_ids`` says whether ids of calls are sent."""
 
     message: PromptMessage
     tool: str
@@ -49,7 +49,7 @@ class _Part(NamedTuple):
 
 
 class GeminiReply(wire.ReplyReader):
-    """Reads one reply: each event has the next parts of the first candidate, the last one the reason of its end."""
+    """Reads one reply: each event has the next parts of the first candidate, and the last event the finish reason."""
 
     form = _FORM
 
@@ -79,7 +79,7 @@ class GeminiReply(wire.ReplyReader):
             elif part.get("thought") is True:
                 yield from self._thought(wire.text_at(part, "text"))
             elif signature:
-                # Joined with other parts it would say the wrong place; it may come with an empty text.
+                # A signature belongs to one part, which may be empty, so the part is not joined to its neighbours.
                 self._own.said("", is_apart=True)
                 yield from self._text(wire.text_at(part, "text"))
                 self._own.sign(SAID, {_SIGNATURE: signature})
@@ -99,7 +99,7 @@ class GeminiReply(wire.ReplyReader):
 
 
 class GeminiContents:
-    """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages."""
+    """The protocol for ``gemini/…`` models; ``model_map`` knows which take system messages and which can think."""
 
     reader = GeminiReply
 
@@ -134,20 +134,20 @@ class GeminiContents:
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
-    """Return the declaration of a tool; an empty list of parameters would be refused."""
+    """Return the declaration of a tool, without the empty fields of its schema, because Gemini refuses them."""
     schema = {name: value for name, value in tool.schema.items() if value}
     return {"name": tool.name, "description": tool.description, "parameters": schema}
 
 
 def _takes_ids(model: str) -> bool:
-    """Return whether ``model`` takes, and wants back, the ids and the signatures of calls."""
+    """Return whether calls and results are sent to ``model`` with the ids of the calls."""
     if model.startswith(_UNNUMBERED):
         return model.endswith("-latest")
     return model.startswith("gemini-") and not model.startswith(_OLDER)
 
 
 def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tuple[_Part, ...]]:
-    """Yield messages that follow one another from one side together, results of tools apart from questions."""
+    """Yield each run of messages of one role as a group; results of tools have a role of their own."""
     calling = (message.tool_calls for message in messages if message.tool_calls)
     names = {call.id: call.name for written in calling for call in stored_calls(written)}
     for _, group in groupby(messages, lambda message: message.role):
@@ -162,7 +162,7 @@ def _content_json(group: tuple[_Part, ...], load: Load) -> bytes:
 def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
     message = part.message
     if message.role == "tool":
-        # The result of a tool is an object: as the tool wrote it, or its text in one.
+        # Gemini wants an object as a result: the object that the tool wrote, or an object around the tool's text.
         written = wire.argument_object(message.content) if message.content.lstrip().startswith("{") else {}
         result: dict[str, object] = {"name": part.tool, "response": written or {"content": message.content}}
         yield {"functionResponse": result | _id(message.tool_call_id or "", part)}
@@ -174,7 +174,7 @@ def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
         if text.strip():
             yield {"text": text}
         return
-    # Each part has the signature with which it came, and none without is given one.
+    # Each part is sent with the signature that it came with; a part that came without one gets none.
     for each in replayed(message, _FORM):
         match each:
             case Said(text, own):

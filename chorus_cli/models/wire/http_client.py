@@ -1,4 +1,4 @@
-"""HTTP by httpx: requests, the events of their answers, and failures. It takes long to import: a thread does, late."""
+"""Sends requests by httpx and reads their event streams. This module is slow to import, so a thread does it later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Over = Callable[["EventStream"], Awaitable[None]]
 
 _CONNECT_SECONDS, _RACE_SECONDS = 30.0, 5.0
-# Servers close idle connections after a minute or more; routers forget them without a word.
+# Servers close idle connections after a minute or more; routers drop idle connections without notice.
 _IDLE_SECONDS = 55.0
 _HTTP = b"HTTP/"
 _BLANK = b" \t\r\n"
@@ -39,22 +39,22 @@ _LOST = "connection lost"
 
 
 class HttpClient:
-    """Sends one request at a time; no redirect is followed, so that a key goes to no other server."""
+    """Sends one request at a time. It follows no redirect, so that a key is sent to no other server."""
 
     def __init__(self, *, is_secured: bool, is_direct: bool, race_seconds: float = _RACE_SECONDS) -> None:
-        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle."""
+        """Build the client; ``post`` sends a request again if a kept connection is lost within ``race_seconds``."""
         self._race_seconds = race_seconds
         proxies = {} if is_direct else getproxies()
         needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies.values())
         try:
             _check_ports(proxies)
             self._client = httpx.AsyncClient(
-                # Reading the certificates takes longer than a request to this machine; without any, none is trusted.
+                # Reading certificates takes longer than a request to this machine; the empty context trusts no server.
                 verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
                 headers={"User-Agent": f"chorus/{__version__}", "Accept-Encoding": AS_IT_IS},
                 http2=is_secured,
                 trust_env=not is_direct,
-                # The patience with a reply is the caller's.
+                # The caller limits the time that a reply may take.
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
             )
@@ -65,7 +65,7 @@ class HttpClient:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
     async def post(self, address: str, post: Post, over: Over) -> EventStream:
-        """Send a request and return the stream of the reply, which calls ``over`` when it is closed."""
+        """Send a request and return the reply's stream, or raise a ``FailedError``; closing it calls ``over``."""
         try:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await self._answered(request)
@@ -79,7 +79,7 @@ class HttpClient:
             raise FailedError(_failure_of(error)) from None
 
     async def connect(self, origin: str) -> None:
-        """Open a connection; httpx has no other way than a request, which goes without a key. Errors are not told."""
+        """Open a connection by a request without a key, because httpx has no other way; network errors are ignored."""
         with suppress(*_ERRORS):
             await self._client.head(origin, timeout=_CONNECT_SECONDS)
 
@@ -88,9 +88,9 @@ class HttpClient:
         await self._client.aclose()
 
     async def _answered(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, again if the server closes an idle connection in the very moment in which it is sent.
+        """Send a request, and send it once more if the server closes an idle connection at that moment.
 
-        A server that gives up later may have answered already, at a price.
+        If the connection is lost later, the server may have charged for an answer, so the request is not repeated.
         """
         is_new = False
         unfinished: AsyncNetworkStream | None = None
@@ -113,7 +113,7 @@ class HttpClient:
             if is_new or clock() - began >= self._race_seconds:
                 raise
         except asyncio.CancelledError:
-            # The library forgets a connection on which the handshake of TLS is cancelled, and leaves it open.
+            # If the TLS handshake is cancelled, the library forgets the connection without closing it.
             if unfinished is not None:
                 await unfinished.aclose()
             raise
@@ -121,7 +121,7 @@ class HttpClient:
 
 
 def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
-    """Have a stream fail as soon as it reads something else than HTTP, for whose end the library waits."""
+    """Make a stream fail if its first bytes are not HTTP, because the library would go on waiting for HTTP."""
     read, begun = stream.read, bytearray()
 
     async def checked(max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library names it
@@ -138,7 +138,7 @@ def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
 
 
 def _check_ports(proxies: Mapping[str, str]) -> None:
-    """Raise an error if the port of a proxy is none: httpx would find that out late, and with a group of errors."""
+    """Raise a ``ValueError`` if a proxy's port is too high; httpx would fail later, with a group of errors."""
     for scheme, address in proxies.items():
         port = httpx.URL(address).port if scheme in _PROXIED else None
         if port is not None and port > _HIGHEST_PORT:
@@ -146,7 +146,7 @@ def _check_ports(proxies: Mapping[str, str]) -> None:
 
 
 class EventStream:
-    """The data of the server-sent events of one response, or its whole body if that is JSON."""
+    """Reads the data of the server-sent events of one response, or the whole body if the body is JSON."""
 
     def __init__(self, response: httpx.Response, over: Over, longest_event_bytes: int = limits.EVENT.most) -> None:
         self._response = response
@@ -155,19 +155,19 @@ class EventStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._event_bytes = 0
         self.is_at_end = False
-        """Whether the server has closed the stream, maybe within the newest event."""
+        """Whether the server has closed the stream, perhaps in the middle of the newest event."""
         self.is_stopped = False
         """Whether the stream was closed before its end."""
 
     async def data(self) -> AsyncGenerator[str, None]:
-        """Yield the data of each event that has any."""
+        """Yield the data of each event that has data, or raise a ``FailedError``."""
         pieces = self._pieces()
         try:
             first = await _first_text(pieces)
             if first.startswith((b"{", b"[")):
                 yield (first + b"".join([piece async for piece in pieces])).decode()
                 return
-            # The library refuses other types of content, which not every server declares right.
+            # The library refuses any other content type, and some servers declare a wrong one.
             declared = {"Content-Type": "text/event-stream"}
             events = httpx.Response(200, headers=declared, content=self._ended(first, pieces))
             async for event in EventSource(events).aiter_sse():
@@ -182,7 +182,7 @@ class EventStream:
             await pieces.aclose()
 
     async def aclose(self) -> None:
-        """Close the response; the server goes on with none that was not read to its end."""
+        """Close the response and call ``over``, which can stop a server that has more to send."""
         self.is_stopped = not self._response.is_closed
         try:
             await self._response.aclose()
@@ -190,7 +190,7 @@ class EventStream:
             await self._over(self)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
+        """Yield the body as it comes, or raise an error if it is not UTF-8: the library would replace wrong bytes."""
         async with aclosing(_body_of(self._response)) as body:
             async for piece in body:
                 self._event_bytes += len(piece)
@@ -200,7 +200,7 @@ class EventStream:
                 try:
                     self._decoder.decode(piece)
                 except UnicodeDecodeError as error:
-                    # The events before it have arrived whole.
+                    # The events before the invalid byte are whole, so they are passed on.
                     yield piece[: max(0, error.start + len(piece) - len(error.object))]
                     raise
                 yield piece
@@ -215,7 +215,7 @@ class EventStream:
 
 
 async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return the beginning of a body, up to a piece that is not blank, without a byte order mark."""
+    """Read up to the first piece that is not blank; return its text without a byte order mark and leading blanks."""
     text = b""
     async for piece in pieces:
         text = (text + piece).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK)
@@ -233,7 +233,7 @@ def _failure_of(error: Exception) -> Failure:
         case OSError() | httpx.NetworkError() | httpx.ProxyError() | httpx.RemoteProtocolError():
             return Failure(Trouble.UNREACHABLE, words=_words(error))
         case _:
-            # An address or a header that cannot be sent: its words may quote the key.
+            # The address or a header cannot be sent. The error's words may quote the key, so only its type is given.
             return Failure(words=type(error).__name__)
 
 
@@ -241,7 +241,7 @@ def _body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     encoding = response.headers.get("Content-Encoding", "")
     if encoding:
         return unpacked(response.aiter_raw(), encoding)
-    # Each piece of a reply would pass through for nothing; the library does not say that this is a generator.
+    # A body that is not compressed needs no unpacking. The library returns a generator, but does not declare it.
     return cast("AsyncGenerator[bytes, None]", response.aiter_raw())
 
 
@@ -261,11 +261,11 @@ def _words(error: BaseException) -> str:
             case socket.gaierror():
                 return "host name not found"
             case ssl.SSLCertVerificationError():
-                return f"its certificate is not trusted: {cause.verify_message}"
+                return f"the server's certificate is not trusted: {cause.verify_message}"
             case ConnectionError():
                 return _LOST
             case ssl.SSLError(reason="WRONG_VERSION_NUMBER"):
-                return "it does not speak TLS"
+                return "the server does not speak TLS"
             case OSError(strerror=str(words)):
                 return words
     return str(error) if type(error).__name__.startswith(("Connect", "Proxy")) else _LOST

@@ -1,6 +1,6 @@
-"""What the protocols of the wire have in common: how a request is written, and how a reply is read, as events.
+"""The common parts of all protocols by which models are asked directly: requests, and replies as events.
 
-litellm puts the signatures of Gemini's calls into their ids, and so did the wire once: such ids are in the log.
+litellm appends the signature of a Gemini call to the call's id. The wire once did the same, so the log has such ids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DONE, STOP, _CALLS = "[DONE]", "stop", "tool_calls"
 
 
 def json_objects(data: str) -> list[JsonObject]:
-    """Return the objects in the data of an event, none in empty data or the mark of the end."""
+    """Return the JSON objects in an event's data, none for ``[DONE]`` or blank data, or raise a ``FailedError``."""
     if data.strip() in {"", DONE}:
         return []
     try:
@@ -46,40 +46,40 @@ def json_objects(data: str) -> list[JsonObject]:
 
 
 def text_at(value: Mapping[str, object], *names: str) -> str:
-    """Return the text under the first of ``names`` that has one, else an empty text."""
+    """Return the first text under any of ``names``, else an empty text."""
     found = (value.get(name) for name in names)
     return next((text for text in found if isinstance(text, str)), "")
 
 
 def object_at(value: Mapping[str, object], *names: str) -> JsonObject:
-    """Return the object under the first of ``names`` that has one, else an empty one."""
+    """Return the first object under any of ``names``, else an empty object."""
     found = (value.get(name) for name in names)
     return next((item for item in found if isinstance(item, dict)), {})
 
 
 def objects_at(value: Mapping[str, object], name: str) -> list[JsonObject]:
-    """Return the objects in the list under ``name``."""
+    """Return the objects in the list under ``name``; none without a list."""
     found = value.get(name)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def place_of(index: object) -> int | None:
-    """Return the place of an item, ``None`` if a server writes no number."""
+    """Return ``index`` if it is a number, ``None`` if the server sends something else."""
     return index if isinstance(index, int) else None
 
 
 def count_at(value: Mapping[str, object], name: str) -> int:
-    """Return the number of tokens under ``name``, 0 without one."""
+    """Return the number of tokens under ``name``, 0 without a number."""
     return values.whole_number(value.get(name))
 
 
 def usage_of(prompt: int, completion: int, total: int = 0) -> dict[str, int]:
-    """Return token counts by the names of ``ReplyEnd``."""
+    """Return token counts for ``ReplyEnd.usage``; if ``total`` is 0, it is the sum of the other two."""
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
 
 
 def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
-    """Return what the provider's cache served and stored of a prompt, and the thoughts in a reply."""
+    """Return the counts of tokens that the cache served, that it stored, and of thoughts; leave out counts of 0."""
     counts = {CACHED: cached, WRITTEN: written, THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
 
@@ -89,11 +89,11 @@ class ReplyReader:
 
     form: ClassVar[str]
     ends_by_mark: ClassVar[bool] = False
-    """Whether ``[DONE]`` ends a reply, even if no reason came."""
+    """Whether ``[DONE]`` ends a reply, even if no finish reason came."""
 
     def __init__(self) -> None:
         self._own = PartsRecord()
-        """What the provider wants back word for word."""
+        """The parts that the provider wants back word for word."""
         self._finish_reason: str | None = None
         self._counts: JsonObject = {}
         """The newest token counts, as the provider names them."""
@@ -102,7 +102,7 @@ class ReplyReader:
         self._assembly = CallAssembly()
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it."""
+        """Yield the pieces of the reply in one event's data, and ``ReplyEnd`` last if the event ends the reply."""
         for event in json_objects(data):
             yield from self._event(event)
         if self.ends_by_mark and data.strip() == DONE:
@@ -110,7 +110,7 @@ class ReplyReader:
             yield from self.end()
 
     def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last; a reply that stops with calls is said to stop for them."""
+        """Yield the remaining text, then ``ReplyEnd``; a reason ``stop`` becomes ``tool_calls`` if there are calls."""
         if text := self._text_joiner.rest():
             self._own.said(text)
             yield TextDelta(text)
@@ -140,9 +140,9 @@ class ReplyReader:
 
 
 class Post(NamedTuple):
-    """One HTTP request: the path and query below the address, its headers, its body as JSON.
+    """One HTTP request; ``path``, which may have a query, is below the endpoint's address, and ``body`` is JSON.
 
-    ``optional`` maps names in errors to those in ``Endpoint.refused``, for the parts of the body that may be left out.
+    ``optional`` has the parameters that may be left out: names in errors, each with its name in ``Endpoint.refused``.
     """
 
     path: str
@@ -152,18 +152,18 @@ class Post(NamedTuple):
 
 
 class WireProtocol(Protocol):
-    """A protocol by which models are asked: two of OpenAI's, Anthropic's messages, Gemini's own."""
+    """Writes requests in one of the protocols of `ProtocolName`."""
 
     @property
     def reader(self) -> type[ReplyReader]:
-        """What reads its stream."""
+        """The class that reads a reply in this protocol."""
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
 
 
 def offered(request: ModelRequest, declaration: Callable[[Tool], JsonObject], ban: JsonObject) -> JsonObject:
-    """Return the fields that offer the tools of a request, with ``ban`` if none may be called; none without tools."""
+    """Return the fields that declare a request's tools, and ``ban`` if calls are forbidden; empty without tools."""
     if not request.tools:
         return {}
     return {"tools": [declaration(tool) for tool in request.tools]} | ({} if request.may_call else ban)
@@ -187,22 +187,22 @@ def object_bytes(name: str, encoded: bytes, fields: Mapping[str, object]) -> byt
 
 
 def argument_object(arguments: str) -> dict[str, object]:
-    """Return the arguments of a call as an object; an empty one if they are none."""
+    """Return the arguments of a call as an object; empty if the text is not a JSON object."""
     return {**values.record(values.parsed(arguments))}
 
 
 def is_filled(message: PromptMessage) -> bool:
-    """Return whether a message has content that providers accept: an empty text is refused, an empty result is not."""
+    """Return whether providers accept a message's content: they refuse a blank text, but take an empty tool result."""
     return message.role == "tool" or bool(message.tool_calls or message.attachments or message.content.strip())
 
 
 def bare_id(id_: str) -> str:
-    """Return the id of a call without a signature."""
+    """Return the id of a call without the signature that may follow it."""
     return id_.partition(SIGNED)[0]
 
 
 def unsigned(message: PromptMessage) -> PromptMessage:
-    """Return a message without signatures, which make ids too long for the providers that do not know them."""
+    """Return a message without signatures in its ids, because most providers refuse ids of that length."""
     if message.tool_call_id is not None:
         message = message._replace(tool_call_id=bare_id(message.tool_call_id))
     if message.tool_calls is None or SIGNED not in message.tool_calls:
@@ -217,7 +217,7 @@ _Message = TypeVar("_Message", bound="Hashable")
 
 
 class EncodedMessages(Generic[_Message]):
-    """The encoded messages of the newest two requests, up to ``most_bytes`` of each; the next mostly repeats them."""
+    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each; the next one repeats most."""
 
     def __init__(self, encode: Callable[[_Message], bytes], most_bytes: int = _MOST_BYTES) -> None:
         self._encode = encode
@@ -226,13 +226,13 @@ class EncodedMessages(Generic[_Message]):
         self._before: dict[_Message, bytes] = {}
 
     def joined(self, messages: Iterable[_Message]) -> bytes:
-        """Return the JSON list of the messages of a request."""
+        """Return the messages of a request as one JSON list."""
         newest, before = self._newest, self._before
         kept: dict[_Message, bytes] = {}
         pieces: list[bytes] = []
         room = self._most_bytes
         for message in messages:
-            # Nearly all are in the request before; to look one up costs about as much as to join it.
+            # Nearly all messages were in the request before; a lookup costs about as much as joining the message.
             piece = newest.get(message) or before.get(message) or kept.get(message) or self._encode(message)
             room -= len(piece)
             if room >= 0:
@@ -244,20 +244,20 @@ class EncodedMessages(Generic[_Message]):
 
 _OPENING, _CLOSING = "<think>", "</think>"
 _MOST_HELD = 1_000
-"""Characters, nearly all of them blanks, that may be held before a tag: a text of blanks alone may have no end."""
+"""The most characters that are held while an opening tag may still come; a model may send blanks without end."""
 
 
 class ThinkTags:
-    """Tells the reasoning between ``<think>`` and ``</think>`` at the beginning of a reply from it; tags may be cut."""
+    """Separates reasoning in ``<think>`` tags at the start of a reply from its text; a tag may arrive in two pieces."""
 
     def __init__(self) -> None:
         self._held = ""
         self._is_reasoning: bool | None = None
-        """Whether the next text is reasoning; ``None`` until the beginning tells."""
+        """Whether the next text is reasoning; ``None`` until the beginning of the reply shows it."""
         self._is_after_tag = False
 
     def split(self, text: str) -> Iterator[tuple[bool, str]]:
-        """Yield the texts that the next piece decides, each with whether it is reasoning."""
+        """Take the next piece; yield ``(is_reasoning, text)`` for each text that can no longer become a tag."""
         self._held += text
         if self._is_reasoning is None:
             begun = self._held.lstrip()
@@ -273,11 +273,11 @@ class ThinkTags:
             self._held = after or thought[decided:]
             yield True, thought[:decided]
         if self._is_reasoning is False:
-            # The blank lines between the two belong to neither.
+            # Blanks after the closing tag are neither reasoning nor text.
             words = self._held.lstrip() if self._is_after_tag else self._held
             self._is_after_tag, self._held = self._is_after_tag and not words, ""
             yield False, words
 
     def rest(self) -> Iterator[tuple[bool, str]]:
-        """Yield the text that is still held: it became no tag."""
+        """Yield ``(is_reasoning, text)`` for the text that is still held and became no tag."""
         yield bool(self._is_reasoning), self._held

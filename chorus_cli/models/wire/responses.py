@@ -1,4 +1,4 @@
-"""OpenAI's responses: a list of items, among them the thoughts of the model, encrypted, which it wants back."""
+"""Writes and reads OpenAI's Responses protocol: items, including encrypted thoughts that the model wants back."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _FORM, _SUMMARY = "responses", "reasoning.summary"
 _OPTIONAL = frozenset({"temperature", "tool_choice", "max_output_tokens", "include"})
-# The names of the OpenAI API's older protocol, which all clients use.
+# All clients use the finish reasons of OpenAI's older protocol.
 _FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _PARAGRAPH = "\n\n"
 _UNKNOWN_ITEM = re.compile(r"\bitem with id\b", re.IGNORECASE)
 
 
 class ResponsesReply(wire.ReplyReader):
-    """Reads one reply: its items are added, grow, and are done one after another."""
+    """Reads one reply, item by item: each item is added, then grows by pieces, and then is done."""
 
     form = _FORM
     ends_by_mark = True
@@ -79,14 +79,14 @@ class ResponsesReply(wire.ReplyReader):
             self._call(CallPiece(wire.place_of(index), wire.text_at(item, "call_id", "id"), wire.text_at(item, "name")))
 
     def _ended(self, item: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Take an item that is whole: its texts, if they have not come in pieces, and what goes back of it."""
+        """Yield the texts of a whole item if they did not come in pieces, and record the parts to send back."""
         has_come = index in self._grown
         match item.get("type"):
             case "reasoning":
                 if not has_come:
                     parts = wire.objects_at(item, "summary") or wire.objects_at(item, "content")
                     yield from self._thought(_PARAGRAPH.join(wire.text_at(part, "text") for part in parts))
-                # Nothing is stored there, so an item that lacks its thoughts could not be found again.
+                # The provider stores nothing, so it could not find an item that comes back without the thoughts.
                 if item.get("encrypted_content") or item.get("content"):
                     self._own.add(item)
             case "function_call" if not has_come:
@@ -120,7 +120,7 @@ class ResponsesReply(wire.ReplyReader):
 
 
 class OpenAIResponses:
-    """The protocol, in which nothing is stored at the provider; ``model_map`` tells which models think."""
+    """Writes requests that ask the provider to store nothing; ``model_map`` knows which models think."""
 
     reader = ResponsesReply
 
@@ -149,12 +149,12 @@ class OpenAIResponses:
 
 
 def has_no_responses(failure: Failure) -> bool:
-    """Return whether an answer says that a server does not speak this protocol."""
+    """Return whether a failure shows that the server does not speak this protocol."""
     return failure.status in {404, 405} and not _UNKNOWN_ITEM.search(str(failure.body))
 
 
 def _reasoning(parameters: dict[str, wire.JsonObject], endpoint: Endpoint) -> dict[str, object]:
-    """Return the parameters for thinking, without a summary if the server makes none for this account."""
+    """Return the parameters for thinking, without the summary if the server has refused it."""
     if _SUMMARY not in endpoint.refused or "reasoning" not in parameters:
         return {**parameters}
     rest = {name: value for name, value in parameters["reasoning"].items() if name != "summary"}
@@ -183,7 +183,7 @@ def _items(message: PromptMessage, load: Load) -> Iterator[dict[str, object]]:
 
 
 def _said(message: PromptMessage) -> Iterator[dict[str, object]]:
-    """Yield the items of a reply; thoughts are refused without the item that they led to."""
+    """Yield the items of a reply, without thoughts that no text or call follows, because the server refuses them."""
     thoughts: list[dict[str, object]] = []
     for part in replayed(message, _FORM):
         match part:

@@ -119,7 +119,7 @@ async def test_a_key_that_the_provider_echoes_is_not_shown(make_client: MakeClie
     ("model", "sentence"),
     [
         ("openai/m", f"Cannot reach openai/m at ADDRESS/v1 (connection refused). {START_IT}"),
-        ("ollama/o", "Cannot reach ollama/o at ADDRESS (connection refused). Start it with: ollama serve."),
+        ("ollama/o", "Cannot reach ollama/o at ADDRESS (connection refused). Start Ollama with: ollama serve."),
     ],
 )
 async def test_a_server_that_is_not_there_is_named_with_what_starts_it(
@@ -327,7 +327,7 @@ FAULTY = {
     ),
     "an error that is compressed more than once": Fault(
         encoded("gzip, gzip").replace(b"200 OK", b"503 No") + TWICE,
-        "The provider of openai/m is failing or overloaded, status 503 (its answer is compressed more than once). "
+        "The provider of openai/m is failing or overloaded, status 503 (the answer is compressed more than once). "
         f"{LATER}",
     ),
     "an error that unpacks to 100 MB": Fault(

@@ -383,7 +383,7 @@ async def test_cancelling_within_the_handshake_hangs_up() -> None:
 async def test_with_a_certificate_that_is_not_trusted_nothing_is_asked(authority: trustme.CA, case: str) -> None:
     context = certified(trustme.CA()) if case == "another authority" else certified(authority, "other.example")
     async with storage(context=context) as server, client_of(server.address) as client:
-        with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .*its certificate is not trusted: "):
+        with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .*the server's certificate is not trusted: "):
             await events_of(client)
     assert server.asked == []
 
@@ -396,5 +396,5 @@ async def test_a_server_without_tls_is_told() -> None:
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, client_of(f"https://127.0.0.1:{port}/v1") as client:
-        with pytest.raises(ModelError, match=rf"Cannot reach openai/m at .*:{port}/v1 \(it does not speak TLS\)"):
+        with pytest.raises(ModelError, match=rf"Cannot reach openai/m at .*:{port}/v1 \(the server does not speak TLS"):
             await events_of(client)

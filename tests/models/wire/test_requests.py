@@ -245,7 +245,7 @@ async def test_a_request_is_repeated_without_it_and_the_next_ones_are_sent_witho
         provider.refuse(400, NO_TEMPERATURE)
         async with client_of(provider.address) as client:
             assert await events_of(client, warm) == [
-                Notice("openai/m does not accept temperature, so it is left out."), *OK,
+                Notice("Chorus leaves out temperature, which openai/m does not accept."), *OK,
             ]  # fmt: skip
             assert await events_of(client, warm) == OK
             assert await events_of(client, replace(warm, model="openai/other")) == OK
