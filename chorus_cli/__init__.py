@@ -6,4 +6,4 @@ import gc
 
 __version__ = "0.1.0"
 USUAL_THRESHOLDS = gc.get_threshold()
-"""Python's own thresholds for collecting garbage: a start raises them."""
+"""Python's own thresholds for collecting garbage, which are raised during a start."""

@@ -11,12 +11,12 @@ _OBJECTS_OF_A_START = 200_000
 
 
 def run() -> None:
-    """Run ``chorus`` and exit; everything is closed by then, and tearing down litellm would take half a second."""
+    """Run ``chorus`` and exit without Python's clean-up: all is closed, and clearing up litellm takes half a second."""
     ctrl_c = signal.getsignal(signal.SIGINT)
     if ctrl_c is not signal.SIG_IGN:
-        # Until something can catch it, it ends the process as it ends others: without a traceback.
+        # Until Chorus can catch Ctrl-C, the signal ends the process without a traceback.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # What is imported stays: looking for garbage in it would take a tenth of the start.
+    # Imported modules stay; a search for garbage in them would take a tenth of the start.
     gc.set_threshold(_OBJECTS_OF_A_START)
     from chorus_cli.cli import main
 

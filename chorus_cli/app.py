@@ -1,7 +1,7 @@
 """Opens the user's data and closes it again, however the run ends.
 
-The prompt's parts are built at the start; the services when they are first asked for: by the thread that warms up
-once the prompt is drawn, or by the first command or message. A message alone needs no more than its turns.
+The parts that the prompt needs are built at the start. The services are built when they are first asked for: by the
+first command, or by a thread that begins once the prompt is drawn. A message of `chorus ask` needs only `App.turns`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SETTLING_SECONDS = 2.0
 
 
 class Options(NamedTuple):
-    """Options of the command line, which precede the environment and the files; of a private run nothing is kept."""
+    """Options of the command line, which override the environment and the files; a private run keeps nothing."""
 
     persona: str | None = None
     model: str | None = None
@@ -49,7 +49,7 @@ class Options(NamedTuple):
 
 
 class Frontend(NamedTuple):
-    """How the user is met: ``alone`` is entered while an editor has the terminal; a chat folds conversations early."""
+    """``alone`` is entered while an editor has the terminal; ``is_chat`` is true at a prompt, false for one command."""
 
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
     is_chat: bool = False
@@ -72,7 +72,7 @@ class App:
         self.personas = storage.personas
         naming = Naming(model, environment, self._ask_ollama)
         self.current = Current(self.personas, self.store, self.clock, naming, storage.open_threads)
-        # Libraries set variables of their own later, which are no business of the user's commands.
+        # Libraries set more variables later, which the user's commands and editor must not get.
         self._environment = dict(environment)
         self._frontend = frontend
         self._composing = threading.RLock()
@@ -83,7 +83,7 @@ class App:
         self._backing_up: asyncio.Task[None] | None = None
 
     def services(self) -> Services:
-        """Return the services, composed at the first call, whichever thread makes it."""
+        """Return the services; the first call, in any thread, composes them."""
         with self._composing:
             if self._services is None:
                 from chorus_cli.command_composition import compose, tools_of_machine
@@ -94,15 +94,15 @@ class App:
             return self._services
 
     def turns(self) -> Turns:
-        """Return what answers messages, composed at the first call, whichever thread makes it."""
+        """Return the services that answer messages; the first call, in any thread, composes them."""
         with self._composing:
             if self._turns is None:
                 self._turns = self._compose_turns()
             return self._turns
 
     async def take_broken_off(self) -> tuple[BrokenOff, ...]:
-        """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
-        # Damage is told by the greeting, a full disk by the first message.
+        """Return replies that broke off because their process ended; each is returned only once, to one process."""
+        # The greeting reports a damaged database, the first message a full disk.
         with suppress(DatabaseDamagedError, DatabaseFullError):
             if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is not None:
                 from chorus_cli.log.rows import interrupted_replies
@@ -116,25 +116,25 @@ class App:
         threading.Thread(target=self._warm, args=(model,), name="warm-client", daemon=True).start()
 
     def warm_up(self) -> None:
-        """Load in the background everything that the first message needs, so that it does not wait."""
+        """Load in the background everything that the first message needs, and later the parts that can wait."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._load, args=(loop,), name="warm-up", daemon=True).start()
         self._settling = asyncio.create_task(self._settle())
 
     def connect(self) -> None:
-        """Connect to the server of the model in the background, so that the next message need not wait for that."""
+        """Connect to the model's server in the background, so that the next message does not wait for that."""
         if self._turns is not None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.create_task(self._connect(self._turns.providers))
 
     async def break_off(self) -> list[str]:
-        """Stop the replies and the jobs that run, and return the lines that say so; a second call finds none."""
+        """Stop the running replies and jobs, and return a line about each; a second call finds none."""
         if self._services is None:
             return []
         told, is_hurried = await run_to_completion(self._services.replies.close())
         lines, is_stopped = await run_to_completion(self._services.jobs.close())
         if is_hurried or is_stopped:
             raise asyncio.CancelledError
-        # The lines about replies say how much of them is kept.
+        # Lines about replies say how much is kept, and a private chat keeps nothing.
         return lines if self.storage.is_private else [*told, *lines]
 
     async def close(self) -> None:
@@ -142,7 +142,7 @@ class App:
         try:
             await self.break_off()
         finally:
-            # A second signal must not close the store under what follows.
+            # A second signal must not close the store while these tasks still use it.
             await run_to_completion(self._end_tasks())
 
     async def _end_tasks(self) -> None:
@@ -156,11 +156,11 @@ class App:
             await self._turns.providers.aclose()
 
     def rescue(self, record: Mapping[str, str]) -> Path | None:
-        """Keep a record that the database refused, and return its file, ``None`` if that failed too."""
+        """Keep in a file a record that the database refused; return the file, or ``None`` if that failed too."""
         return self.storage.rescue(self.clock.now(), record)
 
     def report_bug(self, error: Exception) -> str:
-        """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""
+        """Keep a traceback, unless the run is private or an access was refused, and return a sentence for the user."""
         if is_refusal(error):
             return refused(error)
         return report_bug(self.storage.bugs, error, self._environment)
@@ -192,10 +192,10 @@ class App:
 
     async def _settle(self) -> None:
         with self._unawaited():
-            # Neither the first keys nor the first message are kept waiting.
+            # This work must not delay the first keys or the first message.
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
-            # The same failure is told when something needs it.
+            # The command that needs the vocabulary or the names reports the failure.
             with suppress(ChorusError):
                 await asyncio.to_thread(lambda: _startup().load_the_rest(services))
             if self.storage.obstacle:
@@ -218,17 +218,17 @@ class App:
             self.report_bug(error)
 
     def _warm(self, model: str) -> None:
-        # The same failure is told by the request.
+        # The request reports the same failure.
         with suppress(Exception):
             self.turns().providers.warm(model)
 
     async def _connect(self, providers: Providers) -> None:
-        # The same failure is told when the model is asked.
+        # The request reports the same failure.
         with self._unawaited(), suppress(ChorusError):
             await providers.connect(self.current.target().choice.model)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
-        # The same failure is told when something needs it.
+        # The command or message that needs the failed part reports the failure.
         with self._unawaited(), suppress(ChorusError, OSError, ImportError):
             startup = _startup()
             startup.prepare(services := self.services())
@@ -240,13 +240,13 @@ class App:
 
 
 def _read_only_notice(app: App) -> str:
-    """Return the sentence about a home that can only be read; empty if it can be written."""
+    """Return a sentence about a home that can only be read; empty if Chorus can write there."""
     told = f"{app.storage.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
     return told if app.storage.obstacle else ""
 
 
 def _startup() -> ModuleType:
-    """Return the module of all that a start does only sometimes or behind the prompt."""
+    """Import and return the module of work that only some starts do, or that is done once the prompt is drawn."""
     from chorus_cli import startup
 
     return startup
@@ -270,10 +270,10 @@ async def opened(
         app = App(places, storage, environment, options.model, frontend)
         try:
             await app.store.open()
-            # Only now is it certain that the folder belongs to Chorus.
+            # The opened database proves that the folder belongs to Chorus.
             if not storage.is_private and (told := _read_only_notice(app) or made_private(places)):
                 standard_error().notice(told)
-            # On a full disk all can be read; the next turn marks it.
+            # A full disk can still be read, and the next turn marks the interrupted replies.
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
                     from chorus_cli.log.rows import interrupted_replies

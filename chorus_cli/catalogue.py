@@ -41,5 +41,5 @@ def registry() -> CommandRegistry[Services]:
 
 
 def asks_model(services: Services, command: Command[Services]) -> bool:
-    """Return whether a command is to ask the model, which costs money: for a reply or a summary."""
+    """Return whether the purpose of a command is a reply or a summary by the model, which costs money."""
     return command.path in _ASKING or services.own_commands.is_own(command)

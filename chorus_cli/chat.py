@@ -1,4 +1,4 @@
-"""The chat: the app and the terminal, put together; and a private chat within it, in the same terminal."""
+"""The chat: joins the app and the terminal, and runs a private chat within a chat in the same terminal."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 _NOTHING_KEPT = (
     "Private: messages, drafts and input history are in memory only, and nothing of your log is sent. Nothing is kept."
 )
-_LEAVING = "Ctrl-D or /private off comes back to your chat."
+_LEAVING = "Ctrl-D or /private off brings you back to your chat."
 _BACK = (
-    "The private chat is over: nothing of it is kept, but its text may still stand in the scrollback of your terminal. "
+    "The private chat is over: nothing of it is kept, but its text may still be in the scrollback of your terminal. "
     "This chat is kept as before."
 )
 _SWITCH_SECONDS = 0.001
-"""How long a thread that draws a reply may keep the event loop from a key, each time that it needs Python's lock."""
+"""How long a thread that draws a reply may hold Python's lock while the event loop waits to handle a key."""
 
 
 async def run_chat(options: Options, environment: Mapping[str, str], typed_early: str) -> None:
-    """Talk at a prompt until the user leaves; it begins with ``typed_early``."""
+    """Talk at a prompt until the user leaves; the text ``typed_early`` is in the prompt at first."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     screen = standard_output()
 
@@ -61,7 +61,7 @@ class _Terminal(NamedTuple):
     progress: Callable[[], Progress]
 
     async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
-        """Open the data and talk until the user leaves; a private chat within ``outer`` has its persona and model."""
+        """Open the data and talk until the user leaves; a private chat takes over the model of the chat ``outer``."""
         frontend = Frontend(self._alone, is_chat=True)
         async with opened(options, self.environment, frontend) as app:
             if outer is not None:
@@ -96,7 +96,7 @@ class _Terminal(NamedTuple):
             except Exception as error:
                 if is_refusal(error):
                     raise CommandError(refused(error)) from error
-                # The chat around it would write the traceback to a file, and that may quote the private one.
+                # The outer chat would write the traceback to a file, and the traceback may quote the private chat.
                 raise CommandError(report_bug(None, error, self.environment)) from error
             finally:
                 self.screen.notice(_BACK)
@@ -112,7 +112,7 @@ class _Terminal(NamedTuple):
 
 
 def _continue(outer: App, app: App) -> None:
-    """Let the model and the settings of this run that the persona has in ``outer`` hold in a chat within it."""
+    """Copy the model and the settings for this run, of the persona in focus, from ``outer`` to ``app``."""
     target = outer.current.target()
     slug = target.persona.slug
     for key, value in outer.personas.set_in_this_run(slug).items():
@@ -125,7 +125,7 @@ def _histories(app: App) -> InputHistories:
     async def write(slug: str, line: str) -> None:
         if begins_private(line):
             return
-        # A line that cannot be remembered is no reason to disturb the talk.
+        # A line that cannot be stored in the input history is no reason to disturb the talk.
         with suppress(StorageError):
             await app.store.write(input_rows.add, slug, cleaned_input(line)[0], app.clock.now())
 

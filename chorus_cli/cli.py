@@ -23,7 +23,7 @@ from chorus_cli.terminal.screen.output import refuse_closed_output, standard_err
 Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
 _CHAT = "chat.chat"
-"""Module and function of the subcommand of an empty command line."""
+"""Module and function that carry out an empty command line."""
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BEHIND_THE_START_SECONDS = 1.0
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
-    """Load the module of the subcommand that was chosen, and no other, and return its work."""
+    """Load only the module of the chosen subcommand, and return the coroutine of its work."""
     module, _, name = chosen.carried_out_by.partition(".")
     subcommand: Subcommand = getattr(import_module(f"chorus_cli.subcommands.{module}"), name)
     return subcommand(chosen, environment)
@@ -78,7 +78,7 @@ async def _reported(
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
-    """Do ``work`` until a signal cancels it, which keeps what has arrived of a reply; a second one ends the process."""
+    """Do ``work`` until a signal cancels it; an unfinished reply is kept. A second signal ends the process."""
     task = asyncio.ensure_future(work)
     received: list[int] = []
 
@@ -90,7 +90,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     heard = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in heard:
         asyncio.get_running_loop().add_signal_handler(number, end, number)
-    # A window that closes may send SIGHUP twice.
+    # A terminal that closes may send SIGHUP twice, so a second SIGHUP does not end the process.
     at_the_second = [number for number in heard if number != signal.SIGHUP]
     asyncio.get_running_loop().call_later(
         _BEHIND_THE_START_SECONDS, event_loop.leave_the_second_to_the_system, at_the_second
@@ -107,13 +107,13 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
             raise _EndedBySignal(received[0]) from None
         raise
     if received:
-        # Work that ends by itself while the signal arrives counts as ended by it.
+        # Work that ends by itself while a signal arrives counts as ended by the signal.
         raise _EndedBySignal(received[0])
     return code
 
 
 def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Path | None:
-    """Return the file for tracebacks and warnings; ``None`` for a private chat, of which they may tell."""
+    """Return the file for tracebacks and warnings; ``None`` for a private chat, which they might quote."""
     return None if "private" in chosen else paths(environment, getattr(chosen, "home", None)).log_file
 
 

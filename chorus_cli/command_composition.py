@@ -1,4 +1,4 @@
-"""The composition of all services around those that answer messages; tests build their world by it too."""
+"""Composes all services, given the ones that answer messages; tests compose their services here too."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from chorus_cli.threads.service.threads import Threads
 
 @dataclass(frozen=True, slots=True)
 class UserTools:
-    """The user's editor and clipboard; ``copy`` returns the ways by which a text went there."""
+    """The user's editor and clipboard; ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``."""
 
     editor: UserEditor
     copy: Callable[[str], str]
@@ -52,13 +52,13 @@ class UserTools:
 def tools_of_machine(
     environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]], *, is_private: bool
 ) -> UserTools:
-    """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
+    """Return the user's editor and clipboard; ``alone`` is entered while an editor has the terminal."""
     clipboard = Clipboard(environment, sys.stdout)
     return UserTools(UserEditor(environment, alone, is_private=is_private), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
-    """Build all services around those that answer messages."""
+    """Build all services, given the ones that answer messages."""
     opened, clock, context = turns.opened, turns.opened.clock, turns.context
     paths, storage, current, notifier = opened.paths, opened.storage, opened.current, opened.notifier
     store, personas = storage.store, storage.personas
@@ -129,8 +129,8 @@ def _idle_timer(turns: Turns, sessions: Sessions, journal: Journal) -> IdleTimer
 
 
 def _install(personas: Path) -> None:
-    # A private chat may read the shipped personas, beside which nothing is saved, and makes no home before it is asked
-    # for a file; without the folder, the copying says why.
+    # A private chat without a home reads the shipped personas, and makes a home only to save a session there. If the
+    # folder cannot be made, `install` says why.
     with suppress(OSError):
         personas.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     persona_files.install(shipped_personas(), personas)

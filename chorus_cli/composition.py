@@ -1,4 +1,4 @@
-"""The composition of all that answers a message: enough for `chorus ask`; imported late, because that takes a while."""
+"""Composes the services that answer messages, all that `chorus ask` needs; its import is slow, so it comes late."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The user's data, opened by this process, and the machine that it runs on.
+    """The user's data as this process has opened it, and the parts of the machine that services need.
 
-    ``rescue`` keeps a record that the database refused and returns its file; ``report_bug`` says where a traceback is.
+    ``rescue`` keeps in a file a record that the database refused; ``report_bug`` keeps a traceback and says where.
     """
 
     paths: Paths
@@ -73,9 +73,9 @@ async def _nothing(_model: str = "") -> None:
 class Providers:
     """The models that can be asked, and the facts about them.
 
-    ``input_cost`` returns the price of a token in USD, if it is known; ``accepted_by`` the kinds of attachments that a
-    model takes, ``echo_of`` which of its thoughts it is sent again. ``warm`` imports all that asking a model needs,
-    which may take seconds; ``connect`` connects to its server beforehand.
+    ``input_cost`` returns the price of an input token in USD, ``None`` if it is unknown. ``accepted_by`` returns the
+    kinds of attachments that a model takes, ``echo_of`` which of its thoughts the model is sent again. ``warm`` imports
+    everything that a request needs, which may take seconds; ``connect`` connects to the model's server beforehand.
     """
 
     client: ModelClient
@@ -94,7 +94,7 @@ class Providers:
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
-    """Return ELIZA, the models in files, and all that the wire or litellm reaches; ``load`` reads attachments."""
+    """Return ELIZA, the models in files, and all models that the wire or litellm asks; ``load`` reads attachments."""
     known, files = ModelMap(), LocalFiles()
     names = KnownModels(
         known.names,
@@ -127,7 +127,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Everything that answers messages, and what it was built from."""
+    """The services that answer messages, and the parts that they were built from."""
 
     opened: Opened
     providers: Providers
@@ -142,7 +142,7 @@ class Turns:
 
 
 def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: bool) -> Turns:
-    """Build the answering; with ``folds_in_background`` conversations are folded before a request is too large."""
+    """Build the services that answer messages; ``folds_in_background`` lets them fold before a request is too large."""
     store, clock, current, notifier = opened.storage.store, opened.clock, opened.current, opened.notifier
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)

@@ -1,4 +1,4 @@
-"""``/private``, and the commands as they are in a private chat, of which nothing is kept."""
+"""The command ``/private``, and the changes of other commands in a private chat, of which nothing is kept."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
-"""Commands that take the place of those of the same name in a private chat."""
+"""Commands of a private chat that replace the usual commands of the same name."""
 
 _OFF = "off"
 _PERSONAS = "A private chat makes and changes no persona. Leave it first."
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "/import": "Conversations are imported into the log, and a private chat has none of it. Leave it first.",
+        "/import": "Conversations are imported into the log, and a private chat has no log. Leave it first.",
         "/rescue backup": "A private chat has no backup. Leave it first; chorus backup copies everything else.",
         "persona": _PERSONAS,
-        "rescue": "Rescued texts belong to the log, and a private chat has none of it. Leave it first.",
+        "rescue": "Rescued texts belong to the log, and a private chat has no log. Leave it first.",
         "purge": "Nothing of a private chat is kept, so there is nothing to purge. Leave it first to purge the log.",
     }
 )
-"""Commands, and groups of them, that change log, personas or backups, each with the sentence that refuses it."""
+"""Commands, and groups of commands, that change log, personas or backups, each with the sentence that refuses it."""
 
 _ALLOWED = frozenset({"/persona", "/persona switch", "/persona info", "/persona greeting"})
-"""Commands of these groups that change nothing."""
+"""Commands of refused groups that are allowed, because they change nothing."""
 
 _FILE = "This goes to a file, which is kept."
 _UNTIL_THE_END = "This holds until the private chat ends."
@@ -44,7 +44,7 @@ ANNOUNCED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("/model", "/remember", "/memory add", "/memory import"), _UNTIL_THE_END),
     }
 )
-"""Commands that write a file on purpose, or that elsewhere change something for good, with the sentence before it."""
+"""Commands that write a file, or whose effect ends with the private chat, each with a sentence that says so."""
 
 
 def _switch(text: str, _now: datetime) -> str:
@@ -71,7 +71,7 @@ async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> Pri
         /private
         /private off
     """
-    return Text("This chat is not private. /private begins one that is.") if switch else PrivateChat()
+    return Text("This chat is not private. /private begins a private chat.") if switch else PrivateChat()
 
 
 @_IN_PRIVATE.command("private")
@@ -109,7 +109,7 @@ def private_groups(groups: Iterable[CommandGroup[Services]]) -> tuple[CommandGro
 
 
 def _private(command: Command[Services]) -> Command[Services]:
-    """Return a command that is refused or announced if need be; a switch to another persona creates none."""
+    """Return a command as a private chat has it: refused, announced, or as it is; no switch creates a persona."""
     refusal, notice = REFUSED.get(command.path), ANNOUNCED.get(command.path)
     if command.path not in {*_ALLOWED, *ANNOUNCED}:
         refusal = refusal or REFUSED.get(command.group)

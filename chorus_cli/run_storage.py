@@ -1,8 +1,8 @@
-"""Where a run keeps what it stores: in the user's folders, or for a private chat in memory only.
+"""The places where a run stores things: in the user's folders, or for a private chat in memory only.
 
-A private chat reads the personas' files and writes none: log, history and attachments are in memory, drafts and
-tracebacks are not written, and texts for the editor and changed settings are in a folder in memory, also gone after a
-SIGKILL.
+A private chat reads the personas' files and does not write them. Its log, history and attachments are in memory, and it
+keeps no drafts and no tracebacks. Texts for the editor and changed settings are in a folder in memory, which is gone
+even after a SIGKILL.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _RESTORING = ".restoring"
 
 
 class RunStorage(NamedTuple):
-    """The places of one run, which ``run`` names in the rows that it is writing.
+    """The places where one run stores things; ``run`` is the name of the run in the rows that it is writing.
 
     ``attachments`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk. ``edited``
-    returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and returns its
-    file. ``obstacle`` says why nothing can be stored; it is empty if all can.
+    returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused, and returns its
+    file or ``None``. ``obstacle`` says why nothing can be stored; it is empty if everything can be stored.
     """
 
     run: str
@@ -87,26 +87,26 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
 
 
 def is_restoring(paths: Paths) -> bool:
-    """Return whether a restore was decided and then interrupted."""
+    """Return whether a restore was interrupted and has to be finished."""
     return (paths.data / _RESTORING).exists()
 
 
 @contextmanager
 def running(paths: Paths) -> Iterator[str]:
-    """Name this run, and hold its lock, by which other processes see that it lives."""
+    """Name this run and hold its lock, by which other processes see that the run lives."""
     run = _run_name()
     with file_lock.hold(paths.run / run):
         try:
             yield run
         finally:
-            # A name that stays is swept later: the lock is free.
+            # A later start deletes a lock file that stays, because nobody holds its lock.
             with suppress(OSError):
                 (paths.run / run).unlink()
 
 
 @contextmanager
 def kept(paths: Paths) -> Iterator[RunStorage]:
-    """Yield places in the user's folders for as long as this run lives; if none can be written to, none is locked."""
+    """Yield places in the user's folders while this run lives; if they cannot be written to, the run holds no lock."""
     if paths.obstacle and is_restoring(paths):
         raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
     persona_files.install(shipped_personas(), paths.personas)
@@ -116,7 +116,7 @@ def kept(paths: Paths) -> Iterator[RunStorage]:
 
 @contextmanager
 def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStorage]:
-    """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders."""
+    """Yield places in memory, which are gone afterwards; nothing in the user's folders is made, locked or changed."""
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
     from chorus_cli.machine.tmpfs import MemoryFolder

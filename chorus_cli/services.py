@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All services, and the commands, those of the user among them; ``is_chat`` unless a shell asks for one command.
+    """All services and the commands; ``is_chat`` is false if a shell asks for a single command.
 
-    ``copy`` returns the ways by which a text went to the clipboard. It blocks, as do ``picture`` (of the clipboard) and
-    ``warm``, which imports all that asking a model needs.
+    ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``. ``picture`` returns the clipboard's picture
+    in PNG. ``warm`` imports everything that a request to a model needs. These three block.
     """
 
     own_commands: OwnCommands[Services]
@@ -83,7 +83,7 @@ class Services:
     is_chat: bool = True
 
     async def only_of(self, persona: str) -> str | None:
-        """Return the slug of the persona that an answer is limited to, also of a deleted one; ``None`` for all."""
+        """Return the slug of a named persona, which may be deleted; ``None`` for an empty name, which means all."""
         if not persona:
             return None
         return (await self.persona_admin.logged(persona, self.current.slug))[0]

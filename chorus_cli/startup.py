@@ -1,4 +1,4 @@
-"""Preparation in threads of their own: for the first message, and then for all that can wait longer."""
+"""Work that only some starts need, or that is done in the background once the prompt is drawn."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from chorus_cli.stores.backup import restoring
 
 
 def prepare(services: Services) -> None:
-    """Load what the first answer needs."""
+    """Load the modules that a request to the model in use needs, and the model's limit."""
     model = services.current.target().choice.model
     services.warm(model)
     services.context.limit_of(model)
 
 
 def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) -> None:
-    """Renew the schema of the settings, and delete what crashes have left behind; not the drafts of living runs."""
+    """Renew the schema of the settings, and delete files that crashed runs have left; drafts of living runs stay."""
     slug = services.current.slug
-    # The settings of personas name this file, for editors that complete and check by it.
+    # Settings files name the schema, so that editors can complete and check settings.
     settings_file.renew_schema(paths.personas, schema_text())
     file_lock.sweep(paths.run)
     sweep_stale(paths.personas / slug)
@@ -40,18 +40,18 @@ def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) 
 
 
 def finish_restore(paths: Paths) -> None:
-    """Carry out a restore that was decided and then interrupted."""
+    """Finish a restore that was interrupted."""
     try:
         restoring.finish(paths)
     except OSError as error:
         raise BackupError(
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
-            "Mend that and start again; nothing is lost."
+            "Remove the cause and start Chorus again; nothing is lost."
         ) from error
 
 
 async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:
-    """Store the unsent messages that an older Chorus has left in files, and delete those; unreadable ones stay."""
+    """Move unsent messages that an older Chorus has left in files into the database; unreadable files stay."""
     for path, changed_at in drafts.unsent(paths.drafts, is_alive):
         with suppress(EditorError):
             text = Unsaid(drafts.persona_of(path), drafts.read(path))
@@ -60,7 +60,7 @@ async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str],
 
 
 async def finish_purge(services: Services) -> list[str]:
-    """Carry on a purge that was interrupted, before anything of it is sent; return sentences about it."""
+    """Finish an interrupted purge, so that no message sends a text to be purged; return sentences about the purge."""
     told: list[str] = []
     try:
         is_finished = await services.purging.finish(told.append)
@@ -70,9 +70,9 @@ async def finish_purge(services: Services) -> list[str]:
 
 
 def load_the_rest(services: Services) -> None:
-    """Load the vocabulary of tokens and the names of models, which keep other threads from running for a moment."""
+    """Load the vocabulary of tokens and the names of models, which stops other threads for a moment."""
     services.context.counter.load()
     services.models.load()
-    # All that is loaded by now lives as long as the process: to scan it for garbage would stop a talk for 30 ms.
+    # Objects loaded by now live as long as the process; to scan them for garbage would stop a talk for 30 ms.
     gc.freeze()
     gc.set_threshold(*USUAL_THRESHOLDS)

@@ -177,9 +177,7 @@ def test_the_list_of_personas_has_the_reason_in_place_of_a_description(home: Hom
     assert "Reviewer" in printed.output
     assert "frodo/system.jsonc cannot be read: Permission denied" in printed.errors
     [row] = [line for line in outcome.output.splitlines() if "frodo" in line]
-    assert row.split("never")[1].strip() == (
-        "system.jsonc cannot be read: Permission denied; nothing in this file counts"
-    )
+    assert row.split("never")[1].strip() == ("system.jsonc cannot be read: Permission denied; Chorus ignores this file")
 
 
 def test_documents_that_cannot_be_read_are_told_of(home: Home) -> None:

@@ -1,6 +1,6 @@
-"""All errors that are shown to the user: each is a sentence that says what happened, where, and what to do.
+"""All errors that the user is shown: the text of each is a sentence that says what happened, where, and what to do.
 
-Each class is caught by its type somewhere, or names the subject that failed.
+Each class exists because code catches it by its type, or because it names the subject that failed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 class ChorusError(Exception):
-    """The root of the tree: its text is a sentence for the user."""
+    """The base of all errors here; the text of each is a sentence for the user."""
 
 
 class CommandError(ChorusError):
@@ -17,7 +17,7 @@ class CommandError(ChorusError):
 
 
 class UsageError(CommandError):
-    """Options of the outer command line that do not go with the text."""
+    """An option of the outer command line needs a message, but a command was given."""
 
 
 class TimeSpanError(ChorusError):
@@ -25,10 +25,10 @@ class TimeSpanError(ChorusError):
 
 
 class JsoncError(ChorusError):
-    """A document that is not valid JSONC, with the place and the expected element."""
+    """A document that is not valid JSONC; ``expected`` says what was expected at the position and what was found."""
 
     def __init__(self, line: int, column: int, expected: str, *, name: str = "") -> None:
-        """Keep the 1-based position; ``name`` is the file, if there is one."""
+        """Keep the position, which is 1-based; ``name`` is the file, or empty for a text without a file."""
         self.line = line
         self.column = column
         self.expected = expected
@@ -45,11 +45,11 @@ class SettingsError(ChorusError):
 
 
 class ModelNameError(ChorusError):
-    """A malformed model name, or one without a provider that litellm does not know."""
+    """A model name that is malformed, or that has no provider and is unknown to litellm."""
 
 
 class HomeError(ChorusError):
-    """The folders that hold everything cannot be found, made or written."""
+    """A folder for the user's data cannot be found, made or written to."""
 
 
 class PersonaError(ChorusError):
@@ -65,11 +65,11 @@ class UnknownPersonaError(PersonaError):
 
 
 class ThreadError(ChorusError):
-    """A thread that cannot be used as asked."""
+    """A thread that does not exist, is closed, or is not named clearly."""
 
 
 class UnknownThreadError(ThreadError):
-    """A number or title that no thread has: ``#7``, ``called 'rome'``; ``meant`` may name another."""
+    """There is no thread ``wanted`` (``#7``, ``called 'rome'``); ``meant`` asks about another thread, or is empty."""
 
     def __init__(self, wanted: str, meant: str = "") -> None:
         self.wanted = wanted
@@ -78,11 +78,11 @@ class UnknownThreadError(ThreadError):
 
 
 class ThreadBusyError(ThreadError):
-    """A thread in which a reply is being written; the sentence says that a message waits for it."""
+    """A thread in which a reply is being written; the sentence says that the turn waits for that reply."""
 
 
 class MessageRefusedError(ChorusError):
-    """A message that was not stored, and why."""
+    """A message was refused before it was stored; the sentence says why."""
 
 
 class AttachmentError(ChorusError):
@@ -90,15 +90,15 @@ class AttachmentError(ChorusError):
 
 
 class OutputError(ChorusError):
-    """The output cannot be written."""
+    """The screen, a file or the clipboard cannot be written to, or a file cannot be deleted."""
 
 
 class EditorError(ChorusError):
-    """No editor can be started, or the draft cannot be written or read; the sentence names a kept draft."""
+    """No editor can be started, or the draft cannot be written or read; the sentence names the draft if it is kept."""
 
 
 class EditFormatError(ChorusError):
-    """A context that was edited as text and cannot be read back, with the 1-based line of the text and the problem."""
+    """A context that the user edited as text cannot be read back; ``line`` is the 1-based line with the problem."""
 
     def __init__(self, line: int, problem: str) -> None:
         self.line = line
@@ -110,7 +110,7 @@ class SessionError(ChorusError):
 
 
 class ImportFormatError(ChorusError):
-    """A file that is in no known format, broken, or beyond a limit; nothing of it was imported."""
+    """A file is in no known format, is broken, or exceeds a limit; nothing of the file was imported."""
 
 
 class MemoryItemError(ChorusError):
@@ -118,11 +118,11 @@ class MemoryItemError(ChorusError):
 
 
 class JobError(ChorusError):
-    """A job that cannot be started, or that there is none of."""
+    """A job that cannot be started, or that does not exist."""
 
 
 class ToolError(ChorusError):
-    """A tool that cannot do what the model asks of it; the sentence is the result that the model is given."""
+    """A tool cannot do what the model asks; the model gets the sentence as the tool's result."""
 
 
 class JournalError(ChorusError):
@@ -142,11 +142,11 @@ class DatabaseFullError(StorageError):
 
 
 class DatabaseReadOnlyError(StorageError):
-    """The database can be read and not written."""
+    """The database can be read but not written."""
 
 
 class DatabaseUnconfirmedError(StorageError):
-    """A change that the disk does not confirm: it may be stored, and may be lost again."""
+    """The disk does not confirm a change: the change may be stored, and may still be lost."""
 
 
 class DatabaseDamagedError(StorageError):
@@ -158,11 +158,11 @@ class DatabaseTooNewError(StorageError):
 
 
 class MessageNotStoredError(StorageError):
-    """A message could not be stored; its text is the caller's to keep, unless the sentence names a file or has it."""
+    """A message could not be stored; the caller keeps the text, unless the sentence quotes it or names its file."""
 
 
 class BackupError(ChorusError):
-    """A backup that cannot be made, read or restored; nothing was changed."""
+    """A backup that cannot be made, read or restored, or a restore that cannot be finished."""
 
 
 class PurgeError(ChorusError):
@@ -170,7 +170,7 @@ class PurgeError(ChorusError):
 
 
 class ModelError(ChorusError):
-    """The provider refused, failed or fell silent; a retry may succeed if ``retryable``, and needs no ``advice``."""
+    """A model cannot be asked or failed to answer; ``retryable`` if a retry may succeed. ``advice`` ends the text."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class ModelError(ChorusError):
 
 
 class RequestRejectedError(ModelError):
-    """The provider rejected a request for no reason that is known here."""
+    """The provider rejected a request, and Chorus does not know why."""
 
 
 class ToolsRefusedError(ModelError):

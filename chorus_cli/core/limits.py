@@ -1,4 +1,4 @@
-"""How large each thing may be, and the consequence of more: declared here alone, printed in the documents."""
+"""How large each thing may be, and the consequence of more; ``docs/limits.md`` is made from this module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KB, _MB, _GB = 1_000, 1_000_000, 1_000_000_000
 
 
 class Limit(NamedTuple):
-    """A thing, the most of it that is taken, in a unit, and the consequence of more."""
+    """How much of a thing is accepted, in which unit, and a sentence about the consequence of more."""
 
     thing: str
     most: int
@@ -28,10 +28,10 @@ class Limit(NamedTuple):
 
 
 MESSAGE = Limit("a message", 8 * _MB, "Refused and not stored.")
-PASTE = Limit("a paste at the prompt", _MB, "Left out, with a sentence; the text typed before it stays.", "characters")
+PASTE = Limit("a paste at the prompt", _MB, "Left out; the text typed before it stays.", "characters")
 STANDARD_INPUT = Limit("standard input of `chorus ask`", 20 * _MB, "Nothing is sent.")
 INPUT_LINE = Limit("a line of the input history", 100 * _KB, "Sent, but Up does not bring it back.", "characters")
-INPUT_LINES = Limit("lines of a persona's input history", 2_000, "The oldest go.", "pieces")
+INPUT_LINES = Limit("lines of a persona's input history", 2_000, "The oldest are deleted.", "pieces")
 
 REPLY = Limit("a reply", 8 * _MB, "Stopped; the part received is kept, marked as cut.", "characters")
 THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply is stopped.", "characters")
@@ -45,13 +45,13 @@ ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer 
 TOOL_RESULT = Limit("a tool's result", 20 * _KB, "Its middle is cut out.", "characters")
 JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, "Its middle is cut out.")
 
-SETTINGS_FILE = Limit("a settings file", _MB, "Ignored, with a sentence, and never written.")
+SETTINGS_FILE = Limit("a settings file", _MB, "Ignored; Chorus writes none so large.")
 SETTING = Limit("a text or list in the settings", _KB, "Refused.", "characters")
 SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "Refused.", "characters")
 PERSONA_NAME = Limit("a persona's name", 40, "Refused.", "characters")
-PERSONA_DOCUMENT = Limit("a persona's document (`docs/*.md`)", 4 * _MB, "Left out, with a sentence.")
-PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out, with a sentence.")
-TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "Left out, with a sentence.")
+PERSONA_DOCUMENT = Limit("a persona's document (`docs/*.md`)", 4 * _MB, "Left out.")
+PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out.")
+TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "Left out.")
 CARD = Limit("a character card, with its picture", 100 * _MB, "Refused.")
 CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "Refused.")
 
@@ -71,7 +71,7 @@ IMPORTED_FILE = Limit("a file with one conversation to import", 256 * _MB, "Refu
 IMPORTED_ENTRY = Limit("a file within an archive to import", 128 * _MB, "Left out.")
 IMPORTED_CONVERSATION = Limit("a conversation in an export of JSON", 64 * _MB, "Left out, with the rest of its file.")
 IMPORTED_LINE = Limit("a line of a file to import", 64 * _MB, "Left out.")
-IMPORTED_MESSAGE = Limit("a message to import", 8 * _MB, "Its end is cut off and its length noted.", "characters")
+IMPORTED_MESSAGE = Limit("a message to import", 8 * _MB, "Its end is cut off; a line says how much.", "characters")
 
 LIMITS: tuple[Limit, ...] = tuple(value for value in [*vars().values()] if isinstance(value, Limit))
 """All limits, in the order of the document."""

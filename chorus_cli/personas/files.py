@@ -1,6 +1,6 @@
-"""Personas as folders: settings, ``docs/*.md``, ``commands/*.md``, the card that one was made of, ``sessions/``.
+"""The folder of a persona: settings, ``docs/*.md``, ``commands/*.md``, ``sessions/``, and its character card, if any.
 
-A marker file archives one. The constants below name all these files; limits of their sizes are in ``core/limits``.
+A file ``.archived`` in the folder marks an archived persona. The limits of the files' sizes are in ``core/limits``.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ COMMANDS_FOLDER = "commands"
 CARD_FILE = "card.json"
 """The character card that the persona was made of."""
 CARD_PICTURE, CARD_ARCHIVE = "card.png", "card.charx"
-"""The file that the card came in, if it holds more than the card."""
+"""The file that the card came in, which is kept if it holds more than the card."""
 _ARCHIVED = ".archived"
 _DRAFT, _SHIPPED = ".persona-", ".personas-"
 _MAKING = ".making"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
-"""The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
+"""Regular expressions for the names of temporary folders: of one new persona, and of all shipped personas."""
 LOCKS = frozenset({f"{SETTINGS_FILE}.lock", f"{_MAKING}.lock"})
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
-"""Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""
+"""Path, mtime and ctime in nanoseconds, inode and size of each file; path and errno if there is no status."""
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
-    """Return the sorted names of personas' folders, in use or archived; one that cannot be looked into is in use."""
+    """Return the sorted slugs of personas in use, or of ``archived`` ones; an unreadable folder counts as in use."""
     with _sentence(f"The folder {personas} cannot be read", to_open=personas):
         entries = [*personas.iterdir()] if personas.is_dir() else []
         folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
@@ -51,7 +51,7 @@ def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
 
 
 def exists(personas: Path, slug: str) -> bool:
-    """Return whether there is a persona of that name, in use or archived."""
+    """Return whether there is a persona of that slug, in use or archived."""
     try:
         return _SLUG.fullmatch(slug) is not None and (personas / slug).is_dir()
     except OSError:
@@ -61,7 +61,7 @@ def exists(personas: Path, slug: str) -> bool:
 def create(
     personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES, record: Callable[[], bool] = bool
 ) -> bool:
-    """Make the folder of a new persona with its ``files``, whole or not at all; ``record`` precedes its name."""
+    """Make a persona's folder, whole or not at all; return the result of ``record``, called before it has its name."""
     folder = personas / slug
     failure = f"The folder {folder} cannot be made"
     if len(settings.encode()) > limits.SETTINGS_FILE.most:
@@ -90,20 +90,20 @@ def create(
 
 @contextmanager
 def sole_maker(personas: Path) -> Iterator[None]:
-    """Keep other processes from making personas, and delete the folders that killed ones have left."""
+    """Keep other processes from making personas, and delete unfinished folders that killed processes have left."""
     with _sentence(f"No persona can be made in {personas}"), locked(personas / _MAKING):
         try:
             for draft in personas.glob(f"{_DRAFT}*"):
                 shutil.rmtree(draft, ignore_errors=True)
             yield
         finally:
-            # While it is held, because it stands among the personas.
+            # The lock's file would stay among the personas; it is deleted while the lock is held.
             with suppress(OSError):
                 (personas / f"{_MAKING}.lock").unlink()
 
 
 def archive(personas: Path, slug: str, now: datetime) -> None:
-    """Archive a persona."""
+    """Archive a persona: write a file with the date into its folder."""
     with _sentence(f"{slug} cannot be archived"):
         write_atomically(personas / slug / _ARCHIVED, f"{now:%Y-%m-%d}\n")
 
@@ -115,7 +115,7 @@ def unarchive(personas: Path, slug: str) -> None:
 
 
 def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
-    """Move a persona's folder into ``deleted`` under its name and the time, and return where it is now."""
+    """Move a persona's folder into ``deleted``, named by slug and time, and return its new path."""
     target = deleted / f"{slug}-{now:%Y%m%d-%H%M%S-%f}"
     with _sentence(f"{personas / slug} cannot be moved to {target}"):
         deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -124,13 +124,13 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
 
 
 def was_moved_away(slug: str, deleted: Path) -> bool:
-    """Return whether `move_away` has moved a persona of that name into ``deleted``."""
+    """Return whether `move_away` has moved a persona of that slug into ``deleted``."""
     name = re.compile(rf"{re.escape(slug)}-\d{{8}}-\d{{6}}-\d{{6}}")
     return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """Return a persona's documents, sorted by name, and a warning for each that is left out."""
+    """Return a persona's documents, sorted by name, and warnings about documents that are left out."""
     found: list[Document] = []
     room, folder = limits.PERSONA_DOCUMENTS.most, personas / slug / DOCUMENTS_FOLDER
     is_shut = is_refused(folder) and not is_refused(folder.parent)
@@ -157,7 +157,7 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 
 
 def fingerprint(personas: Path, slug: str, config_file: Path) -> Fingerprint | None:
-    """Return a value that changes with every change of a persona's files; ``None`` if its folder is gone."""
+    """Return a value that changes if settings, card or documents of a persona do; ``None`` if its folder is gone."""
     if not exists(personas, slug):
         return None
     own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER
@@ -172,7 +172,7 @@ def fingerprint(personas: Path, slug: str, config_file: Path) -> Fingerprint | N
 
 
 def install(shipped: Path, personas: Path) -> None:
-    """Copy the shipped personas on the first run, under a temporary name first; an existing folder is never touched."""
+    """Copy the shipped personas to ``personas``, all or none; a folder that exists already is not changed."""
     if personas.exists():
         return
     draft: Path | None = None
@@ -193,7 +193,7 @@ def install(shipped: Path, personas: Path) -> None:
 
 
 def _document_paths(folder: Path) -> Sequence[Path]:
-    """Return the paths in a folder that end as documents do; none if permissions keep the user from it."""
+    """Return the sorted paths of a folder's ``*.md``, without hidden ones; none if the folder cannot be read."""
     try:
         return sorted(path for path in folder.glob("*.md") if not path.name.startswith("."))
     except OSError:

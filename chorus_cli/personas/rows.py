@@ -1,4 +1,4 @@
-"""Personas in the log, with or without a folder, and the changes of their windows that the journal notes."""
+"""Personas in the log, with or without a folder, and changes of their windows, which are operations."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ KEY = "context_hours"
 
 
 def hours_in(value: JsonValue) -> int | None:
-    """Return a value of a file as a window; ``None`` if it cannot be one."""
+    """Return ``value`` if it can be a window in hours, else ``None``."""
     return value if isinstance(value, int) and setting_of(KEY).accepts(value) else None
 
 
 def change_window(
     connection: Connection, path: Path, choose: Callable[[int | None], int | None], persona: str, now: datetime
 ) -> JsonValue:
-    """Write the window that ``choose`` makes of the file's, ``None`` for none of its own; return the old value."""
+    """Pass the window in the file (``None``: not set) to ``choose``, write the result, and return the old value."""
     with settings_file.held(path) as file:
         before = file.values().get(KEY)
         after = choose(hours_in(before))
@@ -54,13 +54,13 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
         if present != change.before:
             says, wrote = ("nothing" if value is None else value for value in (present, change.before))
             raise SettingsError(
-                f"{path} says {says} for {KEY} by now, not {wrote}. It was changed since and is left as it is."
+                f"{path} now says {says} for {KEY}, no longer {wrote}, so Chorus leaves the file as it is."
             )
         _write(connection, file, file.with_key(KEY, change.after), change, operation)
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
-    """Replace the whole file if its text is still ``expected``, and return whether it was."""
+    """Replace the whole file if its text is still ``expected``, and return whether it was replaced."""
     with settings_file.held(path) as file:
         if file.text != expected:
             return False
@@ -70,7 +70,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
 
 
 def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
-    """Store an operation if a file that can be read has another window than the one that the journal knows."""
+    """Store an operation if the window in the file is not the one that the journal knows; skip an unreadable file."""
     with suppress(JsoncError, SettingsError):
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
 
@@ -97,7 +97,7 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
-    """Store an operation if the journal knows another window; a value that is no window waits until it is mended."""
+    """Store an operation if the journal knows another window; a value that is no window is not noted."""
     if present is not None and hours_in(present) is None:
         return
     try:
@@ -116,7 +116,7 @@ def _know(connection: Connection, persona: str, window: JsonValue) -> None:
 
 
 def values_in(text: str) -> Mapping[str, JsonValue]:
-    """Return the settings in a text, none if it cannot be read."""
+    """Return the settings in a text; no settings if the text cannot be read."""
     try:
         return jsonc.parse_object(text).values
     except JsoncError:
@@ -124,14 +124,14 @@ def values_in(text: str) -> Mapping[str, JsonValue]:
 
 
 class PersonaActivity(NamedTuple):
-    """Number of messages of a persona, and the time of the newest one, ``None`` if that cannot be read."""
+    """Number of messages of a persona, and the time of the newest message, ``None`` if the time cannot be read."""
 
     messages: int
     last_spoken: datetime | None
 
 
 def activity(connection: sqlite3.Connection) -> Mapping[str, PersonaActivity]:
-    """Return number and newest time of messages by persona, without those of an earlier persona of the same folder."""
+    """Return each persona's activity by slug, without purged messages and without an earlier persona of the slug."""
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
         f"WHERE kind = 'clear' AND json_extract({DETAIL}, '$.begins') GROUP BY persona) "
@@ -142,7 +142,7 @@ def activity(connection: sqlite3.Connection) -> Mapping[str, PersonaActivity]:
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of a persona's newest message that was not imported; ``None`` if none can be read."""
+    """Return the time of a persona's newest message that was not imported; ``None`` without a readable time."""
     row = connection.execute(
         "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
         "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
@@ -152,11 +152,11 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
 
 
 LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
-"""Parts a new persona from the memory and the sessions of an earlier one of its slug, as the operation says."""
+"""Hides an earlier persona's memory and sessions from a new persona of its slug, which begins with the operation."""
 
 
 class NewPersona(NamedTuple):
-    """The files of a persona about to be made: its settings, and others by their paths in its folder."""
+    """The files of a persona to be made: the text of its settings, and other files by their paths in its folder."""
 
     slug: str
     settings: str
@@ -178,10 +178,10 @@ def create(
     leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] | None = None,
 ) -> bool:
-    """Make a persona's folder, hide an earlier one of that slug behind ``boundary``, and return whether there was one.
+    """Make a persona's folder, hide rows of an earlier persona of the slug, and return whether there were any.
 
-    The rows, with those of ``fill``, are committed before the folder has its name, so that the earlier messages are
-    never in context. Rows that a kill leaves without a folder are behind the boundary of the next persona of that slug.
+    The rows, with the ones that ``fill`` stores, are committed before the folder gets its name, so that the earlier
+    messages are never in context. ``boundary`` hides these, and rows that a killed process left without a folder.
     """
 
     def work(connection: Connection) -> bool:

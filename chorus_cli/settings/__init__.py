@@ -1,1 +1,1 @@
-"""Settings: one table, their files with comments, changed one value at a time and replaced atomically."""
+"""Settings: their table and their files. A change replaces one value, keeps the comments, and is written atomically."""

@@ -1,4 +1,4 @@
-"""Settings files on disk: ``system.jsonc`` of a persona, and the ``config.jsonc`` of all."""
+"""Settings files on disk: ``system.jsonc`` of each persona, and ``config.jsonc`` for all personas."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _MODEL = "model"
 
 
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings in a persona's file; empty, with a warning, if it cannot be read."""
+    """Return the settings in a persona's file; no settings and a warning if the file cannot be read."""
     document, warnings = _read_or_warn(path)
     return Layer(str(path), document.values, document.lines, readable=not warnings), warnings
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings inside ``"defaults"`` of ``config.jsonc``, or ``"model"`` beside it, and warnings."""
+    """Return the settings in ``"defaults"`` of ``config.jsonc``, with a ``"model"`` outside of it, and warnings."""
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
     values, lines = dict(inner.values), dict(inner.lines)
     if _MODEL in document.values and values.get(_MODEL) is None:
         values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
     without_effect = [
-        f'{path}:{line}: unknown key {json.dumps(key)}; settings for every persona stand inside "{_DEFAULTS}"'
+        f'{path}:{line}: unknown key {json.dumps(key)}; write settings for all personas inside "{_DEFAULTS}"'
         for key, line in document.lines.items()
         if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
     ]
@@ -46,7 +46,7 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def renew_schema(personas: Path, text: str) -> None:
-    """Write the schema that the settings point to beside the folder of the personas, unless it is there already."""
+    """Write the schema, to which settings files point, beside the folder of personas unless it is there already."""
     path = personas.parent / SCHEMA_FILE
     if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)
@@ -61,7 +61,7 @@ def read_text(path: Path) -> str:
 
 
 def copied(path: Path, copy: Path) -> None:
-    """Copy a settings file, if there is one, into a folder that is made for the copy."""
+    """Copy a settings file if it exists; the folder of the copy is made if it does not exist."""
     try:
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -79,7 +79,7 @@ def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
 
 
 class HeldSettings:
-    """A settings file that no other Chorus can change meanwhile. ``text`` is its text when it was locked."""
+    """A locked settings file, which no other Chorus can change. ``text`` is its text when it was locked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -99,7 +99,7 @@ class HeldSettings:
         return jsonc.remove_key(self.text, key) if value is None else jsonc.set_key(self.text, key, value)
 
     def replace(self, text: str) -> None:
-        """Write the text, unless the file has it already; the previous one is kept in ``<name>.bak``."""
+        """Write ``text``, unless the file has it already; the previous text is kept in ``<name>.bak``."""
         if _text(self.path) != self.text:
             raise SettingsError(f"{self.path} is being edited by another program. It is left as it is; try again.")
         if text == self.text:
@@ -114,20 +114,20 @@ class HeldSettings:
         write_atomically(self.path, text)
 
     def is_replaced(self) -> bool:
-        """Return whether the file has another text by now."""
+        """Return whether the file has another text than when it was locked."""
         with suppress(OSError, JsoncError):
             return _text(self.path) != self.text
         return False
 
     def unnoted(self, reason: str) -> SettingsError:
         """Return the error of a change that is in the file, but not in the journal."""
-        done = f"{self.path} has its new text, but the journal has not"
-        return SettingsError(f"{done}: {reason}. The next start notes it.")
+        done = f"{self.path} was changed, but the journal has not noted the change"
+        return SettingsError(f"{done}: {reason}. The next start of Chorus notes it.")
 
 
 @contextmanager
 def held(path: Path) -> Iterator[HeldSettings]:
-    """Hold the file's lock, and turn errors of the system into a sentence."""
+    """Lock the file, and turn an ``OSError`` into a ``SettingsError``."""
     file: HeldSettings | None = None
     try:
         with locked(path):
@@ -143,9 +143,9 @@ def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:
     try:
         return jsonc.parse_object(_text(path)), ()
     except JsoncError as error:
-        return jsonc.Document(), (f"{error.named(str(path))}; nothing in this file counts until it is mended",)
+        return jsonc.Document(), (f"{error.named(str(path))}; Chorus ignores this file until it is mended",)
     except OSError as error:
-        return jsonc.Document(), (f"{path} cannot be read: {_reason(error)}; nothing in this file counts",)
+        return jsonc.Document(), (f"{path} cannot be read: {_reason(error)}; Chorus ignores this file",)
 
 
 def _text(path: Path) -> str:

@@ -397,7 +397,7 @@ async def test_a_private_chat_begins_and_ends_by_one_command(world: World, priva
     begun = await answered(world, "/private")
     assert isinstance(begun, PrivateChat)
     assert plain(begun) == ""
-    assert await world.told("/private off") == "This chat is not private. /private begins one that is."
+    assert await world.told("/private off") == "This chat is not private. /private begins a private chat."
 
 
 async def test_help_and_completion_know_the_commands_of_a_private_chat(private: World) -> None:

@@ -42,7 +42,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.await_text("chorus/eliza answers (from system.jsonc:")
         terminal.ask("/context", "Context window: 72h (default: 8h)", ADA)
         assert home.seen()[0] == "I am Charles"
-        terminal.ask("/persona archive chorus", "it stays", ADA)
+        terminal.ask("/persona archive chorus", "cannot be archived", ADA)
         terminal.ask("/persona archive", "Archived Ada")
         terminal.ask("/persona ada", "ada is archived. /persona unarchive ada brings it back.")
         terminal.say("/persona delete ada")

@@ -1,1 +1,1 @@
-"""JSON: values from elsewhere, and edits that keep comments."""
+"""JSON: reading values that other programs wrote, and edits that keep comments."""

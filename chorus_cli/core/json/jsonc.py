@@ -1,6 +1,6 @@
-"""JSON with comments: read, and changed one value at a time, leaving every other byte.
+"""Reads JSON with comments, and changes one value at a time in its text.
 
-Editing replaces, inserts or deletes spans of the text, so that comments, blank lines, order, byte order mark and line
+A change replaces, inserts or deletes a span of the text, so that comments, blank lines, order, byte order mark and line
 ends stay as they were.
 """
 
@@ -37,7 +37,7 @@ _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": N
 
 
 class Node(NamedTuple):
-    """A value and the span of its text; an object has members."""
+    """A value and the span of its text; ``members`` is ``None`` if the value is no object."""
 
     value: JsonValue
     start: int
@@ -46,7 +46,7 @@ class Node(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A key with its value and the positions of its tokens; ``comma`` is the one after it, if any."""
+    """A key, its value, and the offsets of its tokens; ``comma`` is ``None`` if no comma follows the value."""
 
     key: str
     start: int
@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The keys of an object: their values, the 1-based lines they stand on, and those values that are objects too."""
+    """The value and the 1-based line of each key of an object; ``sections`` has those values that are objects."""
 
     values: Mapping[str, JsonValue] = MappingProxyType({})
     lines: Mapping[str, int] = MappingProxyType({})
@@ -99,7 +99,7 @@ def root_object(text: str) -> Node | None:
 
 
 def same(one: object, other: object) -> bool:
-    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
+    """Return whether two values are equal and of the same type: 1, 1.0 and true are three different values."""
     return type(one) is type(other) and one == other
 
 
@@ -111,7 +111,7 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 class _Reader:
-    """Recursive descent over one text; ``offset`` is the current position."""
+    """Reads one text by recursive descent; ``offset`` is the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -124,7 +124,7 @@ class _Reader:
         return node
 
     def peek(self) -> str:
-        """Skip white space and comments, and return the character that follows; none at the end."""
+        """Skip white space and comments, and return the character that follows; empty at the end."""
         self.offset = end_of(GAP, self.text, self.offset)
         if self.text.startswith("/*", self.offset):
             raise self.error("a comment that ends with */")
@@ -186,7 +186,7 @@ class _Reader:
         self.offset += 1
         written = self.text[start : self.offset]
         value: str = json.loads(written)
-        # One that is not escaped is refused above.
+        # A surrogate that is not escaped is refused above.
         if "\\u" in written and has_surrogates(value):
             self.offset = start
             raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
@@ -227,7 +227,7 @@ def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
 
 
 def set_key(text: str, key: str, value: JsonValue) -> str:
-    """Return ``text`` with ``value`` under ``key``, added last if it is missing; everything else stays."""
+    """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays."""
     written = _written(value)
     root = root_object(text)
     if root is None:
@@ -253,7 +253,7 @@ def remove_key(text: str, key: str) -> str:
 
 
 def _written(value: JsonValue) -> str:
-    """Return ``value`` as JSON on one line, checked to be readable again."""
+    """Return ``value`` as JSON on one line, and refuse a value that could not be read back."""
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         # The value will be inside an object, which takes one level of nesting.
@@ -267,7 +267,7 @@ def _written(value: JsonValue) -> str:
 
 
 def _with_new_member(text: str, root: Node, member: str) -> str:
-    """Add ``member`` after the last one and its comments, in the layout and comma style of its neighbours."""
+    """Add ``member`` after the last member and its comments, in the layout and comma style of that member."""
     if not root.members:
         anchor, _ = _after_comments(text, root.start + 1)
         return text[:anchor] + _lead_in_empty(text, root) + member + text[anchor:]
@@ -293,7 +293,7 @@ def _lead_in_empty(text: str, root: Node) -> str:
 
 
 def _without_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Delete one member with one comma: the one after it, or the one before where there is no other or it leads."""
+    """Delete a member with the comma after it; with the one before it if none follows or if commas begin the lines."""
     member = members[index]
     before = members[index - 1].comma if index else None
     if before is None or not (member.comma is None or _is_led_by_comma(text, member)):
@@ -305,12 +305,12 @@ def _without_member(text: str, members: Sequence[Member], index: int) -> str:
 
 
 def _without_marks(text: str, member: Member, start: int, comma: int | None) -> str:
-    """Delete from ``start`` up to the value's end, or its comma, but for the comments in between."""
+    """Delete from ``start`` to the end of the value, or to ``comma`` if it is given; comments in between stay."""
     end = member.node.end if comma is None else comma + 1
     gaps = [text[member.key_end : member.colon], text[member.colon + 1 : member.node.start]]
     if comma is not None:
         gaps.append(text[member.node.end : comma])
-    # The comments inside outlive it, with the white space around them.
+    # The comments inside the member stay, with the white space around them.
     comments = "".join(gap for gap in gaps if not gap.isspace())
     if not comments:
         start, end = _widened(text, start, end)
@@ -318,7 +318,10 @@ def _without_marks(text: str, member: Member, start: int, comma: int | None) -> 
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span by its surrounding blanks: to its whole line if nothing else is on it."""
+    """Widen a span to its whole line if nothing else is on it, or else by the blanks after it.
+
+    A span that begins with a comma, after other text in the line, is not widened: the blanks separate the next text.
+    """
     prefix = _line_prefix(text, start)
     after = end_of(_SPACES, text, end)
     line_end = LINE_END.match(text, after)
@@ -332,7 +335,7 @@ def _is_led_by_comma(text: str, member: Member) -> bool:
 
 
 def _after_comments(text: str, offset: int) -> tuple[int, str]:
-    """Return the end of the last comment of the gap at ``offset``, and that comment; ``offset`` if there is none."""
+    """Return end and text of the last comment in the gap at ``offset``; ``offset`` and an empty text without one."""
     comments = list(COMMENT.finditer(text, offset, end_of(GAP, text, offset)))
     return (comments[-1].end(), comments[-1].group()) if comments else (offset, "")
 

@@ -1,4 +1,4 @@
-"""Values of foreign JSON: any field may be missing, null or of another type, and is then read as empty."""
+"""Reads values of JSON that other programs wrote: a missing field, null or a value of another type is read as empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Record: TypeAlias = "Mapping[str, object]"
 """An object of JSON."""
 
 LONGEST_TEXT = limits.IMPORTED_MESSAGE.most
-"""The most characters of a message that are kept; the rest is replaced by a line that counts it."""
+"""How many characters of a message are kept; a line that says how many more there were replaces the rest."""
 
 _NOTHING: Record = MappingProxyType({})
 _LONGEST_TITLE = 200
@@ -28,7 +28,7 @@ _LARGEST_NUMBER = 2**63
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_FROM = 1e11
-"""As seconds this is the year 5138, as milliseconds 1973: larger numbers are milliseconds."""
+"""As seconds this number is in the year 5138, as milliseconds in 1973: numbers from here on are milliseconds."""
 _MICROSECONDS_FROM = 1e14
 _CONTROL = re.compile(f"[{CONTROLS}{C1_CONTROLS}]")
 _UNCLEAN = re.compile(f"[\0\r{SURROGATES}]")
@@ -37,12 +37,12 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,", re.A
 
 
 def record(value: object) -> Record:
-    """Return an object of JSON, an empty one if the value is none."""
+    """Return ``value`` if it is an object of JSON, else an empty object."""
     return value if isinstance(value, dict) else _NOTHING
 
 
 def items(value: object) -> Sequence[object]:
-    """Return the items of an array of JSON, none if the value is none."""
+    """Return the items of ``value`` if it is an array of JSON, else no items."""
     return value if isinstance(value, list) else ()
 
 
@@ -52,13 +52,13 @@ def records(value: object) -> list[Record]:
 
 
 def parts(content: object) -> list[Record]:
-    """Return the parts of a content, of which some may be text alone, as the whole may."""
+    """Return the parts of a message's content; a bare text, as one part or as the whole, becomes a text part."""
     listed = content if isinstance(content, list) else [content]
     return records([{"type": "text", "text": part} if isinstance(part, str) else part for part in listed])
 
 
 def text(value: object) -> str:
-    """Return a text that can be stored: line ends are LF, lone surrogates and NUL replaced. Other types are empty."""
+    """Return a text with CR, NUL and lone surrogates replaced, cut to ``LONGEST_TEXT``; "" for any other type."""
     if not isinstance(value, str):
         return ""
     if len(value) > LONGEST_TEXT:
@@ -67,7 +67,7 @@ def text(value: object) -> str:
 
 
 def line(value: object, longest: int = _LONGEST_TITLE) -> str:
-    """Return a text in one line without control characters, such as a title or the name of a file."""
+    """Return a text as one line without controls, of at most ``longest`` characters; "" for any other type."""
     if not isinstance(value, str):
         return ""
     if len(value) <= longest and value.isprintable() and value == value.strip() and "  " not in value:
@@ -84,15 +84,15 @@ def identifier(value: object) -> str:
 
 
 def whole_number(value: object) -> int:
-    """Return a number of JSON that is whole and not negative, else 0."""
+    """Return ``value`` if it is a positive whole number, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
-    """Return a time as aware UTC, ``None`` if it is none or before 1970, which stands for "unknown".
+    """Return a time as aware UTC; ``None`` if it cannot be read or is not after the beginning of 1970.
 
-    A number counts seconds, or milliseconds or microseconds if it would be thousands of years away. A text holds such a
-    number or is ISO 8601, in ``zone`` if it has no offset; ``None`` is the system's.
+    A number counts seconds, but milliseconds or microseconds if seconds would be thousands of years. A text is such a
+    number or ISO 8601. A text without an offset is in ``zone``, and in the system's zone if ``zone`` is ``None``.
     """
     if isinstance(value, str):
         stripped = value[:64].strip()
@@ -103,7 +103,7 @@ def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
 
 
 def parsed(written: object) -> object:
-    """Return the value of a JSON text, ``None`` if it is not JSON; control characters in texts are allowed."""
+    """Return the value of a JSON text, ``None`` if it is not JSON; strings may contain control characters."""
     try:
         return json.loads(written, strict=False) if isinstance(written, str) else None
     except (ValueError, RecursionError):
@@ -111,7 +111,7 @@ def parsed(written: object) -> object:
 
 
 def json_text(value: object) -> str:
-    """Write a value as JSON on one line, such as the arguments of a call; text stays as it is."""
+    """Write a value as JSON on one line; a text is only cleaned, and a value that cannot be written becomes ``{}``."""
     if isinstance(value, str):
         return text(value)
     try:
@@ -121,7 +121,7 @@ def json_text(value: object) -> str:
 
 
 def decoded(value: object) -> bytes | None:
-    """Return the bytes of a text in base64, ``None`` if it is none."""
+    """Return the bytes of a text in base64; ``None`` if ``value`` is empty or not base64."""
     if not isinstance(value, str) or not value:
         return None
     try:
@@ -131,14 +131,14 @@ def decoded(value: object) -> bytes | None:
 
 
 def from_data_url(value: object) -> tuple[str, bytes] | None:
-    """Return the media type, maybe empty, and the bytes of a ``data:`` URL in base64; ``None`` if it is none."""
+    """Return media type and bytes of a ``data:`` URL in base64; ``None`` for other values. The type may be empty."""
     found = _DATA_URL.match(value) if isinstance(value, str) else None
     data = decoded(found.string[found.end() :]) if found else None
     return None if found is None or data is None else ((found[1] or "").lower(), data)
 
 
 class ContentKeys:
-    """Keys of messages for a format without ids: a hash of their parts and the number of equal ones before."""
+    """Makes keys for messages without ids: a hash of a message's parts, with a number if the same parts came before."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}

@@ -1,1 +1,1 @@
-"""Text: what is safe to show, what is a key, and how it is shortened."""
+"""Text: making it safe to show, finding keys in it, and shortening it."""

@@ -1,7 +1,7 @@
-r"""Code points that a terminal may be shown, as sources of regular expressions, and input without surrogates.
+r"""Classes of code points for the regular expressions that make text safe to show, and the cleaning of typed input.
 
-Names in capitals without ``_PATTERN`` are the inside of a character class, so that they can be joined; they are raw
-strings with ``\u`` escapes, because many of these characters would be invisible, or worse, in an editor.
+A constant without ``_PATTERN`` in its name is the inside of a character class, so that several can be joined. The
+strings have ``\u`` escapes, because many of these characters would be invisible, or worse, in an editor.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ BLACK_FLAG = "\U0001f3f4"
 REPLACEMENT_CHARACTER = "\ufffd"
 
 CONTROLS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
-"""C0 and DEL, but for tab, line feed and carriage return."""
+"""C0 and DEL, except tab, line feed and carriage return."""
 
 C1_CONTROLS = r"\x80-\x84\x86-\x9f"
-"""C1 but for U+0085, which is a line break: a terminal may obey U+009B like ``ESC [``."""
+"""C1 except U+0085, which is a line break. A terminal may obey U+009B as it obeys ``ESC [``."""
 
 UNICODE_LINE_BREAKS = r"\x85\u2028\u2029"
 
@@ -41,7 +41,7 @@ IGNORABLES = (
     r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e001f\U000e0080-\U000e0fff"
 )
-"""Unicode's ``Default_Ignorable_Code_Point`` except joiners, bidi, tags and emoji selectors, which have own rules."""
+"""Unicode's ``Default_Ignorable_Code_Point``, except the joiners, bidi controls, tags and emoji selectors above."""
 
 JOINING = (
     r"\u0600-\u0dff\u1000-\u109f\u1780-\u18af\u1cd0-\u1cff\ua8e0-\ua8ff\ufb50-\ufdff\ufe70-\ufefc"
@@ -49,7 +49,7 @@ JOINING = (
     r"\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     r"\U0001f000-\U0001faff\U0001fc00-\U0001fffd"
 )
-"""The blocks of Arabic and Indic letters, then those of pictographs: characters that a joiner may join."""
+"""Characters that a joiner may join: the blocks of Arabic and Indic letters, then the blocks of pictographs."""
 
 PLAIN = (
     r"\n\t -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u058f\u05d0-\u05f4\u0620-\u064a\u0660-\u066f\u0671-\u06d5"
@@ -58,20 +58,17 @@ PLAIN = (
     r"\uff01-\uff9f\uffa1-\uffef"
     r"\U0001f000-\U0001f3f3\U0001f3f5-\U0001fbff\U00020000-\U0002fffd\U00030000-\U0003fffd"
 )
-"""Characters without any rule, for a fast path; characters neither here nor above are looked up."""
+"""Characters that are shown as they are; the category of a character in no class is looked up, which is slower."""
 
 FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{2,6}}{CANCEL_TAG}"
 """The flag of a part of a country: a black flag whose code is spelt in tags (Unicode TR51, 1.4.6)."""
 
 UNFINISHED_FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{0,6}}"
-"""The beginning of a flag."""
-
-
 _SURROGATE = f"[{SURROGATES}]"
 
 
 def has_surrogates(text: str) -> bool:
-    """Return whether a text contains a surrogate; encoding is far faster than a search."""
+    """Return whether a text contains a surrogate; encoding the text is far faster than searching it."""
     if text.isascii():
         return False
     try:
@@ -82,7 +79,7 @@ def has_surrogates(text: str) -> bool:
 
 
 def paired(text: str) -> str:
-    """Join surrogate pairs, which a JSON stream cut between two chunks leaves apart; leave lone ones alone."""
+    """Join surrogate pairs, whose halves a JSON stream may deliver in two chunks; lone surrogates stay."""
     if not has_surrogates(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -104,17 +101,17 @@ def cleaned_input(text: str) -> tuple[str, bool]:
 
 
 class PairJoiner:
-    """Joins surrogate pairs, written as two JSON escapes, that are split between two chunks."""
+    """Joins a surrogate pair, written as two JSON escapes, whose halves arrive in two chunks."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def join(self, piece: str) -> str:
-        """Return the held half and ``piece``, without a high surrogate at the end, which is held."""
+        """Return the half held so far and ``piece``; a high surrogate at the end is held for the next piece."""
         text = self._held + piece
         self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         return join_surrogates(text[: len(text) - len(self._held)])
 
     def rest(self) -> str:
-        """Return the half that is still held, replaced because the other never came."""
+        """Return U+FFFD for a half whose other half never came; empty if none is held."""
         return join_surrogates(self._held)

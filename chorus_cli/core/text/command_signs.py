@@ -9,42 +9,42 @@ _SHORTEST_PRIVATE = len("/pr")
 
 
 def is_command(text: str) -> bool:
-    """Return whether a line is a command; a message that begins with a slash is written with two."""
+    """Return whether a line is a command: it begins with one slash. Two slashes begin a message with one slash."""
     return text.startswith("/") and not text.startswith("//")
 
 
 def is_shell_command(text: str) -> bool:
-    """Return whether a line is a command of the shell; a message that begins with ``!`` is written with two."""
+    """Return whether a line is a command of the shell: it begins with one ``!``. ``!!`` begins a message with ``!``."""
     return text.startswith("!") and not text.startswith("!!")
 
 
 def is_message(line: str) -> bool:
-    """Return whether a line of the chat is sent as a message: it is no command, or has several lines."""
+    """Return whether a text typed in the chat is sent as a message: it is no command, or it has several lines."""
     text = line.strip()
     return "\n" in text or not (is_command(text) or is_shell_command(text))
 
 
 def unescaped(text: str) -> str:
-    """Return the message in a line: without the first of two slashes."""
+    """Return the message that a line sends: two slashes at its beginning become one."""
     return text[1:] if text.startswith("//") else text
 
 
 def unescaped_line(text: str) -> str:
-    """Return the message in a line of the chat: without the first of two slashes or of two ``!``."""
+    """Return the message that a line of the chat sends: two slashes, or two ``!``, at its beginning become one."""
     return text[1:] if text.startswith("!!") else unescaped(text)
 
 
 def typed_line(message: str) -> str:
-    """Return the line that sends a message: of one that begins with ``/`` or ``!``, that sign stands twice."""
+    """Return the line that sends a message: a ``/`` or ``!`` at the beginning of the message is doubled."""
     return message[0] + message if message.startswith(("/", "!")) else message
 
 
 def begins_private(line: str) -> bool:
-    """Return whether a line begins a private chat, or may be meant to, so that it and the next ones are not kept."""
+    """Return whether a line begins with ``/private``, perhaps abbreviated: it and the lines after it are not kept."""
     word = line.split(maxsplit=1)[0].casefold() if line.strip() else ""
     return len(word) >= _SHORTEST_PRIVATE and _PRIVATE.startswith(word)
 
 
 def before_private(typed: str) -> str:
-    """Return the lines before the one that begins a private chat: those after it are typed for that."""
+    """Return the lines before the first one that begins a private chat; the later lines belong to that chat."""
     return "".join(takewhile(lambda line: not begins_private(line), typed.splitlines(keepends=True)))

@@ -1,4 +1,4 @@
-"""Phrases that sentences are made of: numbers of things, references, and texts cut to size, quoted or fenced."""
+"""Parts of sentences: numbers of things, lists, sizes, prices, and texts that are shortened, quoted or fenced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def counted(number: int, thing: str, things: str = "") -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
-    """Write the beginning of a text in one line of at most so many characters."""
+    """Write the beginning of a text in one line of at most ``longest`` characters; ``…`` ends a text that was cut."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
@@ -30,7 +30,7 @@ def enumerated(names: Sequence[str], word: str = "and") -> str:
 
 
 def first_few(names: Sequence[str], most: int = 5) -> str:
-    """Write the first names of a list, and the number of the others."""
+    """Write the first ``most`` names of a list, and how many more there are."""
     more = [f"{len(names) - most:,} more"] if len(names) > most else []
     return enumerated([*names[:most], *more])
 
@@ -41,14 +41,14 @@ def size_in_words(size_bytes: int) -> str:
         return counted(size_bytes, "byte")
     unit, size = _UNITS[0], size_bytes / _KILO
     for larger in _UNITS[1:]:
-        # Rounded, 999.95 would be written as 1000.0.
+        # Without rounding here, 999.95 would be written as 1000.0.
         if round(size, 1) < _KILO:
             break
         unit, size = larger, size / _KILO
     return f"{size:.1f} {unit}"
 
 
-# A carriage return before a line feed is the line break of another system.
+# A carriage return before a line feed is a line break, as Windows writes it.
 _CONTROL = rf"[{CONTROLS}{C1_CONTROLS}\x85]|\r(?!\n)"
 _LIKE_A_REFERENCE = r"&(?=(?:amp;)*#[0-9]{1,3};)"
 _REFERENCE = r"&(amp;)?((?:amp;)*#([0-9]{1,3});)"
@@ -60,17 +60,17 @@ def has_controls(text: str) -> bool:
 
 
 def with_references(text: str) -> str:
-    """Return a text with references in place of its control characters."""
+    """Return a text with a reference such as ``&#27;`` in place of each control character."""
     return re.sub(_CONTROL, lambda found: f"&#{ord(found[0])};", re.sub(_LIKE_A_REFERENCE, "&amp;", text))
 
 
 def without_references(text: str) -> str:
-    """Return a text that ``with_references`` made as it was."""
+    """Return the text of which ``with_references`` made ``text``."""
     return re.sub(_REFERENCE, lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)
 
 
 def dollars(amount: float) -> str:
-    """Return an amount in USD with cents, or with three digits where it is less than a cent."""
+    """Return an amount of USD with cents, or with three significant digits if it is less than a cent."""
     return f"${amount:,.2f}" if amount >= _CENT or not amount else f"${amount:.3g}"
 
 
@@ -79,7 +79,7 @@ _LONGEST_QUOTATION = 40
 
 
 def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: Callable[[str], int]) -> str:
-    """Return beginning and end of a text, about ``allowed_tokens`` long, and between them how many were left out."""
+    """Cut the middle out of a text, so that about ``allowed_tokens`` stay, and write there how many were left out."""
     if text_tokens <= allowed_tokens:
         return text
     kept = len(text) * allowed_tokens // max(1, text_tokens)
@@ -93,7 +93,7 @@ def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: C
 
 
 def cut_to_characters(text: str, most: int) -> str:
-    """Return the beginning and the end of a text of more than ``most`` characters, and say what is missing between."""
+    """Cut the middle out of a text, so that ``most`` characters stay, and write there how many were left out."""
     if len(text) <= most:
         return text
     head, tail = text[: (most + 1) // 2], text[len(text) - most // 2 :]
@@ -101,7 +101,7 @@ def cut_to_characters(text: str, most: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return typed text in quotes, for a sentence: some forty characters at most, all of them printable."""
+    """Return typed text in quotes, for a sentence: cut to about forty characters, with unprintable ones escaped."""
     quotation = repr(text)
     return quotation if len(quotation) <= _LONGEST_QUOTATION else f"{quotation[:_LONGEST_QUOTATION]}…{quotation[0]}"
 
@@ -111,17 +111,17 @@ _TICKS = "`+"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return a block of code that nothing in the text can end."""
+    """Return a block of code in Markdown, whose fence is longer than any run of backticks in the text."""
     longest = max(map(len, re.findall(_TICKS, text)), default=0)
     fence = "`" * max(_SHORTEST_FENCE, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def quotation(text: str) -> str:
-    """Return a text as a quotation: no line of it is empty, so that a blank line ends it."""
+    """Return a text as a quotation in Markdown: an empty line becomes ``>``, because a blank line would end it."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
 def without_quotation(block: str) -> str:
-    """Return the text of which ``quotation`` made a block."""
+    """Return the text of which ``quotation`` made ``block``."""
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in block.split("\n"))

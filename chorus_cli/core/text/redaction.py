@@ -1,8 +1,8 @@
-"""Keys: their shapes, and how they are kept out of errors, notices, logs and the environment of other programs.
+"""Finds keys, so that they stay out of errors, warnings, the log file, and the environment of other programs.
 
-A provider's error may quote the key it was sent, and a key may stand in an address. Keys are found by their exact
-values, where this process was given them, by the shapes of well-known keys, and by the words before them.
-What the user and the models say to each other is never changed.
+A provider's error may quote the key that it was sent, and an address may contain a key. Keys are found by their exact
+values if they are in this process's environment, by the shapes of well-known keys, and by the words before them.
+Messages of the user and the models are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRUFFLEHOG = "detectors of trufflehog: "
 
 
 class KeyShape(NamedTuple):
-    """Keys of one kind: owner, patterns of prefixes, the least that follows, source, an example that opens nothing."""
+    """One kind of key: a prefix, then at least ``fewest`` ``characters``, then ``rest``; ``example`` opens nothing."""
 
     owner: str
     prefixes: tuple[str, ...]
@@ -126,7 +126,7 @@ KEY_SHAPES: tuple[KeyShape, ...] = (
 
 PRIVATE_KEY_SOURCE = "RFC 7468; " + _GITLEAKS + "private-key"
 
-# The whole of it, or all that there is if it was shortened.
+# This matches a whole private key, or the beginning of one that was cut off.
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]*+(?:-(?!----)[^-]*+)*"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
@@ -135,7 +135,7 @@ _PRIVATE_KEY = re.compile(
 
 @cache
 def _any_key() -> re.Pattern[str]:
-    """Return the pattern of a key of any shape, which takes milliseconds to compile."""
+    """Return the pattern of a key of any shape; it is compiled late, because that takes milliseconds."""
     return re.compile(rf"\b(?:{'|'.join(pattern for shape in KEY_SHAPES for pattern in shape.patterns)})")
 
 
@@ -154,9 +154,9 @@ REDACTED = "[redacted]"
 
 _SHORTEST_SECRET = 6
 _SHORTEST_WORD = 8
-"""A secret of letters only is at least as long: a shorter one is likely to be a word of the sentence."""
+"""The fewest characters of a secret that has only letters: a shorter value is likely to be a word of a sentence."""
 
-# A word of a name ends with one of these: OPENAI_API_KEY, WATSONX_APIKEY, PGPASSWORD, AWS_SECRET_ACCESS_KEY_2.
+# Names of secrets: OPENAI_API_KEY, WATSONX_APIKEY, PGPASSWORD, AWS_SECRET_ACCESS_KEY_2.
 _SECRET_NAME = re.compile(
     r"(?:KEY|KEYS|TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|CREDENTIAL|CREDENTIALS|JWT|COOKIE)"
     r"[0-9]*(?:_|\Z)|_(?:PWD|PASS|PAT|AUTH)\Z"
@@ -198,7 +198,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of variables named like secrets, but for counts, paths and words, which sentences need."""
+    """Return the values of variables named like secrets, except counts, paths and words that sentences may need."""
     found = (value.strip() for name, value in environment.items() if _holds_secret(name.upper(), value.strip()))
     return tuple(dict.fromkeys(found))
 

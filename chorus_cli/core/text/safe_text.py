@@ -1,7 +1,7 @@
 """Makes untrusted text safe to show: control characters become visible, hidden characters are removed.
 
-A filter of single code points, never of ranges, so that nothing that can be read is lost and an escape sequence needs
-no parser. For display only: the log keeps the original.
+The filter replaces or removes single code points and not whole escape sequences, so that it loses nothing readable and
+needs no parser. It is for display only: the log keeps the original.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SELECTOR = f"[{code_points.EMOJI_SELECTORS}]"
 _BREAKS_AND_TABS = re.compile(r"[\n\t]+")
 
 
-# Compiled when first needed: ASCII needs none of them.
+# These patterns are compiled when they are first needed, because ASCII needs none of them.
 
 
 @cache
@@ -93,7 +93,7 @@ class SafeTextStream:
         self.decoded_tags = ""
 
     def feed(self, chunk: str) -> str:
-        """Return the text that can be shown now, of ``chunk`` and of the undecided rest before it."""
+        """Return the part that can be shown now of the undecided tail and ``chunk``."""
         if not (self._undecided or self._joiner_waits) and _is_plain(chunk):
             return self._shown(chunk)
         text = code_points.paired(self._undecided + chunk)
@@ -103,7 +103,7 @@ class SafeTextStream:
         return self._filtered(text[:decided])
 
     def close(self) -> str:
-        """Return the undecided rest, filtered as the end of the text."""
+        """Return the undecided tail and a waiting joiner, filtered as the end of the text."""
         undecided, self._undecided = self._undecided, ""
         return (self._filtered(undecided) if undecided else "") + self._released_joiner("")
 
@@ -146,14 +146,14 @@ class SafeTextStream:
         return self._hidden(tags)
 
     def _joiner(self, joiner: str) -> str:
-        """Hold the joiner until its right neighbour is known, if the left one can be joined and none is held."""
+        """Hide a joiner if one is held or its left neighbour cannot be joined; else hold it for the right neighbour."""
         if self._joiner_waits or not _joining().match(self._base):
             return self._hidden(joiner)
         self._joiner_waits = True
         return ""
 
     def _released_joiner(self, following: str) -> str:
-        """Return the held joiner, if there is one and ``following`` can be joined."""
+        """Return the held joiner if ``following`` can be joined, else hide it; empty if none is held."""
         if not self._joiner_waits:
             return ""
         self._joiner_waits = False
@@ -161,16 +161,16 @@ class SafeTextStream:
         return joiner if _joining().match(following) else self._hidden(joiner)
 
     def _non_joiner(self, non_joiner: str) -> str:
-        """Keep it after a letter, with its marks, of the scripts that use it."""
+        """Keep a non-joiner after a letter (with its marks) of a script that uses non-joiners; hide it elsewhere."""
         if not (self._base.isalpha() and self._base >= _FIRST_LETTER_WITH_NON_JOINER):
             return self._hidden(non_joiner)
         self._released_joiner(non_joiner)
-        # Marks are still counted on: else letter, marks, non-joiner, marks would stack without end.
+        # The count of marks goes on, or letter, marks, non-joiner, marks and so on would stack without end.
         self._previous = self._base = non_joiner
         return non_joiner
 
     def _selector(self, selector: str) -> str:
-        """Keep one after something that can be seen; it counts as a mark, lest it restart the count of marks."""
+        """Keep a selector after a visible character and count it as a mark, so that marks cannot stack without end."""
         after_visible = self._previous.strip() and self._previous != code_points.ZERO_WIDTH_NON_JOINER
         if not after_visible or re.match(_SELECTOR, self._previous):
             return self._hidden(selector)
@@ -192,17 +192,17 @@ def safe_text(text: str) -> str:
 
 
 def safe_line(text: str) -> str:
-    """Return ``text`` as it may be shown within one line: line breaks and tabs become one space."""
+    """Return ``text`` as it may be shown within one line: each run of line breaks and tabs becomes one space."""
     return _BREAKS_AND_TABS.sub(" ", safe_text(text))
 
 
 def may_hide(line: str) -> bool:
-    """Return whether something in ``line`` may hide or mislead."""
+    """Return whether ``line`` has characters that may be invisible or change the order in which text reads."""
     return not (line.isascii() or _is_plain(line)) and _hiding().search(line) is not None
 
 
 def revealed(line: str) -> list[str]:
-    """Return each character of ``line``, or its number (``<U+202E>``) if it hides or misleads; controls stay."""
+    """Return the characters of ``line``; ``<U+202E>`` replaces one that hides or misleads. Control characters stay."""
     shown, place = safe_text(line), 0
     signs: list[str] = []
     for character in line:
@@ -219,13 +219,13 @@ def revealed(line: str) -> list[str]:
 
 @cache
 def _alone(character: str) -> tuple[str, str]:
-    """Return a character that hides or misleads as it is shown by itself, and revealed."""
+    """Return how ``safe_text`` shows a character by itself, and the sign by which ``revealed`` replaces it."""
     sign = character if unicodedata.category(character) in {"Cc", "Cs"} else _number(character)
     return safe_text(character), sign
 
 
 def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:
-    """Return a warning about hidden characters, with the text spelt in tags; ``None`` without any."""
+    """Return a warning with the number of hidden characters and the text spelt in tags; ``None`` if none is hidden."""
     if not stream.hidden_count:
         return None
     characters = "hidden character" if stream.hidden_count == 1 else "hidden characters"

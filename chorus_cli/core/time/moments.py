@@ -1,14 +1,14 @@
 """The moments that people name: ``today``, ``last monday``, ``monday 9am``, ``2026-11-18 14:30``, ``march 17``.
 
-``with_iso_dates`` writes the dates in a text as in ISO 8601; ``named_moment`` reads the moment that such a text names.
+``with_iso_dates`` writes the dates in a text as in ISO 8601; ``named_moment`` reads the moment that the result names.
 
-dateparser does the reading, but it has an answer to nearly everything: to it ``5`` is a day in May, and ``2026-11-12
-noon`` is the 20th in the time zone -12. So it is given only phrases of a known form, each written in the one way that
-was measured to read right.
+dateparser reads the moments, but it misreads many texts: ``5`` as a day in May, and ``2026-11-12 noon`` as another day
+of November in the time zone -12. So it gets only phrases of a known form, each in the one spelling that tests have
+shown to be read correctly.
 
-Clock times are those of a zone. A time that occurs twice, when the clock is set back, is the first of the two. A time
-that is skipped, when the clock is set forward, counts as if it had not been set yet, so that a skipped midnight is the
-moment at which the day begins.
+Clock times are local times of a zone. A time that occurs twice, because the clock is set back, is the first of the two.
+A time that is skipped, because the clock is set forward, is read by the clock before the change, so that a skipped
+midnight is the moment at which the day begins.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 
 
 def with_iso_dates(words: str) -> str:
-    """Return casefolded, singly spaced words with each date that has one meaning written as in ISO 8601."""
+    """Write each unambiguous date in ``words``, which are casefolded and have single spaces, as in ISO 8601."""
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
     for pattern in _NAMED_MONTHS:
@@ -94,7 +94,7 @@ def _with_month_as_number(found: re.Match[str]) -> str:
 
 
 def _with_year_first(found: re.Match[str]) -> str:
-    """Write day and month in order if only one of the two numbers can be a month, or if both are the same."""
+    """Write the date as in ISO 8601 if only one of its two numbers can be the month, or if both are the same."""
     first, second = int(found[1]), int(found[3])
     if first != second and max(first, second) <= _MONTHS_OF_A_YEAR:
         return found[0]
@@ -103,11 +103,11 @@ def _with_year_first(found: re.Match[str]) -> str:
 
 
 def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | None:
-    """Return in UTC the moment that casefolded, singly spaced words name; ``None`` if they name none.
+    """Return in UTC the moment that casefolded words with single spaces name; ``None`` if they name none.
 
-    A day is its first moment, but ``yesterday`` is 24 elapsed hours ago. ``monday`` is the latest Monday, ``last
-    monday`` the latest before today; ``this monday`` is that of the week, which begins on Mondays. ``--03-17`` is the
-    latest 17 March. What lies in the future is returned when the words allow nothing else.
+    A day is its first moment, but ``yesterday`` is 24 hours ago. ``friday`` is the latest Friday, ``last friday`` the
+    latest Friday before today, ``this friday`` the Friday of this week, which begins on Monday. ``--03-17`` is the
+    latest 17 March. A moment in the future is returned only if the words allow no earlier one.
     """
     if _IN_UTC.fullmatch(words):
         with suppress(ValueError):
@@ -129,7 +129,7 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
 
 
 def _days(phrase: re.Match[str], local_now: datetime) -> tuple[str, ...]:
-    """Return the days that may be meant, the latest first, in words that dateparser counts back from."""
+    """Return the days that may be meant, the latest first, in words that dateparser reads."""
     if phrase["day"] is None:
         return "today", "yesterday"
     if phrase["count"] is not None:
@@ -154,9 +154,9 @@ def _weekdays(weekday: str, which: str | None, local_now: datetime) -> tuple[str
 
 
 def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | None:
-    """Let dateparser read a phrase as a local time and return that in UTC; ``None`` if there is no such day.
+    """Let dateparser read a phrase as a local time, and return the moment in UTC; ``None`` if there is no such day.
 
-    The zone is attached here: dateparser would take the offset that holds now, and it fails over a zone that is a rule.
+    The zone is attached here: dateparser would use the present offset, and fails if the zone is a POSIX rule.
     """
     import dateparser  # noqa: PLC0415 - an eighth of a second that most times do not need
 
@@ -274,7 +274,7 @@ _REFUSED = (
 
 
 def in_digits(words: str) -> str:
-    """Return casefolded, singly spaced words with digits for the numbers among them; a few are three, a couple two."""
+    """Return casefolded words with single spaces, their numbers written in digits: a few is 3, a couple is 2."""
     words = _HALF_PAST.sub(lambda found: f"at {_VALUES.get(found[1], found[1])}:30", words)
     words = _QUOTIENT.sub(lambda found: f"{int(found[1] or 0) + int(found[2]) / int(found[3]):g} ", words)
     words = _FRACTION.sub(lambda found: f"{found[1] or 0}{_DECIMALS[found[2]]}", words)
@@ -289,7 +289,7 @@ def _unit_and_a_half(found: re.Match[str]) -> str:
 
 
 def corrected(words: str) -> str | None:
-    """Return casefolded words with typing errors mended; ``None`` if there are none."""
+    """Return casefolded words with typing errors corrected; ``None`` if none is found, or in more than eight words."""
     if len(words.split()) > _MOST_WORDS:
         return None
     mended = _WORD.sub(lambda found: next(iter(get_close_matches(found[0], _KNOWN, 1, _ALIKE)), found[0]), words)
@@ -297,6 +297,6 @@ def corrected(words: str) -> str | None:
 
 
 def refusal(words: str, *, after_since: bool) -> str | None:
-    """Return why words are no time for certain; after ``since``, ``9:30`` is a time of day and ``9`` may be one."""
+    """Return why words are refused as a time, or ``None``; ``after_since`` allows ``9:30`` and refuses ``9``."""
     either = _CLOCK_OR_HOURS if after_since else _CLOCK_OR_LENGTH
     return next((reason for pattern, reason in (*_REFUSED, either) if pattern.search(words)), None)

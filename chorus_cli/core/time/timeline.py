@@ -1,4 +1,4 @@
-"""Windows and periods of time: in elapsed hours, as a line with messages and boundary, and in words."""
+"""Windows and periods of time: as hours, in words, and drawn as a line that shows messages and a boundary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 UNSENT_KEPT = timedelta(days=7)
-"""How long a draft or an unsent text is kept after its last change, unless a process that runs owns it."""
+"""How long a draft or an unsent text is kept after its last change; the ones of a running process are kept longer."""
 
 BOUNDARY = "│"
 NOTHING = "·"
@@ -35,27 +35,27 @@ def counts_by_slot(moments: Iterable[datetime], since: datetime, until: datetime
 
 
 def slot_of(moment: datetime, since: datetime, until: datetime, slots: int) -> int | None:
-    """Return the slot of a moment, ``None`` outside the period."""
+    """Return the 0-based slot of a moment; ``None`` unless it is after ``since`` and not after ``until``."""
     if not since < moment <= until:
         return None
     return min(int((moment - since) / (until - since) * slots), slots - 1)
 
 
 def gap(elapsed: timedelta) -> str:
-    """Write a pause as days, hours and minutes, the largest two of them: ``3 d 4 h``, ``7 h 12 m``."""
+    """Write a pause in days, hours and minutes, at most two of these, the largest first: ``3 d 4 h``, ``7 h 12 m``."""
     minutes = int(elapsed.total_seconds() // 60)
     parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
     return " ".join([f"{number} {unit}" for number, unit in parts if number][:2]) or "0 m"
 
 
 def age(elapsed: timedelta) -> str:
-    """Write how long ago something was, in its largest unit: ``3 d``, ``14 h``; a moment to come as ``0 m``."""
+    """Write how long ago something was, in the largest unit only: ``3 d``, ``14 h``; a future moment is ``0 m``."""
     number, unit, *_ = gap(max(elapsed, timedelta())).split()
     return f"{number} {unit}"
 
 
 def duration(elapsed: timedelta, tenths_below: float = 0) -> str:
-    """Write how long something took: ``14 s``, ``3 m 14 s``, ``7 h 12 m``; ``0.4 s`` below so many seconds."""
+    """Write how long something took: ``14 s``, ``3 m 14 s``, ``7 h 12 m``; below ``tenths_below`` seconds ``0.4 s``."""
     if 0 <= elapsed.total_seconds() < tenths_below:
         return f"{elapsed.total_seconds():.1f} s"
     seconds = max(0, int(elapsed.total_seconds()))
@@ -80,7 +80,7 @@ _SHORT_WINDOW_HOURS = 12
 
 
 def window_reaching(age: timedelta) -> int:
-    """Return the hours of a window for messages of this ``age``, rounded up to whole days beyond half a day."""
+    """Return the hours of a window that reaches messages of this ``age``: beyond 12 hours whole days, at most 168."""
     hours = age // timedelta(hours=1) + 1
     if hours > _SHORT_WINDOW_HOURS:
         hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY

@@ -1,8 +1,8 @@
 """Reads lengths of time and moments as people type them, and rounds them to a window of whole hours.
 
 The order of the steps matters. Numbers are written in digits and dates as in ISO 8601; then ambiguous texts are
-refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. Any other
-text may name a moment.
+refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. A text that
+is no length of time may name a moment.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _REWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time, exact to the microsecond: of a ``bare_number`` of hours, or since what ``is_moment``."""
+    """A length of time to the microsecond; the text may have been a ``bare_number`` of hours or named a moment."""
 
     seconds: float
     bare_number: bool = False
@@ -76,7 +76,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class WindowChoice:
-    """A window of whole hours, 1 to 168, and a warning if it differs from the window asked for."""
+    """A window of whole hours, 1 to 168, and a warning if the window asked for was outside of these bounds."""
 
     hours: int
     warning: str | None = None
@@ -85,8 +85,8 @@ class WindowChoice:
 def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: bool = False) -> Span:
     """Read a length of time such as ``24h``, ``1h30``, ``3 days ago`` or ``8`` (hours), or a moment: ``monday 9am``.
 
-    Days and clock times are in ``zone``, ``None`` for the system's. ``after_since`` says that the text follows a
-    ``since``, where ``9:30`` is a time of day.
+    Days and clock times are in ``zone``, or in the system's zone if that is ``None``. ``after_since`` says that the
+    word ``since`` precedes the text, so that ``9:30`` is a time of day.
     """
     led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)
@@ -104,17 +104,17 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
 
 
 def window_hours(span: Span) -> WindowChoice:
-    """Round to whole hours within bounds: a length of time half up, the time since a moment up."""
+    """Round ``span`` to whole hours, 1 to 168: a length of time half up, the time since a moment up."""
     return _within_bounds(span.seconds, is_moment=span.is_moment)
 
 
 def shifted(hours: int, span: Span, sign: Literal[1, -1]) -> WindowChoice:
-    """Make a window of ``hours`` longer (1) or shorter (-1) by ``span``: exact first, then rounded and bounded."""
+    """Lengthen (``sign`` 1) or shorten (-1) a window of ``hours`` by ``span``, then round it and keep it in bounds."""
     return _within_bounds(hours * _SECONDS_PER_HOUR + sign * span.seconds, is_moment=span.is_moment)
 
 
 def format_span(seconds: float) -> str:
-    """Write a length of time, which ``parse`` reads back: ``24h``, ``2h 30m``, ``45s``; nothing at all is ``0h``."""
+    """Write a length of time: ``24h``, ``2h 30m``, ``45s``, ``0h``, ``-1h``; ``parse`` reads positive ones back."""
     hours, below_hour = divmod(timedelta(seconds=abs(seconds)), timedelta(hours=1))
     minutes, below_minute = divmod(below_hour, timedelta(minutes=1))
     rest = f"{below_minute.total_seconds():.6f}".rstrip("0").rstrip(".")
@@ -125,7 +125,7 @@ def format_span(seconds: float) -> str:
 
 
 def _words(text: str) -> tuple[bool, str]:
-    """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits."""
+    """Return whether ``since`` or ``from`` begins the text, and the rest in small letters, single spaces and digits."""
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
     # pytimeparse takes polynomial time over a long run of blanks.
@@ -142,7 +142,7 @@ def _rewritten(words: str, rules: Iterable[tuple[re.Pattern[str], str]]) -> str:
 
 
 def _duration(length: str) -> float | None:
-    """Return the seconds that pytimeparse reads, but for its clock forms (``1:30`` would be ninety seconds)."""
+    """Return the seconds that pytimeparse reads; ``None`` for no length, and for ``1:30``, which it misreads."""
     if ":" in length:
         return None
     seconds: float | None = None
@@ -152,7 +152,7 @@ def _duration(length: str) -> float | None:
 
 
 def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) -> float:
-    """Return the seconds since the moment that the words name; since this very moment, the least there is."""
+    """Return the seconds since the moment that the words name, at least a microsecond."""
     try:
         moment = named_moment(words, now, zone)
     except (OverflowError, ValueError):
@@ -166,7 +166,7 @@ def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) ->
 
 
 def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
-    """Suggest the time that was probably meant, if it can be read, else some examples."""
+    """Return a question whether a similar time was meant, if that can be read, else examples of times."""
     meant = corrected(" ".join(text.casefold().split()).strip("\"' "))
     if meant is not None:
         with suppress(TimeSpanError):
@@ -187,7 +187,7 @@ def _checked(seconds: float, text: str, now: datetime) -> float:
 
 
 def _within_bounds(seconds: float, *, is_moment: bool) -> WindowChoice:
-    """Round ``seconds`` to whole hours within bounds; a moment less than an hour ago also gives a warning."""
+    """Round ``seconds`` to whole hours and keep them in bounds; a moment less than an hour ago gives a warning too."""
     if is_moment:
         hours = math.ceil(seconds / _SECONDS_PER_HOUR)
         # The warning shows whole seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-"""The moment in place of one that cannot be read."""
+"""The moment that replaces a time that cannot be read."""
 
 
 def to_text(moment: datetime) -> str:
@@ -14,7 +14,7 @@ def to_text(moment: datetime) -> str:
 
 
 def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return a moment in local time, ``None`` being the system's zone; at the ends of the calendar it stays in UTC."""
+    """Return a moment in ``zone``, ``None`` for the system's zone; in UTC if the calendar has no such local time."""
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):
@@ -22,7 +22,7 @@ def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
 
 
 def from_text(text: str) -> datetime:
-    """Read a moment back as aware UTC; fewer digits of the second and a missing zone (UTC) are accepted."""
+    """Read a moment in ISO 8601 as aware UTC; a text without a zone is UTC. A ``ValueError`` refuses other texts."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
         return moment
@@ -30,5 +30,5 @@ def from_text(text: str) -> datetime:
 
 
 def cutoff(now: datetime, context_hours: float) -> datetime:
-    """Return the moment that a window reaches back to."""
+    """Return the moment, in UTC, that a window of ``context_hours`` reaches back to."""
     return now.astimezone(UTC) - timedelta(hours=context_hours)

@@ -47,7 +47,7 @@ ARCHIVED = replace(
 async def listing(services: Services) -> Table:
     """List your personas, the current one marked, archived ones last.
 
-    One whose settings cannot be read has the reason in place of its description.
+    If the settings of a persona cannot be read, the list shows the reason in place of the description.
 
     Examples:
         /persona
@@ -67,8 +67,8 @@ async def listing(services: Services) -> Table:
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
     """Switch to another persona, or offer to create one that does not exist.
 
-    Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
-    A shell only says how to create one that does not exist.
+    Give its name, an alias or its folder, in capital or small letters, or a beginning that no other persona has.
+    From a shell, a persona that does not exist is not created; the answer says how to create it.
 
     Examples:
         /persona frodo
@@ -88,8 +88,8 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
 async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     """Create a persona with commented settings, and switch to it.
 
-    Its folder is named after it. If the log has messages of an earlier persona of that folder, they stay out of the
-    context.
+    The folder is named after the persona. If the log has messages of an earlier persona of that folder, they stay out
+    of the context.
 
     Examples:
         /persona new Ada
@@ -97,8 +97,8 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     slug, has_namesake = await services.persona_admin.create(name)
     done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
     if has_namesake:
-        done += " The log has messages of an earlier persona of that folder; this one does not see them."
-    # The earlier one may have been deleted by another Chorus.
+        done += " The log has messages of an earlier persona of that folder; the new persona does not see them."
+    # Another Chorus may have deleted the earlier persona, whose jobs still run here.
     stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
     arrived = await turn_to(services, slug, is_new=True)
     return Report((Text("\n".join([done, *stopped])), *arrived.parts))
@@ -132,8 +132,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
     """Archive a persona: nothing is lost, but you cannot switch to it.
 
-    Without a name, the current persona is archived and the default one takes over. One with replies or jobs that run
-    is refused.
+    Without a name, the current persona is archived and the default one takes over. A persona is not archived while its
+    replies or jobs run or its messages wait.
 
     Examples:
         /persona archive
@@ -192,7 +192,7 @@ def _any(services: Services, name: str | None) -> str:
 
 
 def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Question:
-    """Ask whether to create the unknown persona; an invalid name is refused at once, and any name from a shell."""
+    """Ask whether to create the unknown persona; refuse an invalid name, and from a shell every name."""
     checked = services.personas.check_name(None, name)
     services.personas.refuse_archived(checked)
     if not services.is_chat:
@@ -232,7 +232,7 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
 
 
 async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Report:
-    """Switch to a persona, and say which model answers; in one that ``is_new`` there is nothing to notice."""
+    """Switch to a persona and report the model that answers, with notices, which are fewer if it ``is_new``."""
     await services.current.turn_to(slug)
     await services.current.settle()
     target = services.current.target()
@@ -244,7 +244,7 @@ async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Rep
 def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
     persona = member.persona
     path = services.personas.settings_path(persona.slug)
-    # The warnings about its own file come first.
+    # Warnings about the persona's own file come first.
     flaw = persona.warnings[0].replace(str(path), path.name) if str(path) in persona.unreadable else ""
     called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
     return (
@@ -264,7 +264,7 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
         ("Name", persona.name + (" (archived)" if member.archived else "")),
         ("Aliases", ", ".join(chosen.aliases) or "none"),
         ("Description", chosen.description or "none"),
-        ("Model", f"{chosen.model} (from {persona.sources['model']})" if chosen.model else "none named: detected"),
+        ("Model", f"{chosen.model} (from {persona.sources['model']})" if chosen.model else "not set: detected"),
         ("Context window", f"{chosen.context_hours}h"),
         ("Messages", f"{member.messages:,}"),
         ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),

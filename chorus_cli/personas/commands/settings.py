@@ -28,7 +28,7 @@ MODELS: CommandGroup[Services] = CommandGroup("")
 
 _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
-_UNREADABLE = "nothing in this file counts"
+_UNREADABLE = "Chorus ignores this file"
 _WINDOW = "context_hours"
 _MODELS = frozenset({"model", "summary_model"})
 _EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settings unset temperature, /settings edit."
@@ -208,7 +208,7 @@ async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Cha
     lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
     for change in changes:
         before, after = _short(_written(change.before)), _short(_written(change.after))
-        difference = f"{before} → {after}" if before != after else f"changed further on: {after}"
+        difference = f"{before} → {after}" if before != after else f"changed after this beginning: {after}"
         lines.append(f"{change.setting.key}: {difference}")
     lines += services.personas.load(opened.slug).warnings
     for change in changes:
@@ -225,7 +225,7 @@ def _lines(*lines: str | None) -> Text:
 
 
 async def _consequences(services: Services, slug: str, changes: Sequence[Change]) -> list[str]:
-    """Apply changes of the model, and report the new window and model."""
+    """End the changed settings' values for this run, apply a new model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
         services.personas.set_for_this_run(slug, change.setting.key, None)
@@ -243,7 +243,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
 
 
 def _text(setting: Setting, value: JsonValue) -> str:
-    """Format a value for display; a default that needs explaining is described as in the table of settings."""
+    """Format a value for display; a default with words of its own in the table of settings is shown by these words."""
     if setting.default_words and value == setting.default:
         return setting.default_words
     return _written(value)
@@ -268,7 +268,7 @@ _OTHERWISE = {
     "name": "A name is kept in the persona's file: /settings set name NAME.",
     "aliases": "Aliases are kept in the persona's file: /settings set aliases NAMES.",
 }
-"""Sentences about the settings that a run cannot have of its own."""
+"""The settings that cannot be set for one run, each with a sentence that says how it can be set."""
 
 
 @TOP.command("set", guesses=("effort",))
@@ -277,7 +277,7 @@ async def set_for_this_run(
 ) -> Text:
     """Change a setting until the end of this run, or list those changed.
 
-    No file is changed; /settings set changes the file. "default" ends it sooner.
+    No file is changed; /settings set changes the file. The value "default" ends the change sooner.
 
     Examples:
         /set temperature 0.2
@@ -309,8 +309,8 @@ async def set_for_this_run(
 async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
     """Show the model in use and why, or set the persona's.
 
-    The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
-    answers until the end of this run and no file is changed. /model default removes the persona's own choice.
+    The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once the
+    model answers until the end of this run, and no file is changed. /model default removes the persona's own choice.
 
     Examples:
         /model
@@ -346,7 +346,7 @@ async def chosen_model(services: Services) -> str:
     limit = await services.context.limit(target)
     in_force = f"Model: {target.choice.model} ({target.choice.reason})"
     if limit.relative:
-        return f"{in_force}\nlitellm has no figures for this model; those of {limit.relative} are taken, as a guess."
+        return f"{in_force}\nlitellm has no figures for this model, so Chorus assumes those of {limit.relative}."
     if not limit.is_assumed:
         return in_force
     return (

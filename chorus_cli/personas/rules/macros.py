@@ -1,7 +1,7 @@
-"""Macros of character cards: ``{{char}}``, ``{{user}}`` and the others that a specification names, in any case.
+"""Macros of character cards, such as ``{{char}}`` and ``{{user}}``, in capital or small letters.
 
-They are replaced when a text is sent or shown. A random choice depends on the text alone, so that requests begin alike.
-A macro that is not known stays as it is.
+They are replaced when a text is sent or shown. A random choice depends on the text alone, so that each request begins
+like the one before. An unknown macro stays as it is.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.settings.rules.table import DEFAULT_SOURCE
 
 OWN_PROMPT = "Be the character described here: write its next message in this conversation, and none of the user's."
-"""The system prompt in place of ``{{original}}`` where the user has not set one for all personas."""
+"""The value of ``{{original}}`` if the user has not set a system prompt for all personas."""
 
 _MACRO = re.compile(r"\{\{([^{}]{1,10000})\}\}|<(user|bot|char)>", re.IGNORECASE)
 _COMMA = re.compile(r"(?<!\\),")
 _PASSES = 3
-"""A macro may stand within another, and in the prompt that ``{{original}}`` stands for."""
+"""How often macros are replaced, because the value of a macro may contain other macros."""
 
 
 class Names(NamedTuple):
-    """The values of macros: the names of the character and of the user, and the program's own system prompt."""
+    """The values of macros: the names of the character and of the user, and the system prompt that a card may quote."""
 
     char: str
     user: str
@@ -31,7 +31,7 @@ class Names(NamedTuple):
 
 
 def names_of(persona: Persona) -> Names:
-    """Return the values for a persona."""
+    """Return the values of macros for a persona."""
     is_set = persona.default_sources.get("system_prompt", DEFAULT_SOURCE) != DEFAULT_SOURCE
     original = persona.defaults.system_prompt if is_set else OWN_PROMPT
     return Names(persona.name, persona.settings.user_name, original)
@@ -82,6 +82,6 @@ def _of_argument(name: str, argument: str, found: re.Match[str]) -> str:
 
 
 def _number(found: re.Match[str]) -> int:
-    """Return a number that the macro and its position in the text determine."""
+    """Return a number computed from the macro and its position in the text."""
     key = f"{found.start()} {found[0]}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")

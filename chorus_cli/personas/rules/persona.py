@@ -26,8 +26,8 @@ class Document(NamedTuple):
 class Persona(NamedTuple):
     """A character to talk to, with its settings and documents; ``slug`` is its folder's name and its key everywhere.
 
-    ``sources`` say where each value comes from; ``defaults`` apply where its own file sets nothing. ``warnings`` are
-    about its files, of which those in ``unreadable`` could not be read. One that ``has_card`` has macros in its texts.
+    ``sources`` say where each value comes from; ``defaults`` are the settings without its own file. ``warnings`` are
+    about its files; ``unreadable`` names settings files that could not be read. If it ``has_card``, texts have macros.
     """
 
     slug: str
@@ -47,9 +47,9 @@ class Persona(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``.
+    """Persona, thread and model of a message; the next run goes on in this thread unless the target ``is_aside``.
 
-    With a ``thread_id`` of 0 the message opens a thread of its own, which is closed from the start.
+    If ``thread_id`` is 0, the message opens a thread of its own, which is closed from the start.
     """
 
     persona: Persona
@@ -63,7 +63,7 @@ class Target(NamedTuple):
         return self._replace(thread_id=0, thread_number=0, is_aside=True)
 
     def thread_label(self, slug: str) -> str:
-        """Return ``thread #3``, and whose it is if that is not the persona ``slug``: ``thread #3 of Frodo``."""
+        """Return ``thread #3``, or ``thread #3 of Frodo`` if the persona is another than ``slug``."""
         return f"thread #{self.thread_number}" + ("" if self.persona.slug == slug else f" of {self.persona.name}")
 
 
@@ -80,7 +80,7 @@ _NAMELESS = "persona"
 
 
 def checked_name(name: str) -> str:
-    """Return a display name or an alias, stripped and normalised, if it is fit for a transcript and a folder."""
+    """Return a name or alias, stripped and in NFC; refuse one that does not fit a transcript, a command or a folder."""
     checked = unicodedata.normalize("NFC", name.strip())
     key = folded(checked)
     first_word = key.partition(" ")[0]
@@ -99,12 +99,12 @@ def checked_name(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a name in the form for comparison: case, blanks and Unicode composition do not count."""
+    """Return a form of a name for comparisons: capitals, blanks and Unicode composition make no difference in it."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
 def slug_of(name: str, taken: Collection[str]) -> str:
-    """Return the name of a new folder: the ASCII letters and digits of ``name``, with a number if it is ``taken``."""
+    """Return the name of a new folder: ASCII letters, digits and hyphens made of ``name``, with a number if taken."""
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))

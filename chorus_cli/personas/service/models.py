@@ -10,7 +10,7 @@ from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about,
 
 
 class KnownModels(NamedTuple):
-    """Sources of known models; ``doubt_of_local`` returns a sentence if a model in a file cannot answer."""
+    """Sources of known models; ``doubt_of_local`` says why a model in a file cannot answer, empty if it can."""
 
     names: Callable[[], frozenset[str]]
     providers: Callable[[], frozenset[str]]
@@ -20,7 +20,7 @@ class KnownModels(NamedTuple):
 
 
 class Models:
-    """Checks and completes names of models; `load` collects the completions in the background."""
+    """Checks and completes names of models; the only completion is ELIZA until `load` has collected the others."""
 
     def __init__(self, known: KnownModels, environment: Mapping[str, str]) -> None:
         self._known = known
@@ -29,19 +29,19 @@ class Models:
         self._all: tuple[str, ...] = ()
 
     def load(self) -> None:
-        """Collect the completions; takes a moment, and a third of a second if an Ollama does not answer."""
+        """Collect the completions, which takes a moment, or a third of a second if an Ollama does not answer."""
         local = self._known.on_this_machine()
         self._all = (*local, *(name for name in self._in_order() if name not in local))
         prefixes = tuple(provider.prefix for provider in PROVIDERS if provider.key_set_in(self._environment))
         self._at_hand = (*local, *(name for name in self._all if name.startswith(prefixes)), ELIZA)
 
     def offered(self, typed: str) -> Collection[str]:
-        """Return the models that begin with ``typed``: those that can answer now, else all known ones."""
+        """Return the models that begin with ``typed`` and can answer now; if there are none, all that begin with it."""
         at_hand = [name for name in self._at_hand if name.startswith(typed)]
         return at_hand or [name for name in self._all if name.startswith(typed)]
 
     async def doubt(self, name: str) -> str | None:
-        """Return a warning if ``name`` may be mistaken, ``None`` if not."""
+        """Return a warning if ``name`` may be wrong, else ``None``; a ``ModelNameError`` refuses impossible names."""
         if name.startswith(LOCAL):
             return await asyncio.to_thread(self._known.doubt_of_local, name) or None
         names, providers, likely = await asyncio.to_thread(
@@ -51,13 +51,13 @@ class Models:
         return doubt or missing_key(name, self._environment) or None
 
     def _likely(self) -> tuple[str, ...]:
-        """Return the likely models: those for conversation, of providers in the table of keys."""
+        """Return the models that are made for conversation and have a provider in ``PROVIDERS``."""
         prefixes = tuple(provider.prefix for provider in PROVIDERS)
         talking = self._known.for_conversation()
         return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
 
     def _in_order(self) -> Sequence[str]:
-        """Return all models by provider: those with a key first, in each the default and conversation models first."""
+        """Return all models by provider, those with a key first; default and conversation models lead each provider."""
         with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
         ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
         usual = {provider.default_model for provider in PROVIDERS}

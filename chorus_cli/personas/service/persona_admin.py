@@ -1,4 +1,4 @@
-"""Changes of personas: created, archived, deleted, and their settings, by one value or as a whole."""
+"""Creates, archives and deletes personas, and changes their settings, one value or the whole file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WINDOW = settings.setting_of(persona_rows.KEY)
 
 @dataclass(frozen=True, slots=True)
 class PersonaEntry:
-    """A persona, with the number and newest time of its messages, and whether it is archived."""
+    """A persona, the number of its messages, the time of the newest one, and whether the persona is archived."""
 
     persona: Persona
     messages: int
@@ -58,7 +58,7 @@ class PersonaEntry:
 
 @dataclass(frozen=True, slots=True)
 class SettingState:
-    """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
+    """A setting's value, and its value without the persona's own file, each with its source, such as ``file:line``."""
 
     setting: Setting
     value: JsonValue
@@ -69,7 +69,7 @@ class SettingState:
 
 @dataclass(frozen=True, slots=True)
 class OpenSettings:
-    """A settings file as it was opened, and the text to edit: a template if the file has none."""
+    """The ``text`` of a settings file as it was opened, and the ``draft`` to edit: a template if the file is empty."""
 
     slug: str
     path: Path
@@ -87,27 +87,27 @@ class Change:
 
     @property
     def changed(self) -> bool:
-        """Whether there is another value now."""
+        """Whether the value after the change is another."""
         return not jsonc.same(self.before, self.after)
 
 
 class UnrecordedChanges:
-    """Changes of this process that are not in the journal, so that ``/undo`` asks before it goes further back."""
+    """Changes of settings that are not in the journal; ``/undo`` skips them, and asks the user before it skips one."""
 
     def __init__(self) -> None:
         self._made: dict[str, list[tuple[datetime, Change]]] = {}
 
     def add(self, slug: str, change: Change, made_at: datetime) -> None:
-        """Remember a change."""
+        """Remember a change of the persona ``slug``."""
         self._made.setdefault(slug, []).append((made_at, change))
 
     def newest(self, slug: str, since: datetime | None) -> Change | None:
-        """Return the newest change, unless it is older than ``since``."""
+        """Return the newest change, ``None`` if there is none or it is older than ``since``."""
         made = self._made.get(slug, [])
         return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
 
     def forget(self, slug: str, since: datetime) -> None:
-        """Forget the changes from ``since`` on: the user has gone back before them."""
+        """Forget the changes from ``since`` on, because the user has undone something older."""
         self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
 
 
@@ -137,16 +137,16 @@ class PersonaAdmin:
         return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
+        """Return slug and name of the persona ``name``, perhaps in the log only, or else of the slug ``otherwise``."""
         wanted = folded(name).replace(" ", "-") if name else otherwise
-        # A name that only the log has goes before the beginning of another's.
+        # A name that only the log has is preferred to a persona whose name merely begins with it.
         if self.personas.called(name or otherwise) is None and wanted in await self.store.read(persona_rows.activity):
             return wanted, wanted
         slug = self.personas.find_any(name) if name else otherwise
         return slug, self.personas.load(slug).name
 
     async def create(self, name: str) -> tuple[str, bool]:
-        """Create a persona from the template; return its slug, and whether the log has an earlier one of that slug."""
+        """Create a persona from the template; return its slug, and whether the log has rows of an earlier persona."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
@@ -157,7 +157,7 @@ class PersonaAdmin:
         return slug, has_namesake
 
     async def archive(self, slug: str) -> None:
-        """Archive a persona: it is no longer listed or found; its files and messages stay."""
+        """Archive a persona: the user can no longer switch to it; its files and messages stay."""
         _refuse_default(slug)
         await asyncio.to_thread(persona_files.archive, self.personas.folder, slug, self.clock.now())
 
@@ -166,15 +166,15 @@ class PersonaAdmin:
         await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
 
     async def delete(self, slug: str) -> Path:
-        """Move an archived persona's folder away and return its new place; its log and memory stay."""
+        """Move an archived persona's folder to the backups and return its new path; its log and memory stay."""
         _refuse_default(slug)
         if slug not in self.personas.archived():
-            raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
+            raise PersonaError(f"{slug} is not archived, and only archived personas can be deleted.")
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
     async def set(self, slug: str, key: str, value: JsonValue) -> Change:
-        """Set one value in the persona's file, or with ``None`` remove it; every other byte stays."""
+        """Set one value in the persona's file, or remove it with ``None``; the rest of the file stays as it is."""
         setting = settings.setting_of(key)
         if value is not None and not setting.accepts(value):
             raise SettingsError(f"{setting.misfit(value)}.")
@@ -190,11 +190,11 @@ class PersonaAdmin:
         return change
 
     async def set_window(self, slug: str, hours: int | None) -> Change:
-        """Set the window of a persona, or with ``None`` remove it."""
+        """Set the window of a persona to ``hours``, or remove it from the persona's file with ``None``."""
         return await self._set_window(slug, lambda _: hours)
 
     async def shift_window(self, slug: str, shift: Callable[[int], WindowChoice]) -> WindowChoice:
-        """Set the window that ``shift`` makes of the one in force, so that no other change is lost."""
+        """Set the window to the result of ``shift``, which gets the window of the locked file, so no change is lost."""
         default = self.personas.load(slug).defaults.context_hours
         change = await self._set_window(slug, lambda hours: shift(hours or default).hours)
         return shift(hours_in(change.before) or default)
@@ -202,7 +202,7 @@ class PersonaAdmin:
     async def _set_window(self, slug: str, choose: Callable[[int | None], int | None]) -> Change:
         before = await self._change_window(slug, choose)
         change = Change(_WINDOW, before, choose(hours_in(before)))
-        # A window that was set to the value it had is answered as if it were new.
+        # A window set to its present value is no operation, but the user is told that it was set.
         if not change.changed:
             self._remember(slug, change)
         return change
@@ -216,14 +216,14 @@ class PersonaAdmin:
         self.unrecorded.add(slug, change, self.clock.now())
 
     async def open(self, slug: str) -> OpenSettings:
-        """Read the persona's file for editing as a whole; an invalid one can be opened too."""
+        """Open the persona's settings file for editing; an invalid file can be opened too."""
         path = self.personas.changeable_settings_path(slug)
         text = await asyncio.to_thread(settings_file.read_text, path)
         draft = text.removeprefix(BYTE_ORDER_MARK)
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
 
     async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
-        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile."""
+        """Replace the opened file by ``draft`` and return the changes; ``None`` if the file was changed meanwhile."""
         before, after = values_in(opened.text), _checked_values(opened.path.name, draft)
         made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
         changes = [change for change in made if change.changed]
@@ -242,7 +242,7 @@ class PersonaAdmin:
         return tuple(changes)
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
-        """Return ``value`` with the names in it as they are stored, if the persona may be called so."""
+        """Return ``value``; names in it are normalised, and refused if the persona may not have them."""
         if key == "name" and isinstance(value, str) and value:
             return self.personas.check_name(slug, value)
         if key == "aliases" and isinstance(value, list):
@@ -252,7 +252,7 @@ class PersonaAdmin:
 
 def _refuse_default(slug: str) -> None:
     if slug == DEFAULT_PERSONA:
-        raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")
+        raise PersonaError(f"{slug} is the default persona, so it cannot be archived or deleted, only changed.")
 
 
 @contextmanager
@@ -264,7 +264,7 @@ def _mendable() -> Iterator[None]:
 
 
 def flaw(opened: OpenSettings) -> str:
-    """Return a sentence about the error in a file as it was opened; empty if there is none."""
+    """Return a sentence about the error in a file that was opened; empty if there is none."""
     try:
         _checked_values(opened.path.name, opened.draft)
     except JsoncError as error:

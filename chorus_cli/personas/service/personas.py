@@ -19,7 +19,7 @@ THIS_RUN = "this run"
 
 
 class Personas:
-    """The personas of a folder; if ``copies`` is given, their settings are changed below the folder that it returns."""
+    """The personas of a folder; if ``copies`` is given, settings are changed in copies, in the folder it returns."""
 
     def __init__(self, folder: Path, config_file: Path, copies: Callable[[], Path] | None = None) -> None:
         self.folder = folder
@@ -38,16 +38,16 @@ class Personas:
         return persona_files.slugs(self.folder, archived=True)
 
     def first(self) -> str:
-        """Return the slug of the persona for a first start."""
+        """Return the slug of the persona that a first start talks to."""
         known = self.slugs()
         if not known:
             raise PersonaError(
-                f"There is no persona in {self.folder}. Remove that folder, and the shipped ones come back."
+                f"There is no persona in {self.folder}. Delete that folder, and Chorus restores the shipped personas."
             )
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
     def find(self, name: str) -> str:
-        """Return the slug of the persona in use with that slug, name or alias, or the beginning of one."""
+        """Return the slug of the persona in use whose slug, name or alias is ``name``, or else begins with it."""
         known = self.slugs()
         called = self._called(name, known)
         if not called:
@@ -57,7 +57,7 @@ class Personas:
         raise UnknownPersonaError(name, known)
 
     def find_archived(self, name: str) -> str:
-        """Return the slug of the archived persona with that slug, name or alias, or the beginning of one."""
+        """Return the slug of the archived persona whose slug, name or alias is ``name``, or else begins with it."""
         archived = self.archived()
         if found := self._the_one(name, self._meant(name, archived)):
             return found
@@ -67,7 +67,7 @@ class Personas:
         raise PersonaError(f"No archived persona is called {name!r}. {listing}")
 
     def refuse_archived(self, name: str) -> None:
-        """Refuse ``name`` if the name of an archived persona begins with it."""
+        """Refuse ``name`` if it is the slug, name or alias of an archived persona, or the beginning of one of these."""
         found = self._meant(name, self.archived())
         if found:
             shown = [self.own_settings(slug).name or slug for slug in found]
@@ -78,23 +78,23 @@ class Personas:
             )
 
     def find_any(self, name: str) -> str:
-        """Return the slug of the persona with that slug, name or alias, in use or archived."""
+        """Return the slug of the persona in use that ``name`` means, or of an archived persona of exactly that name."""
         is_archived = not self._called(name, self.slugs()) and self._called(name, self.archived())
         return self.find_archived(name) if is_archived else self.find(name)
 
     def called(self, name: str) -> str | None:
-        """Return the slug of the only persona, in use or archived, with exactly that slug, name or alias."""
+        """Return the slug of the persona with exactly that slug, name or alias; ``None`` for none and for several."""
         found = self._called(name, self.slugs()) or self._called(name, self.archived())
         return found[0] if len(found) == 1 else None
 
     def names_taken(self) -> frozenset[str]:
-        """Return the names that a new folder cannot have: those of folders, and all names and aliases of personas."""
+        """Return the names that a new folder cannot have: all names in the folder, and personas' names and aliases."""
         called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
         beside = [entry.name for entry in self.folder.iterdir()] if self.folder.is_dir() else []
         return frozenset(beside).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
-        """Return ``name``, normalised, if it is valid and no persona but ``slug`` has it."""
+        """Return ``name`` normalised; refuse an invalid name, and the name of a persona other than ``slug``."""
         checked = checked_name(name)
         self._refuse_archived(checked, but=slug)
         owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]
@@ -103,8 +103,8 @@ class Personas:
         return checked
 
     def load(self, slug: str) -> Persona:
-        """Return a persona as its files are now; those that have not changed are not read again."""
-        # Taken before reading, so that a change meanwhile is noticed by the next call.
+        """Return a persona as its files are now; the files are read again only if one of them has changed."""
+        # The fingerprint is taken before the files are read, so that the next call notices a change meanwhile.
         fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file)
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint and slug not in self._copied:
@@ -127,18 +127,18 @@ class Personas:
             unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
             has_card=is_there(self.folder / slug / CARD_FILE),
         )
-        # An error in reading may be gone next time without a change of the file.
+        # The next attempt to read a file may succeed although the file has not changed.
         if not (persona.unreadable or document_warnings or slug in self._copied):
             self._loaded[slug] = fingerprint, persona
         return persona
 
     def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
-        """Let a setting have a value until the end of this run, before those of the files; ``None`` ends that."""
+        """Give a setting a value until the end of this run, in place of the files' value; ``None`` takes it back."""
         self._for_this_run[slug] = {**self._for_this_run.get(slug, {}), key: value}
         self._loaded.pop(slug, None)
 
     def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:
-        """Return the settings of a persona that have a value for this run."""
+        """Return the values that settings of a persona have until the end of this run."""
         return {key: value for key, value in self._for_this_run.get(slug, {}).items() if value is not None}
 
     def defaults(self) -> Settings:
@@ -152,11 +152,11 @@ class Personas:
         return resolve([own]).settings
 
     def settings_path(self, slug: str) -> Path:
-        """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
+        """Return the path of a persona's settings file, or of its copy once `changeable_settings_path` has made one."""
         return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
 
     def changeable_settings_path(self, slug: str) -> Path:
-        """Return the path of the file in which the settings of a persona are changed."""
+        """Return the path of the settings file to change; with ``copies``, it is a copy, which the first call makes."""
         if self._copies is not None and slug not in self._copied:
             copy = self._copies() / slug / SETTINGS_FILE
             settings_file.copied(self.settings_path(slug), copy)
@@ -177,7 +177,7 @@ class Personas:
         return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
 
     def _the_one(self, name: str, meant: Sequence[str]) -> str:
-        """Return the only slug that a name means; empty if there is none."""
+        """Return the only slug that a name means, empty if there is none; refuse a name that means several."""
         *others, last = meant or [""]
         if others:
             raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")

@@ -21,14 +21,14 @@ _TYPES: Mapping[Kind, str] = {
 
 _WRITTEN = ("name", "system_prompt")
 _EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000, "budget": 5}
-"""Examples for settings that have no fixed default, but the provider's, the model's own, or none."""
+"""Example values for settings whose default is the provider's, the model's own, or none."""
 
 _SCHEMA_FILE = "../../schema.json"
 _value = partial(json.dumps, ensure_ascii=False)
 
 
 def schema() -> dict[str, JsonValue]:
-    """Return the schema, draft 2020-12; ``null`` and unknown keys are allowed, as in the files."""
+    """Return the schema, draft 2020-12; it allows ``null`` and unknown keys, because the files may contain them."""
     pointer: dict[str, JsonValue] = {"description": "Where this schema is, for editors.", "type": "string"}
     return {
         "$schema": DIALECT,
@@ -71,10 +71,10 @@ _OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not i
 
 
 def template(name: str) -> str:
-    """Return the text of a new persona's settings: its name, a prompt to write over, and the rest as comments."""
+    """Return a new persona's settings file: its name, a prompt for the user to replace, and the rest as comments."""
     lines = [
-        f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
-        "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
+        f"// The settings of the persona {_value(name)}: edit them here. When Chorus changes one, it keeps comments",
+        "// like this. Documents (docs/*.md beside this file) are sent along with the prompt.",
         "{",
         f'  "{SCHEMA_KEY}": "{_SCHEMA_FILE}",',
         "",

@@ -1,6 +1,6 @@
-"""The table of settings: their types, ranges and meanings, and their values as files and the user write them.
+"""The table of settings with their types, ranges and meanings, and the reading and writing of their values.
 
-``SETTINGS`` is the single source for all that knows a setting; the fields of ``Settings`` hold the defaults.
+Checks, completion, schema and documents are made from ``SETTINGS``; the fields of ``Settings`` hold the defaults.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_SHOWN = 60
 
 
 class Settings(NamedTuple):
-    """One persona's settings; ``None`` lets the provider or the model decide, an empty text means the usual name."""
+    """One persona's settings; ``default_words`` in the table say what ``None``, ``()`` and an empty text stand for."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()
@@ -99,24 +99,24 @@ class Setting(NamedTuple):
         return f"{self.kind.value} from {self.minimum:g} to {self.maximum:g}"
 
     def value_in(self, settings: Settings) -> JsonValue:
-        """Return its value in ``settings``."""
+        """Return the value of this setting in ``settings``."""
         value: JsonValue | tuple[str, ...] = getattr(settings, self.key)
         return list(value) if isinstance(value, tuple) else value
 
     def misfit(self, value: JsonValue) -> str:
-        """Describe, without a full stop, the wrong value and the accepted ones; a key in it is not repeated."""
+        """Return a clause that names a wrong value, with API keys cut out, and the accepted values."""
         if _length(value) > self.longest:
             return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
         return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
 
     def refusal(self, value: JsonValue) -> str:
-        """Refuse a value that the user asked for, without a full stop, and name the accepted ones."""
+        """Return a clause that refuses a value, with API keys cut out, and names the accepted values."""
         if _length(value) > self.longest:
             return self.misfit(value)
         return f"{self.key} cannot be {_without_keys(value)}: it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
-        """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
+        """Return whether ``value`` is of the right kind, in range and not too long; true and false are no numbers."""
         match self.kind:
             case Kind.TEXT:
                 fits = isinstance(value, str) and (not self.choices or value in self.choices)
@@ -184,7 +184,7 @@ SETTINGS: tuple[Setting, ...] = (
         1000,
         default_words="the model's own",
     ),
-    Setting("context_usage_threshold", Kind.NUMBER, "The share of the limit that the prompt may fill.", 0.1, 0.95),
+    Setting("context_usage_threshold", Kind.NUMBER, "How much of the token limit the prompt may fill.", 0.1, 0.95),
     Setting("idle_minutes", Kind.WHOLE_NUMBER, "Minutes without a message until `on_idle` happens.", 1, 1440),
     Setting(
         "on_idle",
@@ -199,27 +199,26 @@ SETTINGS: tuple[Setting, ...] = (
         "How you hear that a reply or a job in the background is done: `bell` rings, `osc` shows a desktop message.",
         choices=("off", "bell", "osc"),
     ),
-    Setting("user_name", Kind.TEXT, "Your name: a character card's `{{user}}`."),
+    Setting("user_name", Kind.TEXT, "Your name, in place of `{{user}}` in a character card."),
     Setting(
         "budget",
         Kind.NUMBER,
-        "Dollars a day for all personas: a warning at 80 %, then a question before each message.",
+        "Dollars a day for all personas: Chorus warns at 80 %, and asks before each message once they are spent.",
         0.01,
         100_000,
         default_words="none",
     ),
     Setting("show_price", Kind.FLAG, "Show the price of the last reply in the line below the prompt."),
-    Setting("clock", Kind.FLAG, "Tell the model of gaps of more than an hour."),
-    Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results by themselves."),
+    Setting("clock", Kind.FLAG, "Tell the model of pauses of more than an hour."),
+    Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results automatically."),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),
 )
 
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
-"""The rows of the table by their keys."""
 
 
 def setting_of(key: str) -> Setting:
-    """Return the row of a key."""
+    """Return the row of ``key``; a ``SettingsError`` refuses an unknown key."""
     if key not in BY_KEY:
         raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
     return BY_KEY[key]
@@ -244,7 +243,7 @@ DEFAULT_SOURCE = "default"
 
 
 class Layer(NamedTuple):
-    """The settings in one file: their values and 1-based lines. A file that is not ``readable`` may contain more."""
+    """The settings in one file: their values and 1-based lines. If the file is not ``readable``, both are empty."""
 
     name: str
     values: Mapping[str, JsonValue] = MappingProxyType({})
@@ -252,12 +251,12 @@ class Layer(NamedTuple):
     readable: bool = True
 
     def place(self, key: str) -> str:
-        """Return the ``file:line`` of ``key``."""
+        """Return the ``file:line`` of ``key``, or the name alone if the layer knows no line."""
         return f"{self.name}:{self.lines[key]}" if key in self.lines else self.name
 
 
 class Resolution(NamedTuple):
-    """The effective settings, the source of each (``file:line`` or "default"), and warnings."""
+    """The effective settings, the source of each (``file:line``, "this run" or "default"), and warnings."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -275,7 +274,7 @@ def misfits(layer: Layer) -> tuple[str, ...]:
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer with a valid value; ``null`` is ignored; invalid ones give warnings."""
+    """Take each setting from the first layer where it is valid, not ``null``; warn of wrong values and unknown keys."""
     # The table has checked every value, which mypy cannot see.
     values: dict[str, Any] = {}
     sources = dict.fromkeys(BY_KEY, DEFAULT_SOURCE)
@@ -307,7 +306,7 @@ def _says_nothing(setting: Setting, value: JsonValue) -> bool:
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """The words for true and false."""
 
-# A JSON number has less than 309 digits, see core/json/jsonc.
+# A whole number in JSON has fewer than 309 digits, see core/json/jsonc.
 _WHOLE_NUMBER = r"-?[0-9]{1,308}"
 _NUMBER = r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?"
 _THOUSANDS = r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?"
@@ -318,11 +317,11 @@ _NOTHING = frozenset({"null", "none", "default"})
 def read_value(setting: Setting, text: str) -> JsonValue:
     """Return the value of a setting from ``text``, typed after its key.
 
-    Free text is taken as it is. A list is separated by commas or written as JSON; words are accepted in any case, and a
-    decimal comma unless it may separate thousands.
+    Free text is taken as it is. A list has commas between its items or is written as JSON. Words such as ``on`` may be
+    in capital letters. A number may have a decimal comma, unless that comma may separate thousands.
     """
     words = text.strip()
-    # A text that spells no such value stays, which only text settings accept.
+    # A text that spells no value of the kind stays a text, which only text settings accept.
     value: JsonValue = text
     match setting.kind:
         case Kind.TEXT:

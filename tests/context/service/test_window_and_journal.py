@@ -69,7 +69,7 @@ async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: 
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
-    with pytest.raises(SettingsError, match="says 99 for context_hours by now, not 24"):
+    with pytest.raises(SettingsError, match="now says 99 for context_hours, no longer 24"):
         await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 
@@ -86,7 +86,7 @@ async def test_a_broken_file_is_never_overwritten(world: World) -> None:
         await world.window.set(span("48h", world))
     assert world.settings_text() == '{"context_hours": 24,, }'
     assert (await world.window.state()).hours == 8
-    assert "nothing in this file counts until it is mended" in world.current.target().persona.warnings[0]
+    assert "Chorus ignores this file until it is mended" in world.current.target().persona.warnings[0]
 
 
 async def test_redo_is_over_once_something_was_said(world: World) -> None:

@@ -378,7 +378,7 @@ async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, 
 
 async def test_a_model_that_takes_the_figures_of_another_names_it(world: World) -> None:
     world.model.has_assumed_limit, world.model.relative = True, "gpt-98"
-    told = "litellm has no figures for this model; those of gpt-98 are taken, as a guess."
+    told = "litellm has no figures for this model, so Chorus assumes those of gpt-98."
     assert await world.told("/model openai/gpt-99") == f"Model: openai/gpt-99 (set by /model)\n{told}"
     assert await world.told("/model") == f"Model: openai/gpt-99 (set by /model)\n{told}"
 

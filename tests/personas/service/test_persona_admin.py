@@ -141,7 +141,7 @@ async def test_an_archived_persona_comes_back_whole(people: World) -> None:
 
 @pytest.mark.parametrize("act", ["archive", "delete"])
 async def test_the_default_persona_stays(people: World, act: str) -> None:
-    with pytest.raises(PersonaError, match="it stays"):
+    with pytest.raises(PersonaError, match="so it cannot be archived or deleted"):
         await getattr(people.persona_admin, act)(DEFAULT_PERSONA)
 
 
@@ -320,6 +320,6 @@ async def test_the_work_of_other_personas_does_not_matter(world: World) -> None:
     await world.told("/persona new Ada")
     await world.told("/persona chorus")
     await job_runs(world)
-    assert "it stays" in await world.told("/persona archive chorus")
+    assert "cannot be archived" in await world.told("/persona archive chorus")
     assert (await world.told("/persona archive ada")).startswith("Archived Ada.")
     await world.services.jobs.close()

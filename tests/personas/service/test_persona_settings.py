@@ -147,7 +147,8 @@ async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM operations").fetchone()
-        with pytest.raises(SettingsError, match=r"the journal has not: database is locked\. The next start notes it\."):
+        told = r"the journal has not noted the change: database is locked\. The next start of Chorus notes it\."
+        with pytest.raises(SettingsError, match=told):
             await world.persona_admin.set(ME, "context_hours", 24)
         assert await window_changes(world) == []
     await world.current.note_edit(ME)

@@ -57,7 +57,7 @@ def test_a_damaged_file_says_nothing_with_a_warning_and_is_never_overwritten(
     file: Path, data: bytes, place_and_reason: str
 ) -> None:
     file.write_bytes(data)
-    warning = f"{file}{place_and_reason}; nothing in this file counts until it is mended"
+    warning = f"{file}{place_and_reason}; Chorus ignores this file until it is mended"
     assert read_layer(file) == (Layer(str(file), readable=False), (warning,))
     assert read_defaults(file) == (Layer(str(file), readable=False), (warning,))
     for value in (None, 1):
@@ -68,7 +68,7 @@ def test_a_damaged_file_says_nothing_with_a_warning_and_is_never_overwritten(
 
 
 def test_an_unreadable_file_says_nothing_with_a_warning_and_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    warning = f"{tmp_path} cannot be read: Is a directory; nothing in this file counts"
+    warning = f"{tmp_path} cannot be read: Is a directory; Chorus ignores this file"
     assert read_layer(tmp_path) == (Layer(str(tmp_path), readable=False), (warning,))
     with pytest.raises(SettingsError, match=r"cannot be read: Is a directory\."):
         read_text(tmp_path)
@@ -98,7 +98,7 @@ def test_what_config_says_in_the_wrong_place_gives_a_warning(file: Path) -> None
     layer, warnings = read_defaults(file)
     assert layer.values == {}
     assert warnings == (
-        f'{file}:3: unknown key "context_hours"; settings for every persona stand inside "defaults"',
+        f'{file}:3: unknown key "context_hours"; write settings for all personas inside "defaults"',
         f'{file}:2: "defaults" must be an object of settings',
     )
 
