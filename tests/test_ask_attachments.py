@@ -114,6 +114,6 @@ def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(here: Folder, serv
 def test_a_model_that_sees_no_pictures_is_not_asked(here: Folder, server: Recorder, model: str) -> None:
     code, output, errors = here.ask("-a", "photo.png", "What is it?", CHORUS_MODEL=model)
     assert (code, output, server.bodies) == (1, "", [])
-    assert f"{model} takes no pictures. Choose a model that does with /model NAME" in errors
+    assert f"{model} takes no pictures. Choose another model with /model NAME" in errors
     assert here.run("log")[1] == ""
     assert not [path for path in (here.folder / "home" / "attachments").rglob("*") if path.is_file()]

@@ -1,5 +1,5 @@
-"""Attachments: files that go with a message.
+"""Attachments: files of a message.
 
-Their bytes are stored before the message, once by their SHA-256; the row holds names, sizes and hashes. A request
-names only the kinds that its model takes, and a client loads the bytes when it encodes the message.
+The bytes are stored before the message, once for each SHA-256; the message's row holds names, sizes and hashes. A
+model is sent files of the kinds that it takes, and names of others. A client loads bytes when it encodes a message.
 """

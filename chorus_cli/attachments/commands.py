@@ -1,4 +1,4 @@
-"""``/attach`` and ``/paste``: files that go with the next message."""
+"""``/attach`` and ``/paste`` attach files to the next message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PASTED_NAME = "clipboard.png"
 FILE = replace(
     TEXT,
     name="file",
-    help="a picture, a PDF or a text: its path, or its address on the web",
+    help="the path or the web address of a picture, a PDF or a text",
     complete=lambda _services, text: [Candidate(path) for path in typed_paths.offered(text, None)],
 )
 
@@ -39,19 +39,19 @@ async def listing(services: Services) -> Table | Text:
     """
     waiting, model = services.attachments.waiting, services.current.target().choice.model
     if not waiting:
-        return Text("Nothing is attached. /attach FILE attaches a file to your next message, and so does @FILE in it.")
+        return Text("Nothing is attached. /attach FILE, or @FILE in your next message, attaches a file.")
     rows = tuple(
         (each.name, size_in_words(each.size_bytes), f"~{attachment_tokens([each], model):,}") for each in waiting
     )
-    return Table("With your next message go:", ("File", "Size", "Tokens"), rows)
+    return Table("These files go with your next message:", ("File", "Size", "Tokens"), rows)
 
 
 @GROUP.command("add", default=True)
 async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
     """Attach a file to your next message: a picture, a PDF or a text.
 
-    Pictures are PNG, JPEG, GIF or WebP; a file has at most 20 MB. A file on the web is fetched now. In a message @FILE
-    does the same; @"my file.png" if the name has blanks.
+    A picture is PNG, JPEG, GIF or WebP; a file has at most 20 MB. A file on the web is fetched at once. @FILE in a
+    message attaches a file too; write @"my file.png" if its name has blanks.
 
     Examples:
         /attach photo.png
@@ -83,7 +83,7 @@ async def clear(services: Services) -> Text:
 async def paste(services: Services) -> Text:
     """Attach the picture in the clipboard to your next message.
 
-    It is read by wl-paste, xclip or pngpaste, so it works where Chorus runs on your own machine.
+    wl-paste, xclip or pngpaste reads the clipboard of the machine on which Chorus runs.
 
     Examples:
         /paste

@@ -1,4 +1,4 @@
-"""The attachments that rows of messages name."""
+"""Reads which attachments the rows of messages name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def named_attachments(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def attachments_in(text: str) -> tuple[log_attachments.Attachment, ...]:
-    """Return the attachments in a row of a message; none if it is damaged."""
+    """Return the attachments in ``text``, the JSON of a message's row; none if the JSON is damaged."""
     with suppress(ValueError, TypeError):
         return log_attachments.from_text(text)
     return ()

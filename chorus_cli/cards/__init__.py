@@ -1,6 +1,6 @@
 """Character cards: personas as other programs exchange them.
 
-A persona made from a card keeps its JSON in `card.json`, which an export starts from; only such a persona has macros.
-Macros are replaced when a text is sent or shown, never in files or rows; a greeting was said, so its row has the
-result.
+A persona that was made of a card keeps the card's JSON in `card.json`, and an export starts from it. No other persona
+has macros. Macros stay in files and memory items, and are replaced when a text is sent or shown. In a greeting they
+are replaced before its row is stored.
 """

@@ -49,8 +49,8 @@ GREETING = replace(NUMBER, name="number", help="the number of a greeting of the 
 async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     """Make a persona of a character card, and switch to it.
 
-    Cards of versions 1, 2 and 3 are read, as PNG, JSON or CHARX. The card's greeting opens the first thread; the
-    entries of its lorebook become memory items, which are sent when a message has one of their keys.
+    Cards of versions 1, 2 and 3 are read, as PNG, JSON or CHARX. The card's greeting opens the first thread. The
+    entries of its lorebook become memory items; an item is sent when a message has one of its keys.
 
     Examples:
         /persona import seraphina.png
@@ -62,7 +62,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
 
 
 async def arrived(services: Services, taken: Taken) -> Report:
-    """Switch to the persona of a card, unless it is archived."""
+    """Switch to the persona of a card unless it is archived, and tell the user about it."""
     if taken.slug in services.personas.archived():
         return Report((Text(taken.told),))
     turned = await turn_to(services, taken.slug)
@@ -84,8 +84,8 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
 async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
     """Write a persona as a character card: PNG, or JSON if the file ends in .json.
 
-    System prompt, description and documents go into it, with all that the card had which it was made of. Messages and
-    memory do not. An existing file is overwritten only if you confirm.
+    The card holds system prompt, description, documents, and the rest of the card that the persona was made of, if any.
+    Messages and memory are not exported. An existing file is overwritten only if you confirm.
 
     Examples:
         /persona export
@@ -106,7 +106,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
 
 
 def _named(services: Services, text: str) -> tuple[str, str]:
-    """Return the persona that the first words name, as many as do, and the rest."""
+    """Return the slug of the persona that the longest beginning of a text names, and the words after the name."""
     words = text.split(" ")
     for number in range(len(words), 0, -1):
         try:

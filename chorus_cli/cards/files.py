@@ -1,6 +1,6 @@
 """Files of character cards: PNG pictures, JSON, and CHARX, which is a zip with ``card.json``.
 
-A persona that was made of a card keeps the card's JSON in its folder, and the file itself if that holds more.
+A persona that was made of a card keeps the card's JSON in its folder, and also the whole file if it is PNG or CHARX.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
 class CardFile(NamedTuple):
-    """A file with a card: its name, the JSON of the card, the card, and the files that a persona keeps of it."""
+    """A file with a card: its name, the card's JSON, the card, and the files that a persona keeps, by name."""
 
     name: str
     json: bytes
@@ -45,7 +45,7 @@ def read(path: Path) -> CardFile | None:
     """Return the card in a file, ``None`` if the file is of another kind.
 
     Raises:
-        ImportFormatError: it cannot be read, or a card in it is damaged or too large.
+        ImportFormatError: the file cannot be read, is a picture without a card, or has a damaged or too large card.
     """
     try:
         if not path.is_file():
@@ -61,9 +61,9 @@ def read(path: Path) -> CardFile | None:
 
 
 def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the cards among files and in folders, and the rest, in which the folders stay.
+    """Return the paths of cards, also of those in folders, and the other paths, among them the folders.
 
-    Of the files in a folder only pictures and archives are looked at, and damaged ones are passed over.
+    In a folder only files ending in .png or .charx are read, and damaged ones are left out.
     """
     cards: list[Path] = []
     others: list[Path] = []
@@ -78,7 +78,7 @@ def _cards_in(folder: Path) -> Iterator[Path]:
     try:
         files = sorted(folder.iterdir()) if folder.is_dir() else []
     except OSError:
-        # The import of conversations reports it.
+        # The import of conversations reports this error.
         return
     for file in files:
         with suppress(ImportFormatError):
@@ -92,13 +92,13 @@ def stored_json(personas: Path, slug: str) -> bytes | None:
 
 
 def picture(personas: Path, slug: str, name: str) -> bytes:
-    """Return the picture of a persona's card; a persona without one gets one of a plain colour."""
+    """Return the PNG picture that the persona keeps of its card; without a picture, a new one of a plain colour."""
     folder = personas / slug
     return _stored(folder / CARD_PICTURE) or _icon(folder / CARD_ARCHIVE) or png.plain_picture(name)
 
 
 def _icon(path: Path) -> bytes | None:
-    """Return the main icon in an archive, if it is a PNG picture."""
+    """Return the main icon in a CHARX archive, ``None`` if it is missing or no PNG picture."""
     if not path.is_file():
         return None
     try:
@@ -119,7 +119,7 @@ def _stored(path: Path) -> bytes | None:
 
 
 def _found(path: Path, file: BufferedReader) -> tuple[bytes, dict[str, bytes]] | None:
-    """Return the JSON that may be a card, and the file itself if that holds more; ``None`` for another kind of file."""
+    """Return JSON that may be a card, and the whole file if it is PNG or CHARX; ``None`` for another kind of file."""
     beginning = file.read(_MARK_BYTES)
     file.seek(0)
     if beginning.startswith(png.SIGNATURE):
@@ -143,7 +143,7 @@ def _found(path: Path, file: BufferedReader) -> tuple[bytes, dict[str, bytes]] |
 
 
 def _entry(archive: zipfile.ZipFile) -> bytes:
-    """Return the card of an archive; the size that the archive tells is not trusted."""
+    """Return the card's JSON in an archive; its bytes are counted, because the archive may state a wrong size."""
     with archive.open(_ENTRY) as entry:
         found = entry.read(LARGEST_JSON_BYTES + 1)
     if len(found) > LARGEST_JSON_BYTES:
@@ -152,7 +152,7 @@ def _entry(archive: zipfile.ZipFile) -> bytes:
 
 
 def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile | None:
-    """Return a card; JSON that is none, in a file of its own, is of another kind."""
+    """Return the card, ``None`` if a JSON file holds none; a PNG or CHARX file without a card is an error."""
     if len(json) > LARGEST_JSON_BYTES:
         raise ImportFormatError(f"The card has over {LARGEST_JSON_BYTES // 1_000_000} MB.")
     try:

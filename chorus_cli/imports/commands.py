@@ -1,4 +1,4 @@
-"""``/copy``, ``/export`` and ``/import``: the last reply, a conversation in a file, and conversations from files."""
+"""``/copy`` copies a reply, ``/export`` writes conversations to files, ``/import`` reads conversations from files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _offered(_services: Services, text: str) -> Sequence[Candidate]:
 FILE = Parameter(
     "file [all]",
     _asked_export,
-    f"a file ending in .md or .json, or a folder; at the end {_ALL} for {_EVERYTHING}",
+    f"a file ending in .md or .json, or a folder; add {_ALL} for {_EVERYTHING}",
     _offered,
 )
 
@@ -72,7 +72,7 @@ def _asked_code(text: str, now: datetime) -> int:
 CODE = Parameter(
     f"{_CODE} [n]",
     _asked_code,
-    f"{_CODE} for the last code block of the last reply that has one, {_CODE} 2 for its second one",
+    f"{_CODE} for the last code block of the last reply with code, {_CODE} 2 for the second block of that reply",
     lambda _services, _text: [Candidate(_CODE, "a code block of the last reply")],
 )
 
@@ -81,7 +81,7 @@ CODE = Parameter(
 async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> Text:
     """Copy the last reply, as the model wrote it, or a code block in it.
 
-    It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
+    A clipboard tool copies the text if there is one; the terminal copies it too, also over SSH.
 
     Examples:
         /copy
@@ -106,7 +106,7 @@ async def _replies(services: Services) -> list[str]:
 
 
 def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
-    """Return a code block of the last reply that has one, and words that name it."""
+    """Return a code block of the last reply with code, and words that name the block."""
     blocks = next(filter(None, map(code_in, reversed(replies))), [])
     if not blocks:
         raise CommandError("There is nothing to copy: no reply in context has a code block.")
@@ -116,8 +116,8 @@ def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
     return blocks[number - 1], f"code block {number} of {len(blocks)}, "
 
 
-ALL = replace(TEXT, name="DIR", help="every conversation of every persona, each to a file of its own in this folder")
-FORMAT = replace(TEXT, name="F", help="with --all: md or jsonl; otherwise md", choices=ENDINGS)
+ALL = replace(TEXT, name="DIR", help="write every conversation of every persona to this folder, each to its own file")
+FORMAT = replace(TEXT, name="F", help="with --all: md (the default) or jsonl", choices=ENDINGS)
 OF_PERSONA = replace(PERSONA, help="with --all: only the conversations of this persona")
 
 
@@ -132,10 +132,10 @@ async def export(
 ) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
-    The context is exported; with "all" at the end, every message of the thread. Replies that failed without a word are
-    left out. Without a file, a new one is made in the current folder. An existing file is overwritten only if you
-    confirm. With --all, every conversation is written with its times, models, branches and attachments; an import
-    reads them back exactly.
+    The file gets the context, or with "all" at the end every message of the thread, but no replies that failed without
+    a word. If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
+    confirm. With --all, Chorus writes every conversation with its times, models, branches and attachments; an import
+    reads these files back exactly.
 
     Examples:
         /export
@@ -189,8 +189,8 @@ FILES = replace(
     complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, None)],
     typed=escaped,
 )
-INTO = replace(PERSONA, help="who gets the conversations; otherwise the current one, or the one that a file names")
-ZONE = Parameter("Z", _zone, "the zone of times without one, such as Europe/Berlin")
+INTO = replace(PERSONA, help="who gets all conversations; otherwise the persona that a file names, or the current one")
+ZONE = Parameter("Z", _zone, "the time zone of times that name none, such as Europe/Berlin")
 
 
 @GROUP.command("import", stoppable=True)
@@ -205,9 +205,9 @@ async def import_files(
     """Take in conversations of other programs, each as a closed thread.
 
     Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
-    adds only new ones. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or
-    /context restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of
-    it back. A character card makes a persona, as with /persona import.
+    adds only its new messages. /search finds the messages at once, /thread TITLE opens a conversation, /context edit
+    brings old messages into the context. Ctrl-C stops between two conversations. /context undo takes the import back,
+    once for each of its personas. A character card makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip
@@ -227,7 +227,7 @@ async def import_files(
 
 
 async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) -> tuple[ImportReport, str]:
-    """Import conversations, or for a dry run only look at them; return the report, and what to say."""
+    """Import conversations, or only look at them in a dry run; return the report and its text for the user."""
     if report.is_dry:
         found = await services.imports.preview(wanted)
         return found, found.text()
@@ -242,9 +242,9 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
             raise
         is_stopped = isinstance(error, asyncio.CancelledError)
         stopped = "It was stopped before the end; the same import goes on from there."
-        return report, f"{report.text()}\n{stopped if is_stopped else f'Then it came to an end: {error}'}"
+        return report, f"{report.text()}\n{stopped if is_stopped else f'Then the import stopped: {error}'}"
     if not services.is_chat:
-        # All is imported, and each search fills the index.
+        # The import is complete; if the index cannot be filled now, the next search fills it.
         with suppress(StorageError):
             await services.search.catch_up(services.notifier.progress)
     return report, report.text()

@@ -1,4 +1,4 @@
-"""Imports, read on a thread of their own and stored conversation by conversation; exports, which they read back."""
+"""Imports conversations, which a thread of its own reads, and exports conversations, which an import reads back."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _EACH = "with each of these personas "
 class ImportReport:
     """The amounts of an import.
 
-    ``is_dry`` marks a dry run, which changes nothing. ``known`` counts the messages that the log had already, ``off``
-    those on other branches than the one a conversation ended with, ``purged`` those that were purged
-    here and stay so.
+    ``is_dry`` marks a dry run, which changes nothing. ``known`` counts the messages that are not new, ``purged`` those
+    among them that were purged here and stay purged. ``off`` counts messages on other branches
+    than the one that their conversation ended with.
     """
 
     is_dry: bool
@@ -80,15 +80,15 @@ class ImportReport:
                 self.last = max(self.last or each, each)
 
     def add(self, added: Added) -> None:
-        """Take over the results of an import up to the last conversation that was read."""
+        """Take over the results of all batches that were stored so far."""
         self.added = added
         self.known = self.messages - added.messages
         self.purged = added.purged
         if added.refused:
-            self.skipped["conversation that the log cannot hold, or holds otherwise"] = added.refused
+            self.skipped["conversation that the log cannot store, or has with other messages"] = added.refused
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
-        """Refuse files that hold something, but no message."""
+        """Raise an ``ImportFormatError`` if something was left out and no message was found."""
         if self.messages or not self.skipped:
             return
         holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
@@ -138,7 +138,7 @@ class ImportReport:
         if self.off:
             facts.append(
                 f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
-                "of branches that were left; they stay out of context."
+                "of abandoned branches; these messages stay out of context."
             )
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
@@ -175,15 +175,15 @@ class ImportReport:
 
 
 _TELLING_SECONDS = 5.0
-"""How often the progress of an import or an export is told."""
+"""The least time between two lines about the progress of an import or an export."""
 
 
 class Wanted(NamedTuple):
     """Files and folders to be imported.
 
-    ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name, else that of
-    the name of a conversation's character, else ``otherwise``. ``zone`` is that of times without one, ``None`` being
-    the system's. ``card_personas`` are the slugs of personas that cards among the files make, in a dry run not yet.
+    The persona with the slug ``persona`` gets all conversations. If it is ``None``, each goes to the persona that its
+    file names, else to the one named like its character, else to ``otherwise``. ``zone`` is for times without a zone
+    (``None``: the system's). ``card_personas`` are slugs of personas that are, or in a dry run would be, made of cards.
     """
 
     paths: Sequence[Path]
@@ -195,7 +195,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """Takes conversations of other programs into the log; their attachments go to the folder ``attachments``."""
+    """Stores conversations of other programs in the log, and their attachments in the folder ``attachments``."""
 
     store: Store
     clock: Clock
@@ -203,7 +203,7 @@ class Imports:
     attachments: Path
 
     async def preview(self, wanted: Wanted) -> ImportReport:
-        """Read everything and change nothing; errors are those of an import."""
+        """Read everything and change nothing; raise the errors of `take_in`."""
         report = ImportReport(is_dry=True)
         async with aclosing(self._read(wanted, report, self.clock.now())) as read:
             async for _, incoming in read:
@@ -215,11 +215,11 @@ class Imports:
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
         """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
 
-        A caller that is cancelled leaves whole conversations, and the next import goes on from there.
+        If the caller is cancelled, whole conversations are stored, and the same import goes on from there.
 
         Raises:
-            ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
-                in them, and they have no cards.
+            ImportFormatError: a file cannot be read or is of no known format, or the files hold neither a message nor
+                a card, only things that are left out.
         """
         begun = told = self.clock.monotonic()
         now = self.clock.now()
@@ -228,7 +228,7 @@ class Imports:
                 stored = self.store.write(import_rows.store, incoming, report.added, now)
                 added, is_cancelled = await run_to_completion(stored)
                 if written := batch.written - added.attachments:
-                    # Files of messages that were not stored go, unless a known message names a file that was lost.
+                    # The files of messages that were not stored are deleted, unless a message in the log names them.
                     unnamed = written - await self.store.read(named_attachments)
                     await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
                 report.add(added)
@@ -241,9 +241,9 @@ class Imports:
     async def _read(
         self, wanted: Wanted, report: ImportReport, now: datetime
     ) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
-        """Yield batches with the personas of their conversations, and count what is in them.
+        """Yield batches, each with its conversations and their personas, and count them in ``report``.
 
-        They are read on one thread, which some files are bound to. A conversation without times begins ``now``.
+        One thread reads all files: some are bound to the thread that opens them. Without times, ``now`` is taken.
         """
         slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments
@@ -266,7 +266,7 @@ class Imports:
             report.refuse_nothing(wanted.paths)
 
     async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
-        """Return the slug of the persona that gets a conversation; one that its file names is made if it is missing."""
+        """Return the slug of the persona that gets a conversation; make one that its file names if it is missing."""
         personas = self.persona_admin.personas
         if wanted.persona or not (named or character):
             return wanted.persona or wanted.otherwise
@@ -310,7 +310,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """Writes conversations to files; the bytes of attachments are in the folder ``attachments``."""
+    """Writes conversations to files, with their attachments from the folder ``attachments``."""
 
     store: Store
     clock: Clock
@@ -320,8 +320,8 @@ class Exports:
         """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
 
         Raises:
-            OutputError: a file cannot be written; the sentence says how many conversations were.
-            DatabaseDamagedError: messages cannot be read; the conversations without such ones are written.
+            OutputError: a file cannot be written; the text says how many conversations were written.
+            DatabaseDamagedError: messages cannot be read; all conversations without damage were written.
         """
         exported, told = Exported(), self.clock.monotonic()
         unreadable: list[DatabaseDamagedError] = []
@@ -362,4 +362,4 @@ def _came_so_far(exported: Exported) -> str:
     if not exported.conversations:
         return "Nothing was written."
     written = counted(exported.conversations, "conversation")
-    return f"{written} had been written. Once that is mended, the same export writes them all."
+    return f"{written} had been written. Once the error is mended, the same export writes all of them."

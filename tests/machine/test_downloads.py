@@ -62,7 +62,7 @@ async def test_a_file_is_fetched_with_its_name_also_if_it_has_moved_or_is_packed
     [
         ("/gone", "/gone cannot be fetched: the server answered 404."),
         ("/circle", "/circle cannot be fetched: Exceeded maximum allowed redirects."),
-        ("/slow", "/slow was not there within 0.5 s."),
+        ("/slow", "/slow could not be fetched within 0.5 s."),
         ("/large", "large has 20.0 MB; the largest file that can be attached has 20 MB."),
         ("/endless", "endless has over 20 MB, which is too large to be attached."),
         ("/swelling", "swelling has over 20 MB, which is too large to be attached."),

@@ -1,6 +1,6 @@
-"""The bytes of attachments: each file once, under the SHA-256 of its bytes, whichever messages name it.
+"""Stores the bytes of attachments under their SHA-256: equal bytes once, however many messages name them.
 
-They are in a folder of the user's, or in memory for a chat that keeps nothing.
+A private chat keeps the bytes in memory; any other run keeps them in a folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PREFIX_LENGTH = 2
 
 
 class AttachmentFolder(NamedTuple):
-    """Attachments in files below ``folder``."""
+    """Keeps attachments in files below ``folder``."""
 
     folder: Path
 
@@ -37,7 +37,7 @@ class AttachmentFolder(NamedTuple):
 
 
 class AttachmentMemory:
-    """Attachments in memory, gone with the process."""
+    """Keeps attachments in memory until the process ends."""
 
     def __init__(self) -> None:
         self.stored: dict[str, bytes] = {}
@@ -60,11 +60,11 @@ class AttachmentMemory:
 
 
 def store(folder: Path, data: bytes) -> str:
-    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256."""
+    """Store ``data`` durably in a file that only its owner can read, if it is not stored yet; return its SHA-256."""
     digest = sha256(data).hexdigest()
     path = path_of(folder, digest)
     try:
-        # A power cut may have left a shorter file, and a backup that was cut short too.
+        # A power cut, or a backup that was cut short, may have left a shorter file.
         if not path.is_file() or path.stat().st_size != len(data):
             make_folder(folder)
             make_folder(path.parent)
@@ -78,13 +78,13 @@ def read(folder: Path, digest: str) -> bytes:
     """Return the bytes whose SHA-256 is ``digest``.
 
     Raises:
-        AttachmentError: they are gone, changed, or cannot be read.
+        AttachmentError: the bytes are gone, have changed, or cannot be read.
     """
     path = path_of(folder, digest)
     try:
         data = read_within(path, limits.STORED_ATTACHMENT)
     except FileNotFoundError as error:
-        raise AttachmentError(f"{path} is gone, and with it an attachment.") from error
+        raise AttachmentError(f"{path} is gone, so the attachment cannot be read.") from error
     except OSError as error:
         raise AttachmentError(f"{path} cannot be read: {error.strerror}.") from error
     if sha256(data).hexdigest() != digest:
@@ -93,7 +93,7 @@ def read(folder: Path, digest: str) -> bytes:
 
 
 def delete(folder: Path, digests: Iterable[str]) -> None:
-    """Delete attachments that are there."""
+    """Delete the files of these attachments; a missing file is no error."""
     for digest in digests:
         path = path_of(folder, digest)
         try:
@@ -105,7 +105,7 @@ def delete(folder: Path, digests: Iterable[str]) -> None:
 
 
 def path_of(folder: Path, digest: str) -> Path:
-    """Return the path of the bytes with this SHA-256, below a folder of its first two digits."""
+    """Return the path of the bytes with this SHA-256; its folder is named by the first two digits."""
     if not is_sha256(digest):
         raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
     return folder / digest[:_PREFIX_LENGTH] / digest

@@ -1,4 +1,4 @@
-"""Files that the user names: documents for the memory, and attachments of messages, also on the web."""
+"""Reads files that the user names: documents for the memory, and attachments, which may be on the web."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 def read(typed: str) -> tuple[str, str]:
-    """Return the name and the text of a file, its path relative to the current folder."""
+    """Return the name and the text of the file at a path, which may be relative to the current folder."""
     path, content = _read(typed, limits.MEMORY_DOCUMENT.most, CommandError)
     if len(content) > limits.MEMORY_DOCUMENT.most:
         raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
@@ -33,7 +33,7 @@ def read(typed: str) -> tuple[str, str]:
 
 
 def read_bytes(typed: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of a file to be attached, its path relative to the current folder."""
+    """Return the name and the bytes of the file to be attached; its path may be relative to the current folder."""
     path, content = _read(typed, LARGEST_BYTES, AttachmentError)
     if len(content) > LARGEST_BYTES:
         refuse_large(path.name, path.stat().st_size)
@@ -41,7 +41,7 @@ def read_bytes(typed: str) -> tuple[str, bytes]:
 
 
 def is_file(typed: str) -> bool:
-    """Return whether a path, relative to the current folder, is that of a file."""
+    """Return whether there is a regular file at a path, which may be relative to the current folder."""
     try:
         return Path(typed).expanduser().is_file()
     except (OSError, ValueError, RuntimeError):
@@ -49,7 +49,7 @@ def is_file(typed: str) -> bool:
 
 
 def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) -> tuple[Path, bytes]:
-    """Read at most one byte more than ``most``: the size that the system tells is 0 for some files."""
+    """Read at most ``most`` + 1 bytes, because the system reports a size of 0 for some files."""
     try:
         path = Path(typed).expanduser()
         if not path.is_file():
@@ -62,7 +62,7 @@ def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) 
 
 
 async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) -> tuple[str, bytes]:
-    """Return the name and the bytes of a file on the web."""
+    """Return the name and the bytes of the file at a web address, if it arrives within ``patience_seconds``."""
     import httpx  # noqa: PLC0415 - it takes long, and few runs need it
 
     try:
@@ -77,7 +77,7 @@ async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) ->
             async with client, client.stream("GET", address) as response:
                 return await _taken(address, response)
     except TimeoutError:
-        raise AttachmentError(f"{address} was not there within {patience_seconds:g} s.") from None
+        raise AttachmentError(f"{address} could not be fetched within {patience_seconds:g} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
         reason = str(error).rstrip(".") or type(error).__name__
         raise AttachmentError(f"{address} cannot be fetched: {reason}.") from None
@@ -92,6 +92,6 @@ async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:
     async for piece in unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", "")):
         data += piece
         if len(data) > LARGEST_BYTES:
-            # The server has not said how much is to come.
+            # The server may send no Content-Length, or that of compressed bytes.
             raise AttachmentError(f"{name} has over {LARGEST_BYTES / 1e6:g} MB, which is too large to be attached.")
     return name, bytes(data)

@@ -1,6 +1,6 @@
 r"""Files that a message names: ``@photo.png``, ``@"my photo.png"``, ``@my\ photo.png``; ``\@`` is an at sign.
 
-A mention begins a word. It stays in the text, as the model reads it there; only the backslash of ``\@`` goes.
+A mention begins a word. The model is sent the text with its mentions; only the backslash of ``\@`` is taken away.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _ESCAPED = re.compile(r"\\(.)")
 _TO_ESCAPE = re.compile(r"([\s\\'\"])")
 _BEGUN = re.compile(rf'{_BEFORE}@(?:"(?P<double>[^"\n]*)|(?P<bare>(?:\\.|[^\s\\"])*))\Z')
 _LONGEST, _MOST_CLOSING = 10_000, 16
-"""The longest path without quotes, and the most signs after it that may belong to the sentence."""
+"""The most characters of a path without quotes, and of the punctuation that may follow it in a sentence."""
 _CLOSING = ".,;:!?…)]}'\""
 _OF_CODE = frozenset("()[]{}<>=\"'`")
-"""Signs in a word that is code, such as a decorator, rather than the name of a file."""
+"""A word with one of these signs is taken for code, such as a decorator, and not for the name of a file."""
 _ENDINGS = (
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif", ".svg", ".pdf"),
     *(".txt", ".md", ".markdown", ".rst", ".tex", ".log", ".csv", ".tsv", ".docx", ".xlsx", ".pptx", ".odt", ".zip"),
     *(".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".xml", ".html", ".css", ".sql", ".sh"),
     *(".py", ".js", ".ts", ".go", ".rs", ".c", ".h", ".cpp", ".java", ".rb"),
 )
-"""Endings of names by which a word is taken for a file's name."""
+"""A word with one of these endings is taken for the name of a file."""
 _BEGINNINGS = ("/", "./", "../", "~/")
-"""Beginnings of paths; a slash elsewhere is often in the name of a package or a team, such as ``@types/node``."""
+"""A word with one of these beginnings is taken for a path; a slash elsewhere is often a package's: ``@types/node``."""
 
 
 class Mentions(NamedTuple):
-    """The text of a message as it is sent, and the paths of the files that it names, each once."""
+    """The text of a message as it is sent, and the paths of the files that it names, without repetitions."""
 
     text: str
     paths: tuple[str, ...]
@@ -48,7 +48,7 @@ def is_address(text: str) -> bool:
 
 
 class Begun(NamedTuple):
-    """A mention that is being typed: the path so far, the length of its written form, and whether it is quoted."""
+    """A mention that is being typed: its path so far, its length in characters as typed, and whether it is quoted."""
 
     path: str
     length: int
@@ -56,7 +56,7 @@ class Begun(NamedTuple):
 
 
 def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
-    """Return the files that ``text`` names, by paths for which ``is_file`` holds; other words are text."""
+    """Return ``text`` as it is sent, and the mentioned paths for which ``is_file`` holds; other mentions are text."""
     paths: dict[str, None] = {}
     for candidates in _candidates(text):
         found = next(filter(is_file, candidates), None)
@@ -65,9 +65,9 @@ def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
 
 
 def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the paths after the at signs of ``text`` for which ``is_file`` does not hold, each once.
+    """Return the paths that ``text`` mentions and for which ``is_file`` does not hold, without repetitions.
 
-    A word is taken for a path if it begins as one or has the ending of a common kind of file, and is not code.
+    A word counts as a path if it begins like a path or ends like a common kind of file, and if it is not code.
     """
     missing: dict[str, None] = {}
     for candidates in _candidates(text):
@@ -79,22 +79,22 @@ def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
 
 
 def escaped(text: str, typed: Collection[int] = ()) -> str:
-    """Return a text in which only the at signs at the positions ``typed`` can begin a mention.
+    """Put a backslash before each at sign that could begin a mention, but for those at the positions ``typed``.
 
-    The others have backslashes, which `mentions` takes away again.
+    `mentions` takes the backslashes away again.
     """
     return _AT.sub(lambda match: "@" if match.start() in typed else r"\@", text)
 
 
 def mention_of(path: str) -> str:
-    """Return the mention of a path, quoted if it has to be."""
+    """Return the mention of a path, with the quotes or backslashes that the path needs."""
     if not _TO_ESCAPE.search(path):
         return f"@{path}"
     return f'@"{path}"' if '"' not in path else "@" + _TO_ESCAPE.sub(r"\\\1", path)
 
 
 def begun_mention(before_cursor: str) -> Begun | None:
-    """Return the mention that the text before the cursor ends with, ``None`` if it ends with none."""
+    """Return the unfinished mention that ends at the cursor, ``None`` if there is none."""
     found = _BEGUN.search(before_cursor)
     if found is None:
         return None
@@ -104,9 +104,9 @@ def begun_mention(before_cursor: str) -> Begun | None:
 
 
 def dropped_path(pasted: str) -> str | None:
-    """Return the path that a pasted text may be as a whole, as terminals paste a file that is dropped on them.
+    """Return the path that a pasted text may be, ``None`` if the text cannot be a path.
 
-    They quote it, put backslashes before blanks, or paste an address of a file.
+    When a file is dropped, a terminal pastes its path in quotes, with escaped blanks, or as a ``file://`` address.
     """
     text = pasted.strip()
     if not text or "\n" in text:
@@ -119,7 +119,7 @@ def dropped_path(pasted: str) -> str | None:
 
 
 def _candidates(text: str) -> Iterator[list[str]]:
-    """Yield the paths that each mention may mean, the longest first."""
+    """Yield for each mention the paths that it may mean, the longest first."""
     for match in _MENTION.finditer(text):
         if match["bare"] is None:
             yield [match["double"] or match["single"]]

@@ -1,4 +1,4 @@
-"""Tells from the bytes of a file, never from its name, whether it is a text, a PDF or a picture, and of which size."""
+"""Tells from the bytes of a file, not from its name, whether it is a text, a PDF or a picture, and its size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.log.rules.attachments import Attachment, Kind
 
 LARGEST_BYTES = limits.ATTACHMENT.most
-"""The size of the largest file that is attached; providers refuse larger requests."""
+"""The most bytes of a file that is attached; providers refuse larger requests."""
 
 _TEXT = "text/plain"
 _PNG, _PNG_HEAD, _PNG_END = b"\x89PNG\r\n\x1a\n", b"IHDR", b"IEND"
@@ -20,16 +20,16 @@ _RIFF, _WEBP, _RIFF_HEAD = b"RIFF", b"WEBP", 8
 _PDF, _PDF_END, _PDF_SEARCHED = b"%PDF-", b"%%EOF", 1024
 _PAGE = re.compile(rb"/Type\s{0,8}/Page(?![a-zA-Z])")
 
-# The markers of a frame, which has the size; those in between are for tables.
+# The markers of a frame, which holds the size of the picture; the three that are taken out begin no frame.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _FILLING = 0xFF
 
-# The formats that no provider takes, by the signs at a place near the beginning.
+# The formats that no provider takes: a position, the bytes that a file may have there, and the name of the format.
 _REFUSED = (
     (0, (b"BM",), "a BMP picture"),
     (0, (b"II*\x00", b"MM\x00*"), "a TIFF picture"),
-    (0, (b"PK\x03\x04",), "a zip archive, as office documents are"),
+    (0, (b"PK\x03\x04",), "a zip archive or an office document"),
     (4, (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypavif"), "a HEIC or AVIF picture"),
 )
 
@@ -47,7 +47,7 @@ def recognised(name: str, data: bytes) -> Facts:
     """Recognise the bytes of the file called ``name``.
 
     Raises:
-        AttachmentError: they are empty, too many, cut short, or of no kind that a model is sent.
+        AttachmentError: the bytes are empty, too many, cut short, or of no kind that a model takes.
     """
     if not data:
         raise AttachmentError(f"{name} is empty, so it was not attached.")
@@ -66,9 +66,10 @@ def recognised(name: str, data: bytes) -> Facts:
 
 
 def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attachment:
-    """Return a file that another program has kept as an attachment, of ``media_type`` if it is of no kind that is sent.
+    """Return the attachment for a file that another program has kept; its bytes decide the media type.
 
-    A picture that is damaged or too large has no size, and so it is not sent.
+    ``media_type`` is kept if the bytes are not recognised, or if they are a text and it names a text or a picture
+    (such as SVG). A picture that is damaged or too large has no width, so a model is sent only its name.
     """
     plain = Attachment(name, media_type, len(data), digest)
     try:
@@ -81,7 +82,7 @@ def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attac
 
 
 def refuse_large(name: str, size_bytes: int) -> None:
-    """Check the size of a file."""
+    """Raise an ``AttachmentError`` if a file is larger than an attachment may be."""
     if size_bytes > LARGEST_BYTES:
         raise AttachmentError(
             f"{name} has {size_bytes / 1e6:.1f} MB; the largest file that can be attached has "

@@ -1,6 +1,6 @@
-"""Estimated tokens of attachments, by the rules that the providers publish.
+"""Estimates the tokens of attachments by the rules that the providers publish.
 
-The count that a provider reports corrects the estimates of later requests, as it does those of texts.
+The count that a provider reports corrects the estimates for later requests, for attachments as for texts.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _NAME_TOKENS = 16
 
 
 def _claude(width: int, height: int) -> int:
-    """Width times height in pixels, divided by 750, after a reduction to 1568 pixels and about 1,600 tokens.
+    """Return width times height / 750, at most 1,600, after the longer side was reduced to 1568 pixels.
 
-    Anthropic, "Vision", section "Calculate image costs". A page of a PDF has 1,500 to 3,000 tokens there ("PDF
-    support", section "Estimate your costs").
+    Source: Anthropic, "Vision", section "Calculate image costs". "PDF support", section "Estimate your costs", counts
+    1,500 to 3,000 tokens for a page of a PDF.
     """
     reduction = min(1.0, 1568 / max(width, height))
     return min(1_600, math.ceil(width * height * reduction**2 / 750))
 
 
 def _gemini(width: int, height: int) -> int:
-    """258 tokens if both sides have at most 384 pixels, else as many for each tile of 768 by 768.
+    """Return 258 if both sides have at most 384 pixels, else 258 for each tile of 768 by 768 pixels.
 
-    Google, "Understand and count tokens", section "Multimodal tokens"; a page of a PDF counts as one picture.
+    Source: Google, "Understand and count tokens", section "Multimodal tokens". A page of a PDF counts as one tile.
     """
     small, tile = 384, 768
     tiles = 1 if max(width, height) <= small else math.ceil(width / tile) * math.ceil(height / tile)
@@ -38,9 +38,9 @@ def _gemini(width: int, height: int) -> int:
 
 
 def _tiled(base: int, tile: int, width: int, height: int) -> int:
-    """Tokens for itself, and for tiles of 512 by 512 after a reduction to 2048 pixels and a shorter side of 768.
+    """Return ``base``, plus ``tile`` per 512 by 512 pixels after a reduction to 2048 pixels and a shorter side of 768.
 
-    OpenAI, "Images and vision", section "Calculating costs", with the high level of detail.
+    Source: OpenAI, "Images and vision", section "Calculating costs", for the high level of detail.
     """
     reduction = min(1.0, 2048 / max(width, height))
     reduction = min(reduction, 768 / min(width, height))
@@ -48,11 +48,11 @@ def _tiled(base: int, tile: int, width: int, height: int) -> int:
 
 
 def _patched(factor: float, width: int, height: int) -> int:
-    """Patches of 32 by 32, at most 1,536, by the factor to tokens of the model's price: the same section."""
+    """Return ``factor`` for each patch of 32 by 32 pixels, at most for 1,536 patches (the same section of OpenAI)."""
     return math.ceil(min(1_536, math.ceil(width / 32) * math.ceil(height / 32)) * factor)
 
 
-# Of the first pattern that is found in the model's name.
+# The first pattern that is found in the model's name chooses the rule.
 _RULES = (
     (re.compile("claude"), _claude),
     (re.compile("gemini"), _gemini),

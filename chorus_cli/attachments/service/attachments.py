@@ -1,4 +1,4 @@
-"""Files that are attached: recognised, stored, and kept waiting for the next message."""
+"""Recognises and stores attachments, and keeps them waiting for the next message."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Prepared(NamedTuple):
 class Attachments:
     """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
-    Those that wait go with the next message of this run, in whichever thread it is sent. ``tell`` takes a sentence
-    about files that a message names and that are not there.
+    Waiting attachments are sent with the next message of this run, whatever its thread. ``tell`` takes a sentence
+    about files that a message names and that do not exist.
     """
 
     def __init__(
@@ -55,18 +55,18 @@ class Attachments:
         return tuple(self._waiting)
 
     def wait(self, attachments: Iterable[Attachment]) -> None:
-        """Let attachments wait for the next message, each once."""
+        """Let attachments wait for the next message; equal bytes wait once."""
         self._waiting = _once([*self._waiting, *attachments])
 
     def give_back(self, attachments: tuple[Attachment, ...]) -> None:
-        """Let the attachments of a message wait that the user has again, in place of those given back before."""
+        """Let the attachments of a message that the user has back wait, and no longer those given back before."""
         self._waiting = [each for each in self._waiting if each not in self._given_back]
         self._given_back = attachments
         self.wait(attachments)
 
     @contextmanager
     def lent(self, attachments: tuple[Attachment, ...]) -> Iterator[None]:
-        """Give the attachments of a message back if it cannot be sent."""
+        """Give the attachments of a message back if the block, which sends it, raises a ``ChorusError``."""
         try:
             yield
         except ChorusError:
@@ -75,16 +75,16 @@ class Attachments:
             raise
 
     def clear(self) -> tuple[Attachment, ...]:
-        """Let nothing wait any longer, and return the attachments that did."""
+        """Return the waiting attachments, and let them wait no longer."""
         waiting, self._waiting = self.waiting, []
         return waiting
 
     async def of_file(self, path: str, model: str = "") -> Attachment:
-        """Store a file, its path relative to the current folder, for ``model`` if one is named."""
+        """Store the file at ``path``; if a ``model`` is named, refuse a file that it does not take."""
         return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
     async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
-        """Store the bytes of a file called ``name``, for ``model`` if one is named."""
+        """Store the bytes of a file called ``name``; if a ``model`` is named, refuse a file that it does not take."""
         attachment = await asyncio.to_thread(self._recognised, name, data)
         if model:
             await self._refuse_untaken(model, [attachment])
@@ -92,10 +92,9 @@ class Attachments:
         return attachment
 
     async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
-        """Return a message to ``model`` with the files that it names and those that wait, which wait no longer.
+        """Return a message to ``model`` with the files that it names and the waiting ones, which then wait no longer.
 
-        ``given`` are names and bytes of other files that go with it. They are stored all or, if one is refused, none;
-        then those that wait still do.
+        ``given`` are names and bytes of further files. If a file is refused, none is stored and the others still wait.
         """
         found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
         named = [await asyncio.to_thread(document_files.read_bytes, path) for path in found.paths] if found else []
@@ -111,7 +110,7 @@ class Attachments:
         return Prepared(found.text if found else text, tuple(attachments))
 
     async def _refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
-        # The first question about a model reads a large file.
+        # The first look-up of a model reads a large file.
         refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
 
     def is_stored(self, attachment: Attachment) -> bool:
@@ -127,11 +126,11 @@ class Attachments:
 
 
 def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:
-    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments."""
+    """Raise an ``AttachmentError`` if an attachment is of none of the ``accepted`` kinds, which ``model`` takes."""
     untaken = [each for each in attachments if each.kind not in accepted]
     if untaken:
         raise AttachmentError(
-            f"{model} takes no {KIND_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
+            f"{model} takes no {KIND_NAMES[untaken[0].kind]}. Choose another model with /model NAME, or leave out "
             f"{enumerated([each.name for each in untaken])}; nothing was sent."
         )
 

@@ -1,8 +1,8 @@
-"""A character card: its fields, the persona that it makes, and the document that is written of a persona.
+"""A character card: its fields, the persona that is made of it, and the card that is written of a persona.
 
-Version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. Any field may be missing or of
-another type and is then empty. What another program has put into a card stays in it when a persona is exported as
-version 3, and so does every field that was not changed here.
+The JSON of version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. A field that is
+missing or of another type is read as empty. An export as version 3 keeps what another program has put into the card,
+and every field that was not changed here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document,
 from chorus_cli.settings.rules.schema import template
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
-"""The fields of version 1, which a card of version 2 may have at the top too, for old programs."""
+"""The fields of version 1; for old programs, a card of version 2 may repeat them at the top."""
 OWN = "chorus"
-"""The key of Chorus among the extensions of a card, and of an entry of its lorebook."""
+"""The key of Chorus in the ``extensions`` of a card, and of an entry in its lorebook."""
 
 _FEWEST_OLD_FIELDS = 4
 _NEWEST = 3
@@ -44,9 +44,9 @@ _MOST_GREETINGS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LoreEntry:
-    """An entry of a lorebook: its keys, of which ``others`` must be met too, and its content.
+    """An entry of a lorebook: its content, and the keys of which a message must have one (and one of any ``others``).
 
-    A ``constant`` one is always sent. ``document`` names the document of a persona that Chorus has exported so.
+    A ``constant`` entry is always sent. ``document`` names the document that Chorus has exported as this entry.
     """
 
     keys: tuple[str, ...]
@@ -60,8 +60,8 @@ class LoreEntry:
 class Card:
     """The fields of a card; ``greetings`` are the first message and the alternatives to it.
 
-    ``notes`` are sentences for the user about unused parts. ``summary`` is the line about the persona that Chorus
-    has exported.
+    ``notes`` are sentences for the user about parts that are not used. ``summary`` is the persona's description if
+    Chorus has written the card.
     """
 
     version: int
@@ -82,12 +82,12 @@ class Card:
 
     @property
     def char(self) -> str:
-        """The name that stands for ``{{char}}``."""
+        """The name that replaces ``{{char}}``."""
         return self.nickname or self.name
 
 
 def fields_of(value: object) -> Record | None:
-    """Return the fields of a card from its JSON, ``None`` if it is no card."""
+    """Return the fields of the card in a JSON value, ``None`` if the value is no card."""
     top = record(value)
     if isinstance(top.get("spec"), str) and _SPECIFICATION.fullmatch(str(top["spec"])):
         return record(top.get("data")) or None
@@ -96,7 +96,7 @@ def fields_of(value: object) -> Record | None:
 
 
 def card_of(value: object) -> Card | None:
-    """Return the card of its JSON, ``None`` if that is no card."""
+    """Return the card in a JSON value, ``None`` if the value is no card."""
     data = fields_of(value)
     if data is None:
         return None
@@ -123,7 +123,7 @@ def card_of(value: object) -> Card | None:
 
 
 def icon_entry(value: object) -> str:
-    """Return the entry of a CHARX archive that holds the main icon, from the card's JSON; empty if it names none."""
+    """Return the name of the archive's entry with the main icon, as the card's JSON states it; empty without one."""
     icons = [each for each in records((fields_of(value) or {}).get("assets")) if each.get("type") == "icon"]
     chosen = next((icon for icon in icons if icon.get("name") == "main"), icons[0] if icons else {})
     address = chosen.get("uri")
@@ -140,16 +140,16 @@ def _text(data: Record, key: str) -> str:
 
 
 def _version_notes(top: Record) -> list[str]:
-    """Return a sentence if the card is of a newer version than any that is known here."""
+    """Return a sentence for the user if the card is of a newer version than Chorus knows."""
     found = _SPECIFICATION.fullmatch(str(top.get("spec"))), _VERSION.fullmatch(line(top.get("spec_version")))
     version = max((float(each[1]) for each in found if each), default=0)
     if version <= _NEWEST:
         return []
-    return [f"It is of version {version:g} of the specification; the newest one known here is {_NEWEST}."]
+    return [f"The card is of version {version:g} of the specification; Chorus knows versions up to {_NEWEST}."]
 
 
 def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:
-    """Return the entries of the lorebook in their order, and sentences about those that are not used."""
+    """Return the entries of the lorebook in their order, and sentences about unused entries and patterns."""
     found = records(record(data.get("character_book")).get("entries"))
     used = [entry for entry in found[:_MOST_ENTRIES] if _is_enabled(entry) and text(entry.get("content")).strip()]
     entries = [entry for entry in map(_entry, sorted(used, key=_order)) if entry.content]
@@ -157,7 +157,7 @@ def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:
     if off := len(found) - len(used):
         notes.append(f"{counted(off, 'entry', 'entries')} of its lorebook {'is' if off == 1 else 'are'} off or empty.")
     if patterns := sum(entry.get("use_regex") is True for entry in used):
-        keys = "keys that are patterns, which are read as words."
+        keys = "patterns as keys; Chorus reads these patterns as plain words."
         notes.append(f"{counted(patterns, 'entry has', 'entries have')} {keys}")
     return tuple(entries), notes
 
@@ -192,7 +192,7 @@ def _keys(found: object) -> tuple[str, ...]:
 
 
 def _decorated(content: str) -> tuple[Mapping[str, str], str]:
-    """Return the decorators at the beginning of a content, by name, and the rest."""
+    """Return the decorators at the beginning of an entry's content, by name, and the content after them."""
     lines = content.lstrip().split("\n")
     decorators: dict[str, str] = {}
     for number, each in enumerate(lines):
@@ -215,7 +215,7 @@ _NAMELESS = "Character"
 
 
 class Lore(NamedTuple):
-    """A memory item that an entry of a lorebook makes; one that is always sent is pinned."""
+    """A memory item that is made of an entry of a lorebook; it is pinned if the entry is always sent."""
 
     content: str
     pinned: bool
@@ -223,7 +223,7 @@ class Lore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardPersona:
-    """A persona as a card makes it under a name: the text of its settings file, its documents, and its lore."""
+    """The persona that is made of a card: its name, the text of its settings file, its documents and memory items."""
 
     name: str
     settings: str
@@ -232,7 +232,7 @@ class CardPersona:
 
 
 def names_for(card: Card) -> Iterator[str]:
-    """Yield names for the persona, the best first: that of the card, as far as a persona may have it, then numbered."""
+    """Yield names for the persona, the best first: the card's name, made valid, then the same name with numbers."""
     kept = "".join(" " if sign in FORBIDDEN or not sign.isprintable() else sign for sign in card.name)
     name = " ".join(unicodedata.normalize("NFC", kept).split())
     wanted = (each[:LONGEST_NAME].strip() for each in (name, f"Card {name}" if name else ""))
@@ -243,11 +243,11 @@ def names_for(card: Card) -> Iterator[str]:
 
 
 def as_persona(card: Card, name: str) -> CardPersona:
-    """Return the persona that a card makes under ``name``."""
+    """Return the persona that is made of a card under ``name``."""
     prompt = system_prompt(card, name)
     if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
         raise ImportFormatError(
-            f"Its system prompt would have {len(prompt):,} characters; {longest.most:,} are the most."
+            f"The persona's system prompt would have {len(prompt):,} characters; at most {longest.most:,} are allowed."
         )
     settings = set_key(template(name), "system_prompt", prompt)
     first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
@@ -256,20 +256,20 @@ def as_persona(card: Card, name: str) -> CardPersona:
 
 
 def system_prompt(card: Card, name: str) -> str:
-    """Return the system prompt of the persona that a card makes under ``name``."""
+    """Return the system prompt of the persona that is made of a card under ``name``."""
     parts = (
         card.system_prompt or "{{original}}",
         card.description,
         f"{{{{char}}}}'s personality: {card.personality}" if card.personality else "",
         f"Scenario: {card.scenario}" if card.scenario else "",
-        # The specification has the program's own instructions here, and Chorus has none.
+        # Here ``{{original}}`` means the program's own last instructions, and Chorus has none.
         card.last_instructions.replace("{{original}}", "").strip(),
     )
     return _called(card, name, "\n\n".join(filter(None, parts)))
 
 
 def examples(card: Card, name: str) -> str:
-    """Return the document of the example messages, empty if there are none."""
+    """Return the text of the document with the example messages, empty if the card has none."""
     if not card.examples:
         return ""
     talks = filter(None, (talk.strip() for talk in _START.split(card.examples)))
@@ -277,7 +277,7 @@ def examples(card: Card, name: str) -> str:
 
 
 def greeting(card: Card, number: int, user: str) -> str:
-    """Return a greeting, from 0, as ``{{char}}`` says it to the user of that name."""
+    """Return the greeting with ``number``, counted from 0, with its macros replaced for the user's name ``user``."""
     return replaced(card.greetings[number], Names(card.char, user)).strip()
 
 
@@ -289,7 +289,7 @@ def _is_allowed(name: str) -> bool:
 
 
 def _called(card: Card, name: str, words: str) -> str:
-    """Put the card's own name in place of ``{{char}}`` where the persona has another."""
+    """Put the card's own name in place of ``{{char}}`` if the persona has another name."""
     return words if card.char in {name, ""} else _CHAR.sub(lambda _: card.char, words)
 
 
@@ -318,7 +318,7 @@ _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 
 def parsed(document: bytes) -> object:
-    """Return the value of a JSON document."""
+    """Return the value of a JSON document; a number beyond every float becomes 0, ``NaN`` becomes ``None``."""
     try:
         return json.loads(document.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_finite)
     except UnicodeDecodeError as error:
@@ -326,16 +326,16 @@ def parsed(document: bytes) -> object:
     except json.JSONDecodeError as error:
         raise ImportFormatError(f"The card is no valid JSON (line {error.lineno}, column {error.colno}).") from None
     except (ValueError, RecursionError):
-        raise ImportFormatError("The card holds a number or a nesting beyond any limit.") from None
+        raise ImportFormatError("The card holds a number that is too long, or values nested too deep.") from None
 
 
 def written(document: object, *, indent: int | None = None) -> bytes:
-    """Return the JSON of a document, in UTF-8; lone surrogates are escaped as they were."""
+    """Return the JSON of a document in UTF-8; lone surrogates are escaped."""
     return json.dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
 
 
 def exported(persona: Persona, stored: object, now: datetime) -> dict[str, Any]:
-    """Return the document of a persona in version 3; ``stored`` is that of the card it was made of, else ``None``."""
+    """Return a persona as a card of version 3; ``stored`` is the JSON of the card that it was made of, or ``None``."""
     card, fields = card_of(stored), fields_of(stored)
     top = dict(record(stored))
     data = _with_defaults(fields if "spec" in top else {key: top.get(key, "") for key in OLD_FIELDS})
@@ -350,7 +350,7 @@ def exported(persona: Persona, stored: object, now: datetime) -> dict[str, Any]:
 
 
 def for_older_programs(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the same document as version 2, which programs read that do not know version 3."""
+    """Return the same card marked as version 2, for programs that do not know version 3."""
     return document | {"spec": "chara_card_v2", "spec_version": "2.0"}
 
 
@@ -360,7 +360,7 @@ def _finite(number: str) -> float:
 
 
 def _with_defaults(fields: object) -> dict[str, Any]:
-    """Return fields with those that version 3 demands; a field of a wrong type is replaced by an empty one."""
+    """Return fields with those that version 3 demands; empty ones stand in for missing ones and wrong types."""
     data: dict[str, Any] = dict(record(fields))
     data |= {key: "" for key in _TEXTS if not isinstance(data.get(key), str)}
     data |= {key: [] for key in _LISTS if not isinstance(data.get(key), list)}
@@ -388,7 +388,7 @@ def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
 
 
 def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
-    """Put documents into the lorebook, as entries that are always sent; those that are there already stay."""
+    """Make documents entries of the lorebook that are always sent; drop entries of removed or changed documents."""
     book = dict(record(data.get("character_book")))
     entries = records(book.get("entries"))
     wanted = {document.name: document.content for document in documents}

@@ -1,4 +1,4 @@
-"""Cards in PNG pictures: the JSON in base64, as a text chunk ``ccv3`` (version 3) or ``chara``."""
+"""Cards in PNG pictures: a text chunk ``ccv3`` (version 3) or ``chara`` holds the JSON in base64."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class _Chunk(NamedTuple):
 
 
 def card_json(picture: bytes) -> bytes | None:
-    """Return the JSON of the card in a picture, that of version 3 if there are two; ``None`` if it has none."""
+    """Return the JSON of the card in a picture, of the ``ccv3`` card if there are two, ``None`` if there is none."""
     found = {keyword: chunk for chunk in _chunks(picture) if (keyword := _keyword(picture, chunk)) is not None}
     chunk = found.get(NEW_KEYWORD, found.get(OLD_KEYWORD))
     if chunk is None:
         return None
     if chunk.kind != _TEXT:
-        raise ImportFormatError("The card in this picture is compressed or in another kind of text than cards are.")
+        raise ImportFormatError("The card in this picture is in a zTXt or iTXt chunk; only tEXt chunks are read.")
     (told,) = struct.unpack_from(">I", picture, chunk.content.stop)
     if told != crc32(picture[chunk.start + 4 : chunk.content.stop]):
         raise ImportFormatError("The card in this picture is damaged: its checksum is wrong.")
@@ -52,7 +52,7 @@ def card_json(picture: bytes) -> bytes | None:
 
 
 def with_cards(picture: bytes, cards: Mapping[str, bytes]) -> bytes:
-    """Return a picture with these cards, by keyword, in place of those that it has."""
+    """Return a picture with its cards replaced by ``cards``, the JSON of each by its keyword."""
     parts, last = [SIGNATURE], b""
     for chunk in _chunks(picture):
         if chunk.kind == _END:
@@ -75,7 +75,7 @@ def plain_picture(name: str) -> bytes:
 
 
 def _chunks(picture: bytes) -> Iterator[_Chunk]:
-    """Yield the chunks that are whole, up to the end of the picture."""
+    """Yield the complete chunks of a picture, up to the chunk that ends it."""
     if not picture.startswith(SIGNATURE):
         raise ImportFormatError("This is no PNG picture.")
     start, last = len(SIGNATURE), len(picture)
@@ -92,7 +92,7 @@ def _chunks(picture: bytes) -> Iterator[_Chunk]:
 
 
 def _keyword(picture: bytes, chunk: _Chunk) -> str | None:
-    """Return the keyword of a card's chunk, ``None`` for any other."""
+    """Return the keyword of a chunk that holds a card, ``None`` for any other chunk."""
     if chunk.kind not in _TEXTS:
         return None
     beginning = picture[chunk.content.start : min(chunk.content.stop, chunk.content.start + _LONGEST_KEYWORD + 1)]

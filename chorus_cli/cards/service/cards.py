@@ -1,4 +1,4 @@
-"""Personas made of character cards, and cards written of personas."""
+"""Makes personas of character cards, and writes personas as cards."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ _LONGEST_NOTES = 600
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The persona of a card, by its slug, and the sentences about it.
+    """The slug of the persona of a card, and the sentences for the user about it.
 
-    ``greeting`` opens its first thread, if the card has one. A persona that ``is_new`` was made now, or would be made.
+    ``greeting`` opens its first thread, if there is one. A persona that ``is_new`` was made now (dry run: would be).
     """
 
     slug: str
@@ -70,7 +70,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Makes personas of cards, with their memory, and writes cards of personas."""
+    """Makes personas of cards, with their memory, and writes personas as cards."""
 
     memory: Memory
     personas: Personas
@@ -78,14 +78,14 @@ class Cards:
     async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
         """Make personas of the cards among files and in folders; return them, and the paths of everything else."""
         found, others = await asyncio.to_thread(card_files.sorted_out, paths)
-        # One after the other, because pictures are large.
+        # One file at a time is in memory, because pictures are large.
         files = (await asyncio.to_thread(card_files.read, path) for path in found)
         return [await self.take_in(file, is_dry=is_dry) async for file in files if file is not None], others
 
     async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
         """Make a persona of a card: its folder, its memory items and its first thread, all or nothing.
 
-        A card that a persona was made of before makes no other. If it ``is_dry``, nothing is made.
+        If a persona was made of the same card before, no other one is made. A dry run makes nothing.
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:
@@ -113,7 +113,7 @@ class Cards:
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
 
     async def greet(self, target: Target, number: int) -> str:
-        """Put a greeting of the persona's card, from 1, into the thread of a target, and return it."""
+        """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it."""
         card = card_of(await asyncio.to_thread(self._stored, target.persona.slug))
         if card is None:
             raise PersonaError(f"{target.persona.name} was made of no character card, so it has no greeting.")
@@ -128,7 +128,7 @@ class Cards:
         """Write a persona as a card of version 3: a picture, or JSON if the name of the file ends in .json.
 
         Raises:
-            FileExistsError: the file is there already and was not to be replaced.
+            FileExistsError: the file exists and ``replace`` is false.
             ImportFormatError: the card that the persona was made of cannot be read.
             OutputError: the file cannot be written.
         """

@@ -1,6 +1,6 @@
-"""The log of llm: an SQLite file, opened read-only, because llm itself changes its form at every start.
+"""Reads the log of llm, an SQLite file, and never changes it; llm itself updates the tables at every start.
 
-Versions before 0.32 wrote prompts with their replies; newer ones write trees of messages. A conversation may have both.
+Versions before 0.32 wrote prompts with replies; newer ones write trees of messages. A conversation may have both forms.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ATTACHMENTS = """
     WHERE response_id = ? ORDER BY "order"
 """
 _PARTS = "SELECT * FROM parts WHERE message_hash = ? ORDER BY position"
-# UNION, not UNION ALL, ends at a chain that closes to a ring.
+# UNION, unlike UNION ALL, also ends if the chain is a ring.
 _CHAINS = """
     WITH RECURSIVE chain(hash) AS (
         SELECT tip_message_hash FROM threads WHERE id = :thread
@@ -60,7 +60,7 @@ class _LlmLog:
         self._tables = _tables(connection)
 
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations in the order of their ids, which is that of their beginnings."""
+        """Yield the conversations in the order of their ids, which is the order in which they began."""
         with _readable(self._path):
             found = self._keys()
         for key, is_response in found:
@@ -70,7 +70,7 @@ class _LlmLog:
                 yield Skipped("conversation without an id")
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes in the log, or those of the file whose path it has, if that is still the same file."""
+        """Return the bytes in the log, or those of the file at the logged path if they still have the logged hash."""
         with _readable(self._path):
             for row in self._rows("attachments", "SELECT content, path FROM attachments WHERE id = ?", file.entry):
                 content = row.get("content")
@@ -78,7 +78,7 @@ class _LlmLog:
         return None
 
     def _keys(self) -> list[tuple[str, bool]]:
-        """Return the ids of the conversations, and of the responses without one, told apart."""
+        """Return the ids of conversations, with ``False``, and of responses without a conversation, with ``True``."""
         queries = (
             ("threads", "SELECT id, 0 AS single FROM threads"),
             ("responses", "SELECT conversation_id AS id, 0 AS single FROM responses WHERE conversation_id IS NOT NULL"),
@@ -92,7 +92,7 @@ class _LlmLog:
         with _readable(self._path):
             rows = self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key)
             old = [piece for row in list(rows) for piece in self._response(row)]
-            # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
+            # A conversation that goes on in a newer version is named in both tables; the older name counts.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
             new = list(self._messages(key))
         return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
@@ -101,7 +101,7 @@ class _LlmLog:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
 
     def _response(self, row: values.Record) -> Iterator[Said | Skipped]:
-        """Yield a prompt with its reply; each follows the one before it."""
+        """Yield the results, the prompt, the reply and the calls of a response; each piece follows the one before."""
         id_, key = row.get("id"), values.identifier(row.get("id"))
         fragments, system = (
             [
@@ -126,7 +126,7 @@ class _LlmLog:
         yield from (_call(reply, number, row.get("tool_call_id"), row) for number, row in enumerate(calls, 1))
 
     def _messages(self, thread: str) -> Iterator[Said]:
-        """Yield the messages of all branches of a thread, each with the time of the turn that wrote it first."""
+        """Yield the messages of all branches of a thread, each with the time of the turn that first wrote it."""
         chains = {"thread": thread, "most": _MOST_MESSAGES}
         rows = {values.text(row.get("hash")): row for row in self._rows("threads", _CHAINS, chains)}
         turns = self._turns(thread, rows)
@@ -173,7 +173,7 @@ class _LlmLog:
         )
 
     def _turns(self, thread: str, messages: Mapping[str, values.Record]) -> dict[str, values.Record]:
-        """Return the turn of each message: the first one whose chain holds it, in the threads forked from first."""
+        """Return for each message the first turn that holds it; threads that this one was forked from come first."""
         written: dict[str, values.Record] = {}
         for each in reversed(self._origins(thread)):
             for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
@@ -184,7 +184,7 @@ class _LlmLog:
         return written
 
     def _origins(self, thread: str) -> list[str]:
-        """Return a thread and those that it was forked from, the oldest last."""
+        """Return a thread and the threads that it was forked from, the oldest last."""
         origins: dict[str, None] = {}
         while thread and thread not in origins:
             origins[thread] = None
@@ -214,9 +214,9 @@ def _model(row: values.Record) -> str | None:
 def _joined(
     facts: ForeignConversation, thread: values.Record, old: Sequence[Said | Skipped], new: Sequence[Said]
 ) -> ForeignConversation:
-    """Return a conversation of both generations, without what the newer one repeats of the older.
+    """Return the conversation in the pieces of older versions (``old``) and newer ones (``new``), without repetitions.
 
-    When llm goes on with a conversation of an older version, it writes the messages of it again, without their times.
+    When a newer llm goes on with an older conversation, it writes the old messages again, without their times.
     """
     tip = values.text(thread.get("tip_message_hash")) or None
     before, nodes = nodes_of(old)[0], {node.key: node for node in nodes_of(new)[0]}
@@ -226,7 +226,7 @@ def _joined(
     equal = takewhile(lambda pair: _words(pair[0]) == _words(pair[1]), zip(said, written, strict=False))
     known = {copy.key: original.key for original, copy in equal}
     end = before[-1].key if before else None
-    # Roots of the newer generation go on from the end of the older.
+    # The roots of the newer pieces follow the end of the older ones.
     parents = {
         key: known.get(node.parent or "", node.parent if node.parent in nodes else end) for key, node in nodes.items()
     }
@@ -250,7 +250,7 @@ def _tables(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _file(row: values.Record) -> ForeignFile:
-    """Return a file of a prompt: named as on the disk it was on or at its address, else after its media type."""
+    """Return a file of a prompt, named by the end of its path or address, or if there is neither by its media type."""
     key, media_type = values.text(row.get("id")), values.line(row.get("type"))
     where = values.text(row.get("path")) or values.text(row.get("url")).partition("?")[0]
     name = values.line(where.rstrip("/").rpartition("/")[2])
@@ -258,7 +258,7 @@ def _file(row: values.Record) -> ForeignFile:
 
 
 def _unchanged(path: object, sha256: str) -> bytes | None:
-    """Return the bytes of a file if they still have this hash: so a made-up log can bring in no other file."""
+    """Return the bytes of a file if they have this hash, so that a forged log cannot bring in another file."""
     if not isinstance(path, str) or "\0" in path:
         return None
     try:
@@ -286,7 +286,7 @@ def _opened(opening: Opening) -> Source | None:
         return None
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
     with _readable(opening.path), ExitStack() as resources:
-        # The thread that reads need not be the one that opened it; only one does at a time.
+        # One thread may open the log and another read it, but only one uses it at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=Connection)
         resources.enter_context(closing(connection))
         connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")

@@ -1,6 +1,6 @@
-"""Files of Chorus: its exports as JSONL or Markdown, and the database of another one, which stays as it is.
+"""Files of Chorus: its exports as JSONL or Markdown, and the database of another Chorus, which is only read.
 
-JSONL has a line for the conversation and one for each message. Attachments are in a folder beside the files.
+JSONL has a line for the conversation and a line for each message. Attachments are beside the folders of the personas.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ VERSION = 1
 _BROKEN = "line that cannot be read"
 _TEXTS = ("model", "tool_calls", "tool_call_id", "reasoning", "thought_parts")
 _OF_FILE = ("name", "media_type", "entry")
-# The json module escapes those below U+0020.
+# The json module itself escapes the control characters below U+0020.
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 Word = TypeVar("Word", bound=Enum)
 
 
 def as_lines(conversation: ForeignConversation) -> Iterator[str]:
-    """Write a conversation: each line is a JSON object."""
+    """Yield the lines of a conversation: a JSON object with its facts, then one for each message."""
     yield written(header(conversation))
     live = frozenset(conversation.live)
     for message in conversation.messages:
@@ -80,7 +80,7 @@ def header(conversation: ForeignConversation) -> dict[str, object]:
 def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
     """Return the fields of a message; those without a value are left out.
 
-    A provider's parts of thoughts are JSON within a text, as calls of tools are, which keeps them word for word.
+    Calls of tools and a provider's parts of thoughts are JSON text within a field, so they are kept word for word.
     """
     seconds, tokens = message.thought or UNMEASURED
     found: dict[str, object | None] = {
@@ -102,10 +102,10 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
 def conversation_of(first: Mapping[str, Any], messages: Iterable[object]) -> ForeignConversation:
     """Read a conversation back; a message that cannot be read is skipped and counted."""
     if first[MARK] != VERSION:
-        raise ImportFormatError("It was written by a newer Chorus.")
+        raise ImportFormatError("conversation that a newer Chorus has written")
     source, key = _text(first.get("source")), _text(first.get("key"))
     if not source or not key:
-        raise ImportFormatError("It does not say which conversation it is.")
+        raise ImportFormatError("conversation without a source or a key")
     read: dict[str, ForeignMessage] = {}
     live: list[str] = []
     skipped = 0
@@ -177,7 +177,7 @@ def _word(kind: type[Word], value: object) -> Word | None:
 
 BEGINNING = f"---\n{MARK}:"
 ATTACHMENTS = "attachments"
-"""The folder of the attachments, beside the files of the conversations."""
+"""The folder of the attachments in an export, beside the folders of the personas."""
 
 _COMMENT = re.compile(r"^<!-- message (\{.*\}) -->$", re.MULTILINE)
 _LIKE_A_COMMENT = re.compile(r"^(\\*<!-- message )", re.MULTILINE)
@@ -193,7 +193,7 @@ _SPEAKERS = {
 
 
 def as_markdown(conversation: ForeignConversation) -> str:
-    """Write a conversation."""
+    """Return a conversation as Markdown."""
     live = frozenset(conversation.live)
     facts = "".join(f"{name}: {written(value)}\n" for name, value in header(conversation).items())
     title = with_references(" ".join(conversation.title.split()))
@@ -202,10 +202,10 @@ def as_markdown(conversation: ForeignConversation) -> str:
 
 
 def conversation_in(text: str) -> ForeignConversation:
-    """Read a conversation back."""
+    """Read a conversation back from its Markdown."""
     head, found, _ = text.removeprefix("---\n").partition("\n---\n")
     if not found:
-        raise ImportFormatError("Its front matter has no end.")
+        raise ImportFormatError("conversation whose front matter has no end")
     lines = (line.partition(":") for line in head.split("\n"))
     facts = {name.strip(): values.parsed(value.strip()) for name, _, value in lines}
     return conversation_of(facts, _messages(text))
@@ -227,7 +227,7 @@ def _block(message: ForeignMessage, *, is_live: bool) -> str:
         above.append(quotation(f"*{(message.thought or UNMEASURED).words}*\n\n{thoughts}"))
     content = _LIKE_A_COMMENT.sub(r"\\\1", content)
     parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *above, content]
-    # A comment ends at the first sign that is greater.
+    # A ``>`` could end the comment.
     comment = written(facts).replace(">", "\\u003e")
     return f"<!-- message {comment} -->\n" + "\n\n".join(parts) + "\n"
 
@@ -242,7 +242,7 @@ def _messages(text: str) -> Iterator[object]:
 
 
 def _words(facts: Mapping[str, object], body: str) -> dict[str, str]:
-    """Return the words of a message, and the thoughts before it if its facts say that they are there."""
+    """Return the content of a message, and the thoughts above it if its facts say that it has some."""
     _, _, content = body.partition("\n\n")
     if facts.get("files"):
         _, _, content = content.partition("\n\n")
@@ -259,12 +259,12 @@ def _label(name: str) -> str:
 
 
 def is_attachment(path: Path) -> bool:
-    """Return whether a file is an attachment of an export, which belongs to the messages that name it."""
+    """Return whether a file is an attachment of an export, and so not a conversation to be read."""
     return path.parent.name == ATTACHMENTS and is_sha256(path.name)
 
 
 def _attachment(path: Path, file: ForeignFile) -> bytes | None:
-    """Return the bytes from the folder of attachments, which is beside the file or its folder."""
+    """Return the bytes of an attachment, whose folder is beside the conversation's file or one folder higher."""
     if is_sha256(file.entry):
         for folder in path.absolute().parents[:2]:
             with suppress(OSError):
@@ -273,7 +273,7 @@ def _attachment(path: Path, file: ForeignFile) -> bytes | None:
 
 
 def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
-    """Yield conversations one after the other, each begun by its own line; one is held in memory at a time."""
+    """Yield conversations, each of which begins with its line of facts; one at a time is in memory."""
     first: dict[str, object] | None = None
     messages: list[object] = []
     for value in chain(values_in(path, limits.IMPORTED_FILE.most), [{MARK: None}]):
@@ -304,7 +304,7 @@ _APPLICATION_ID = slice(68, 72)
 def _threads(opening: Opening) -> Iterator[ForeignConversation]:
     path = opening.path
     try:
-        # A database without a name, whose pages the system frees even if this process is killed.
+        # A database without a name is temporary: the system frees its pages even if this process is killed.
         with closing(sqlite3.connect("", isolation_level=None)) as connection:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
                 theirs.backup(connection)
@@ -316,7 +316,7 @@ def _threads(opening: Opening) -> Iterator[ForeignConversation]:
             for thread in whole_threads.threads(connection):
                 yield whole_threads.conversation(connection, thread)
     except (sqlite3.Error, StorageError) as error:
-        way_out = "If it is damaged, chorus doctor repairs it where it is in use."
+        way_out = "If the database is damaged, chorus doctor repairs it on the machine that uses it."
         raise ImportFormatError(f"{path} cannot be read: {str(error).rstrip('.')}. {way_out}") from error
 
 
@@ -341,7 +341,7 @@ _UNFIT = re.compile(r"[^a-z0-9]+")
 
 
 def name_of(conversation: ForeignConversation, ending: str) -> str:
-    """Return the name of a conversation's file: its day, its title, and eight digits that no other one has."""
+    """Return the name of a conversation's file: its day, its title, and eight digits of a hash of source and key."""
     day = f"{conversation.created_at:%Y-%m-%d}" if conversation.created_at else "undated"
     ascii_letters = unicodedata.normalize("NFKD", conversation.title).encode("ascii", "ignore").decode().casefold()
     title = _UNFIT.sub("-", ascii_letters).strip("-")[:_LONGEST_TITLE].strip("-")
@@ -350,14 +350,14 @@ def name_of(conversation: ForeignConversation, ending: str) -> str:
 
 
 def files_of_before(folder: Path, ending: str) -> dict[str, Path]:
-    """Return the files of an earlier export by their folders and their names without the titles."""
+    """Return the files of an earlier export, by the name of their folder and their own name without the title."""
     return {_without_title(path): path for path in sorted(folder.glob(f"*/*_*.{ending}"))}
 
 
 def write(folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path]) -> None:
     """Write a conversation into the folder of its persona.
 
-    It takes the place of an older export of it; ``before`` has those, which may have other titles.
+    The file replaces the conversation's older export, which may have another title; ``before`` lists older exports.
     """
     texts = (f"{line}\n" for line in as_lines(conversation)) if ending == "jsonl" else [as_markdown(conversation)]
     path = folder / (conversation.persona or "") / name_of(conversation, ending)

@@ -1,4 +1,4 @@
-"""Files to be imported: which format each has, and their conversations in batches, with attachments stored."""
+"""Recognises the formats of files to be imported, reads conversations in batches, and stores their attachments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from chorus_cli.log.rules.attachments import Attachment
 
 _CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
 _LOOKED_AT = 5
-"""The number of items, and of files, among which the format is recognised."""
+"""How many files, and how many items of each file, are looked at to recognise the format."""
 
 
 def _values(container: Container, name: str) -> Generator[object, None, None]:
@@ -69,12 +69,12 @@ def _values(container: Container, name: str) -> Generator[object, None, None]:
 def _export(
     is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], opening: Opening
 ) -> Source | None:
-    """Open JSON with a conversation in each item of an array, in a zip archive, a folder or a file."""
+    """Open an array of JSON with a conversation in each item, in a zip archive, a folder or a file."""
     with ExitStack() as resources:
         container, names = _located(opening, resources)
         found = [value for name in names[:_LOOKED_AT] for value in islice(_values(container, name), _LOOKED_AT)]
         if any(map(is_item, found)):
-            # One file that is damaged does not keep the others away.
+            # A damaged file is skipped, and the others are read.
             return Source(
                 lambda: (_item(is_item, read, value) for name in names for value in _values(container, name)),
                 lambda file: container.bytes_of(file.entry),
@@ -116,7 +116,7 @@ def _files_in(path: Path) -> list[str]:
 
 
 def _names_of_conversations(names: Sequence[str]) -> list[str]:
-    """Return the shards in their order, or in an archive without those all files of JSON."""
+    """Return the conversations files in the order of their numbers, or if there are none all files of JSON."""
     matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
     found = [(int(match[1] or -1), name) for match, name in matches if match]
     return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
@@ -131,10 +131,10 @@ def _lines(
     opening: Opening,
     parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = lambda lines, file: [(lines, file)],
 ) -> Source | None:
-    """Open a file with a value of JSON in each line, or with an array or an object over many lines.
+    """Open a file with a value of JSON in each line, or with one array or one object over many lines.
 
-    ``is_beginning`` recognises it by the first values, and ``read`` gets ``None`` for a broken one. If files may have
-    several conversations, ``parted`` yields what ``read`` gets for each.
+    ``is_beginning`` recognises the file by its first values. ``read`` gets ``None`` for a broken line. If a file may
+    have several conversations, ``parted`` yields the arguments of ``read`` for each conversation.
     """
     if not is_beginning(opening.first_values):
         return None
@@ -147,7 +147,7 @@ def _texts(
     read: Callable[[str, FileFacts], Iterable[tuple[ForeignConversation, Sequence[Said | Skipped]]]],
     opening: Opening,
 ) -> Source | None:
-    """Open a file of text that begins so; for each conversation ``read`` yields its facts and its pieces."""
+    """Open a text that begins with ``beginning``; ``read`` yields the facts and the pieces of each conversation."""
     path, file = opening.path, FileFacts(opening.path.stem, opening.zone)
     if not opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith(beginning):
         return None
@@ -225,7 +225,7 @@ FORMATS: tuple[Format, ...] = (
         partial(_lines, plain_messages.is_beginning, plain_messages.conversation_of, parted=plain_messages.parted),
     ),
 )
-"""The formats in the order in which they are asked: those with an unmistakable sign first."""
+"""The formats in the order in which they are tried: those with an unmistakable sign first."""
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
@@ -234,9 +234,9 @@ _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
 def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
-    """Yield the source of a file, or those below a folder in the order of their names.
+    """Yield the source of a file, or of a folder that is one export, or the sources of a folder's files, by name.
 
-    ``zone`` is that of times without one.
+    ``zone`` is for times without a zone; ``None`` means the system's zone.
     """
     if not path.is_dir():
         opening = Opening(path, _beginning(path), zone)
@@ -258,7 +258,7 @@ def _refused(opening: Opening, formats: Sequence[Format]) -> NoReturn:
     if b"".join(opening.beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
         raise ImportFormatError(f"{path} is empty: it holds no conversations. Export them again, or name another file.")
     known = enumerated([format_.title for format_ in formats])
-    raise ImportFormatError(f"{path} is of no known format. Known are {known}; {_PAGE}")
+    raise ImportFormatError(f"{path} is of no known format. The known formats are {known}; {_PAGE}")
 
 
 def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
@@ -280,7 +280,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _is_empty(path: Path) -> bool:
-    """Return whether a file has no bytes by its size, as those of /proc, some of which never end."""
+    """Return whether the size of a file is 0, as it also is for files in /proc, some of which never end."""
     try:
         return path.is_file() and path.stat().st_size == 0
     except OSError:
@@ -294,10 +294,10 @@ _ANY_TYPE = "application/octet-stream"
 
 @dataclass(slots=True)
 class Batch:
-    """Conversations that were read one after the other, still without personas, and what was left out, by reason.
+    """Conversations that were read one after the other, not yet with their personas.
 
-    ``lost_attachments`` counts those that the export only names; ``written`` are the SHA-256 of those that were not
-    stored before.
+    ``skipped`` counts what was left out, by reason; ``lost_attachments`` counts attachments that the export only names.
+    ``written`` are the SHA-256 of the attachments that were not stored before.
     """
 
     read: list[Incoming] = field(default_factory=list)
@@ -338,7 +338,7 @@ def batches(
                 yield batch
                 batch = Batch()
     except ImportFormatError:
-        # The conversations before the damage are taken in.
+        # The conversations before the damage are imported.
         if batch.read or batch.skipped:
             yield batch
         raise
@@ -361,9 +361,9 @@ def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConver
 
 
 def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Incoming:
-    """Store the files of the messages; those that the export does not have are named at the end of their messages.
+    """Store the files of the messages; name each file that the export lacks at the end of its message.
 
-    Without a folder nothing is stored and the conversation stays as it is.
+    Without a folder nothing is stored, and the conversation stays as it is.
     """
     found: dict[str, tuple[Attachment, ...]] = {}
     messages: list[ForeignMessage] = []
@@ -387,7 +387,7 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
 
 
 def _stored(data: bytes, folder: Path, written: set[str]) -> str:
-    """Store bytes and return their SHA-256, which is added to those written if they were not there."""
+    """Store bytes and return their SHA-256; add it to ``written`` if the bytes were not stored before."""
     digest = sha256(data).hexdigest()
     written |= set() if attachments.path_of(folder, digest).exists() else {digest}
     return attachments.store(folder, data)

@@ -30,10 +30,10 @@ _Given = ParamSpec("_Given")
 
 
 class Source(NamedTuple):
-    """A file or a folder of another program, read by one thread and never on the event loop.
+    """A file or a folder of another program; one thread reads it, but not the event loop's.
 
-    ``conversations`` yields them one by one; one that cannot be read is skipped. ``bytes_of`` returns the bytes of a
-    file that a message only names, ``None`` if the export does not have them. ``close`` closes what is open.
+    ``conversations`` yields each conversation, or ``Skipped`` if it cannot be read. ``bytes_of`` returns the bytes of a
+    file that a message only names, ``None`` if the export does not have them. ``close`` closes open files.
     """
 
     conversations: Callable[[], Iterator[ForeignConversation | Skipped]]
@@ -43,9 +43,9 @@ class Source(NamedTuple):
 
 @dataclass
 class Opening:
-    """A file to be recognised by its ``beginning``, or a folder, whose beginning is empty.
+    """A file that is to be recognised by its ``beginning``, or a folder, whose ``beginning`` is empty.
 
-    ``zone`` is that of times without one, ``None`` being the system's.
+    ``zone`` is for times without a zone; ``None`` means the system's zone.
     """
 
     path: Path
@@ -64,9 +64,9 @@ class Opening:
 
 
 class Format(NamedTuple):
-    """A format: ``name`` for programs, as in the ``source`` of its conversations; ``title`` and ``files`` for people.
+    """A format of files: ``name`` is its key for programs, ``title`` and ``files`` describe it to people.
 
-    ``opened`` returns the source of a file or folder, ``None`` if that is of another format.
+    ``opened`` returns the source of a file or a folder, ``None`` if the file or the folder has another format.
     """
 
     name: str
@@ -79,7 +79,7 @@ _LOOKED_AT = 20
 
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _HIGHEST_RATIO = 250
-"""How many times its packed size an entry may have; text is packed to a fifth, rarely a fiftieth."""
+"""The most times by which an entry may grow when it is unpacked; text grows 5 times, rarely 50 times."""
 _LARGEST_FILE = limits.IMPORTED_ENTRY.most
 
 _ENCRYPTED = 1
@@ -90,9 +90,9 @@ _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Ru
 
 @dataclass
 class Container:
-    """The files of an export, by their names; a name is a key alone, and no path is ever made of one.
+    """The files of an export by their names; a name that a message gives is only compared with the listed names.
 
-    ``listed`` returns the names, with slashes between their parts, and ``opened`` opens the file of a name.
+    ``listed`` returns the names, with slashes between their parts, and ``opened`` opens the file with a listed name.
     """
 
     listed: Callable[[], Iterable[str]]
@@ -104,9 +104,9 @@ class Container:
         return tuple(self.listed())
 
     def bytes_of(self, id_: str) -> bytes | None:
-        """Return the bytes of the file whose name's last part is ``id_`` or begins with it and a sign.
+        """Return the bytes of the file whose name's last part is ``id_``, or ``id_`` before a sign such as a dot.
 
-        ``None`` if there is none, or if it is too large or cannot be read.
+        Return ``None`` if no file has that name, or if the file is empty, too large or cannot be read.
         """
         at = bisect.bisect_left(self._by_last_part, (id_, ""))
         for last_part, name in self._by_last_part[at:] if id_ else ():
@@ -132,7 +132,7 @@ class Container:
 def archive(
     path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = limits.IMPORTED_ARCHIVE.most
 ) -> Container:
-    """Open a zip archive, which ``resources`` close."""
+    """Open a zip archive, which ``resources`` then closes."""
     try:
         zipped = resources.enter_context(zipfile.ZipFile(path))
     except _UNREADABLE as error:
@@ -144,7 +144,7 @@ def archive(
 
 
 def folder(path: Path) -> Container:
-    """Return the regular files below a folder but for hidden ones; links are not followed."""
+    """Return the regular files below a folder, without hidden files and without links."""
     return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), lambda name: opened(path / name))
 
 
@@ -159,16 +159,16 @@ def or_skipped(
 
 
 def is_archive(beginning: bytes) -> bool:
-    """Return whether a file that begins so is a zip archive."""
+    """Return whether a file that begins with these bytes is a zip archive."""
     return beginning.startswith(_ZIP_BEGINNINGS)
 
 
 @contextmanager
 def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
-    """Open an entry, of which no more is unpacked than it declares."""
+    """Open an entry of an archive; no more bytes are unpacked than its stated size, which is checked."""
     entry = zipped.getinfo(name)
     if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
-        raise ImportFormatError(f"file of an archive that is packed more than {_HIGHEST_RATIO} times")
+        raise ImportFormatError(f"file of an archive that grows more than {_HIGHEST_RATIO} times when unpacked")
     try:
         with zipped.open(entry) as file:
             yield file
@@ -195,7 +195,7 @@ def _names_below(path: Path) -> Iterator[str]:
                 yield file.relative_to(path).as_posix()
 
 
-NOT_JSON = "It is not JSON."
+NOT_JSON = "file that is not JSON"
 
 _LEAST_READ = 1 << 20
 _MOST_READ = 1 << 23
@@ -207,7 +207,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def json_items(file: IO[bytes], largest: int = limits.IMPORTED_CONVERSATION.most) -> Iterator[object]:
-    """Yield the items of an array, or the one value of a file that has no array; ``Skipped`` where it is broken."""
+    """Yield the items of an array, or the single object of a file; ``Skipped`` where the JSON is broken."""
     text = _Text(file, largest)
     first = text.next_sign()
     if first not in {"[", "{"}:
@@ -220,14 +220,14 @@ def json_items(file: IO[bytes], largest: int = limits.IMPORTED_CONVERSATION.most
         if first == "{":
             break
     if not sign:
-        yield Skipped("file that ends before its end")
+        yield Skipped("file that is cut off")
     text.position += sign == "]"
     if sign and text.next_sign():
         yield Skipped("text after the end of the JSON in its file")
 
 
 class _Text:
-    """The part of a file that is read, and the ``position`` within it, in characters."""
+    """The part of a file that is in memory, and the ``position`` in this part, in characters."""
 
     def __init__(self, file: IO[bytes], largest: int) -> None:
         self.position = 0
@@ -248,7 +248,7 @@ class _Text:
                 return ""
 
     def item(self) -> object:
-        """Return the value at the position and move behind it; after an error it reads on, as the text may end here."""
+        """Return the value at the position and move behind it; if it is incomplete, read more of the file first."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self.position)
@@ -266,7 +266,7 @@ class _Text:
             self._read_on()
 
     def _read_on(self) -> bool:
-        """Drop the text before the position and read about as much as is left; return whether there was any."""
+        """Drop the text before the position and read the next part of the file; return whether there was one."""
         self._buffer, self.position = self._buffer[self.position :], 0
         wanted = min(max(len(self._buffer), _LEAST_READ), _MOST_READ)
         data = self._file.read(wanted)
@@ -280,7 +280,7 @@ _CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file; an error of the system becomes a sentence."""
+    """Open a file for reading; an ``OSError`` becomes an ``ImportFormatError``."""
     try:
         with path.open("rb") as file:
             yield file
@@ -289,7 +289,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[object]:
-    """Yield the value in each line; ``None`` for one that is cut, too long or no JSON. Empty lines are left out."""
+    """Yield the value in each line, ``None`` for a line that is too long or no JSON; leave out empty lines."""
     with opened(path) as file:
         while line := file.readline(longest):
             if len(line) == longest and not line.endswith(b"\n"):
@@ -301,12 +301,12 @@ def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[
 
 
 def values_of(path: Path, beginning: bytes) -> Iterator[object]:
-    """Yield the values of a file that begins so: of its lines, or of an array or an object over many lines."""
+    """Yield the values of a file with this beginning: of its lines, or of an array or an object over many lines."""
     text = beginning.removeprefix(codecs.BOM_UTF8).lstrip()
     lines = [line for line in map(bytes.strip, text.split(b"\n")) if line]
-    # In one value over many lines, an object or a list on a line of its own follows these signs.
+    # In one value over many lines, a line that is an object or a list follows one of these signs.
     alone = (parsed(line) for before, line in pairwise((b"", *lines)) if not before.endswith((b"[", b",", b":")))
-    # A first line may be longer than the beginning.
+    # The first line may be longer than the beginning.
     if any(isinstance(each, dict | list) for each in alone) if len(lines) > 1 else text.startswith(b"{"):
         yield from values_in(path)
     elif text.startswith((b"{", b"[")):
@@ -320,7 +320,7 @@ def parsed(line: bytes) -> object:
 
 
 def whole_text(path: Path) -> str:
-    """Return the text of a file, in which broken signs are replaced."""
+    """Return the text of a file, with replacement characters for bytes that are not UTF-8."""
     with opened(path) as file:
         data = file.read(limits.IMPORTED_FILE.most + 1)
     if len(data) > limits.IMPORTED_FILE.most:

@@ -1,7 +1,7 @@
 """The rows of an import: its operations, a thread for each conversation, and the messages.
 
-A conversation is known by its persona, its program and its id there, a message by its id in the conversation: what is
-known is left as it is, and only what is new is added. All rows of a conversation are stored in one transaction.
+A conversation is identified by its persona, its program and its id there, a message by its id in the conversation.
+Known rows stay as they are, and only new ones are added. All rows of a conversation are stored in one transaction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Incoming(NamedTuple):
 
 
 class KnownRow(NamedTuple):
-    """A message that is in the log: its row, its turn, its time as it is stored, and the operation that it came by."""
+    """A message in the log: its row, its turn, its time as stored, and the operation that brought it (0: none)."""
 
     id: int
     turn_id: int
@@ -50,20 +50,20 @@ class KnownRow(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A conversation in the log: its row (0 for a thread of this log), its thread, its messages' rows by their keys."""
+    """A conversation in the log: its row (0 if it was not imported), its thread, its messages' rows by their keys."""
 
     id: int
     thread_id: int
     messages: Mapping[str, KnownRow]
 
     def there(self, incoming: Incoming) -> dict[str, KnownRow]:
-        """Return the rows of the messages of an export that are known, by their keys."""
+        """Return the known rows of the messages of an incoming conversation, by their keys."""
         keys = (each.key for each in incoming.conversation.messages)
         return {key: self.messages[key] for key in keys if key in self.messages}
 
 
 def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[int, int]:
-    """Return how many messages an import would not add: those in effect, and those that were purged and stay so."""
+    """Return how many messages an import would not add: those in effect, and those that were purged here."""
     in_effect = purged = 0
     for incoming in batch:
         found = _known(connection, incoming)
@@ -76,9 +76,9 @@ def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[
 
 
 def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
-    """Return the conversation as the log has it, ``None`` also if an earlier persona of that name has it.
+    """Return the conversation as the log has it, ``None`` if it is new or belongs to a deleted persona of that name.
 
-    A thread of this very log may come back in an export, and so may what was said here in an imported one.
+    An export of this log may come back: with its own threads, and with messages that were said here in imported ones.
     """
     persona, conversation, _ = incoming
     row = connection.execute(
@@ -100,9 +100,9 @@ def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
 
 
 def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
-    """Check that no key of an export names another message here: a copied log keeps the origin of the first.
+    """Raise a ``ValueError`` if a key of an export names another message here, which a copied log can cause.
 
-    The time of a reply changes when it ends, so one that is unfinished in the copy is not compared.
+    Messages are compared by time. An interrupted reply is not compared, because the time of a reply changes at its end.
     """
     for each in incoming.conversation.messages:
         row = there.get(each.key)
@@ -113,7 +113,7 @@ def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
 
 
 def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
-    """Return the thread of this log whose first message a conversation is named by, 0 if there is none."""
+    """Return the thread of this log whose first message gave a conversation its key, 0 if there is none."""
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
     row = connection.execute(
         "SELECT thread_id FROM messages JOIN installation USING (origin) WHERE id = ? AND origin = ? AND persona = ?",
@@ -123,7 +123,7 @@ def _own_thread(connection: sqlite3.Connection, persona: str, conversation: Fore
 
 
 def _purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
-    """Return the keys of messages that were purged here, of whichever persona they were."""
+    """Return the keys of those messages that were purged here, in whatever persona."""
     found = connection.execute(
         "SELECT origin || '-' || origin_seq FROM json_each(?) CROSS JOIN messages INDEXED BY messages_purged "
         "ON origin = json_extract(value, '$[0]') AND origin_seq = json_extract(value, '$[1]') "
@@ -134,7 +134,7 @@ def _purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) 
 
 
 def _name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
-    """Remember which conversation a thread is, and return the row."""
+    """Store which conversation a thread holds, and return the id of that row."""
     persona, conversation, _ = incoming
     cursor = connection.execute(
         "INSERT OR REPLACE INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
@@ -145,7 +145,7 @@ def _name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, op
 
 
 def _origin(key: str) -> tuple[str, int] | None:
-    """Return the installation and the place there that a message of another Chorus is known by."""
+    """Return the installation and the position there that the key of a message names, if it is a key of Chorus."""
     match = _OWN_KEY.fullmatch(key)
     return (match[1], int(match[2])) if match else None
 
@@ -155,12 +155,12 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(slots=True)
 class Added:
-    """Results of an import: new conversations, conversations with something new, new messages, imports put back.
+    """Results of an import: new conversations, continued ones, new messages, and undone imports that were redone.
 
-    ``acts`` are its operations by persona, each with its id; one is stored with the first new message. ``purged``
-    counts messages that were purged here and stay so. ``attachments`` are the SHA-256 of the files of new messages.
-    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000, or one
-    that a copy of this log has continued with other messages.
+    ``acts`` has for each persona the id and the act of the operation, which is stored with the first new message.
+    ``purged`` counts messages that were purged here and stay purged. ``attachments`` are the SHA-256 of the files of
+    new messages. ``refused`` counts conversations that the log cannot store, for example because of a time before the
+    year 1000, or because a copy of this log has continued them with other messages.
     """
 
     conversations: int = 0
@@ -181,7 +181,7 @@ class _Place(NamedTuple):
 
 
 def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
-    """Store conversations, each as a whole or not at all, and return the results with those ``before``."""
+    """Store each conversation as a whole or not at all, and return ``before`` with the results added."""
     added = before
     for incoming in batch:
         tried = replace(added, acts=dict(added.acts))
@@ -241,7 +241,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
 
 
 def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> int:
-    """Redo the undone imports that messages came in with, and return their number."""
+    """Redo the undone imports that brought these rows, and return the number of imports."""
     concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
     for operation_id in sorted(concerned):
         operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
@@ -249,7 +249,7 @@ def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[Known
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
-    """Open the thread of a new conversation, closed at its last message."""
+    """Open the thread of a new conversation, closed at the time of its newest message."""
     persona, conversation, _ = incoming
     times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
     created_at = conversation.created_at or now
@@ -279,7 +279,7 @@ def _insert(
     operation_id: int,
     now: datetime,
 ) -> Runs:
-    """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
+    """Store the new messages of a conversation, and return the ids of the hidden ones, as runs."""
     persona, conversation, attachments = incoming
     live = frozenset(conversation.live)
     places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in known.messages.items()}
@@ -303,7 +303,7 @@ def _insert(
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
-    """Return a message as the log has it, in the turn of the one before it, and if need be an instant after it."""
+    """Return a message for the log: a reply is in the turn of ``before``, a missing time is an instant after it."""
     return MessageContent(
         thread_id=thread_id,
         role=message.role,
@@ -322,7 +322,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
 
 
 def _with_moves(connection: sqlite3.Connection, act: Import, incoming: Incoming, known: Known) -> Import:
-    """Return the act with known messages that leave the live branch, perhaps because they are hidden, or return."""
+    """Return the act, which also names the known messages that leave the live branch or return to it."""
     live = frozenset(incoming.conversation.live)
     moved = operation_rows.import_marks(connection, incoming.persona).moved_off
     moves = [

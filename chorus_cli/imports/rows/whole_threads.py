@@ -1,7 +1,7 @@
-"""Whole threads as conversations: from this log for an export, from another log for an import.
+"""Reads whole threads as conversations: from this log for an export, from another log for an import.
 
-An imported message keeps the key from its source; any other is known by the installation that made it and its place
-in that installation's log.
+An imported message keeps the key from its source; the key of any other message names the installation that made it
+and its position in that installation's log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Facts(NamedTuple):
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
-    """Return the threads of a persona, or of all personas, that have messages, but not those of undone imports."""
+    """Return the threads of a persona, or of all, that have messages, but not of undone imports or deleted personas."""
     found = connection.execute(
         "SELECT threads.persona, threads.id FROM threads "
         "WHERE (:persona IS NULL OR threads.persona = :persona) "
@@ -55,9 +55,9 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
 
 
 def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
-    """Return a thread with all its messages; those taken back or replaced are on other branches.
+    """Return a thread with all its messages.
 
-    Rewordings from an edit, and messages that a restored session brought in, are on other branches too.
+    Messages that were taken back or replaced, rewordings by an edit, and a restored session's are on other branches.
     """
     found = connection.execute(
         f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
@@ -86,7 +86,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
 
 
 def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
-    """Return the rows, without those of undone imports if others are left, and the ids of those on other branches."""
+    """Return the rows, without those of undone imports if others are left, and the ids of rows on other branches."""
     imports = {each.id for each in operations if isinstance(each.act, Import)}
     said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
     marks = log_marks(operations, thread_id)
@@ -110,7 +110,7 @@ def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
-    """Return the parent of each message: the one before in its reply, else its turn's question, else the last live."""
+    """Return each message's parent: the message before it in its reply, else its question, else the last live one."""
     parents: dict[int, int | None] = {}
     last_of: dict[tuple[int, int | None], int] = {}
     last_live: int | None = None

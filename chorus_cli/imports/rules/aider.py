@@ -1,4 +1,4 @@
-"""aider's history of chats: Markdown with the user's words as headings and the program's as quotations."""
+"""aider's history of chats: Markdown with the user's words as headings and the program's notes as quotations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAID, _END = "####", "> Tokens: "
 
 
 def conversations_of(text: str, file: FileFacts) -> Iterator[tuple[ForeignConversation, list[Said | Skipped]]]:
-    """Yield the chats, each begun by a line with its time, which is the only one."""
+    """Yield the chats; the line that begins a chat has the only time in it."""
     keys = values.ContentKeys()
     _, *parts = _STARTED.split(text)
     for started, body in zip(parts[::2], parts[1::2], strict=True):
@@ -31,7 +31,7 @@ def conversations_of(text: str, file: FileFacts) -> Iterator[tuple[ForeignConver
 
 
 def _said(started: str, body: str, file: FileFacts) -> Iterator[Said | Skipped]:
-    """Yield the messages; the first one has the time of the chat."""
+    """Yield the messages; the first one has the time of the chat, the others have none."""
     keys = values.ContentKeys()
     time, model = values.moment(started, file.zone), _MODEL.search(body)
     for kind, group in groupby(_lines(body), key=lambda line: line[0]):
@@ -45,7 +45,7 @@ def _said(started: str, body: str, file: FileFacts) -> Iterator[Said | Skipped]:
 
 
 def _lines(body: str) -> Iterator[tuple[Kind | None, str]]:
-    """Yield the lines with those who wrote them, ``None`` for the program; code may look like any of them."""
+    """Yield each line with its author, ``None`` for the program; code is the reply's, whatever it begins with."""
     is_code = False
     for line in body.split("\n"):
         # The count of tokens ends a reply, also one that was cut within code.

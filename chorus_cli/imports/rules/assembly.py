@@ -20,7 +20,7 @@ _UNNAMED = "tool"
 
 
 class Kind(Enum):
-    """What a piece of a conversation is."""
+    """The kinds of pieces of a conversation."""
 
     USER = auto()
     REPLY = auto()
@@ -33,16 +33,16 @@ class Kind(Enum):
 class Said:
     """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
 
-    A format without ids takes its keys from ``values.ContentKeys``, and one without times leaves ``timestamp`` out.
-    Neighbours with one ``node`` become its rows. They follow those of ``parent``: of the node before it in the file if
-    that is empty, of none if it is ``None``. A piece without a ``kind`` begins a node. If a node has no rows, it is
-    counted with the reason ``skipped`` of its first piece. Rows are numbered unless a piece has a
-    ``key``. A piece that ``is_more`` goes on with the text before it; ``thoughts`` belong to the first row, the
-    status and the files of the ``END`` to the last one.
+    A format without ids takes its keys from ``values.ContentKeys``; a format without times leaves ``timestamp`` out.
+    Neighbouring pieces with one ``node`` become its rows, which follow the rows of the node ``parent``. If ``parent``
+    is empty, they follow the node before in the file; if it is ``None``, they follow no node. A piece without a
+    ``kind`` begins a node. A node without rows is counted under the reason ``skipped`` of its first piece. The rows are
+    numbered if no piece has a ``key``. A piece that ``is_more`` continues the text before it. ``thoughts`` belong to
+    the first row, the status and the files of an ``END`` to the last row.
 
-    The ``CALL`` of a ``tool`` has its ``result``, with which it ``ended``, or as ``call`` an id that its result has
-    too, whose row stands behind that of the call, unless the result ``is_apart`` and has a node of its own. A result
-    without a call, and a call without a result, become text of the reply.
+    A ``CALL`` of a ``tool`` holds its ``result`` and the time when it ``ended``, or it shares an id, ``call``, with the
+    piece of its result. The result's row follows the call's row; if the result ``is_apart``, it is in its own node. A
+    result without a call, and a call without a result, become text of the reply.
     """
 
     node: str
@@ -67,16 +67,16 @@ class Said:
 
 
 class FileFacts(NamedTuple):
-    """The name of a file without its suffix, and the zone of times without one, ``None`` being the system's."""
+    """The name of a file without its suffix, and the zone for times without a zone (``None``: the system's)."""
 
     name: str
     zone: tzinfo | None = None
 
 
 def zone_guess(program: str, zone: tzinfo | None) -> str:
-    """Tell in which zone the times of a program were read that writes none."""
+    """Return a sentence about the zone in which a program's times without a zone were read."""
     used = f"the zone {zone}" if zone else "the zone of this machine"
-    return f"{program} writes times without a zone: they were read in {used}. Another one: --timezone."
+    return f"{program} writes times without a zone: they were read in {used}. --timezone names another zone."
 
 
 def assembled(
@@ -84,8 +84,8 @@ def assembled(
 ) -> ForeignConversation:
     """Return the conversation that pieces make, with these facts.
 
-    Without a title it has its first words as title, and without a key that of its first message. ``leaf`` is the node
-    that it ended with, ``None`` if that is not known.
+    A missing title becomes the user's first words, and a missing key the key of the first message. ``leaf`` is the node
+    that the conversation ended with, ``None`` if the format does not say it.
     """
     nodes, skipped = nodes_of(said)
     messages, live = joined(nodes, leaf)
@@ -97,7 +97,7 @@ def assembled(
 
 
 def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]]:
-    """Return the nodes that pieces make, and the number of things left out by reason."""
+    """Return the nodes that pieces make, and the numbers of things that were left out, by reason."""
     skipped: Counter[str] = Counter()
     groups: list[list[Said]] = []
     for each in pieces:
@@ -135,7 +135,7 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
             if row.content.strip():
                 rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
         elif made := _rows_of(piece, row, results, calls):
-            # What was only thought is a row of its own, unless the reply goes on.
+            # A row of thoughts alone gives way to the first row of the reply after it.
             rows = [*made] if rows and last is None and made[0].role is not Role.USER else [*rows, *made]
     reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
     if rows and reasoning:
@@ -168,7 +168,7 @@ def _row(piece: Said, key: str) -> ForeignMessage:
 def _rows_of(
     piece: Said, row: ForeignMessage, results: Mapping[str, Said], calls: Container[str]
 ) -> Sequence[ForeignMessage]:
-    """Return the rows of a message, a call or a result; ``row`` is the first one if it is text."""
+    """Return the rows of a message, a call or a result; ``row`` is the piece as a message."""
     call = piece.call or row.key
     match piece.kind:
         case Kind.USER | Kind.REPLY if row.content.strip() or row.files:
@@ -202,7 +202,7 @@ def in_words(name: str, content: str) -> str:
 
 
 def _as_object(arguments: object) -> str:
-    """Return arguments as a JSON object: text or any other value becomes its one field ``input``."""
+    """Return arguments as the text of a JSON object; a value of another kind becomes its only field, ``input``."""
     read = values.parsed(arguments) if isinstance(arguments, str) else arguments
     if isinstance(read, dict):
         return values.json_text(read)
@@ -211,10 +211,10 @@ def _as_object(arguments: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a tree of messages: a foreign message, which may become several of ours or none.
+    """A node of a tree: a message of another program, which may become several messages here or none.
 
-    The first of ``messages`` follows the last one of the nearest node before it that has any, each other one its
-    predecessor: ``joined`` sets their parents.
+    ``joined`` sets the parents of ``messages``. The first follows the last message of the nearest node before it that
+    has messages; each other one follows the message before it.
     """
 
     key: str
@@ -223,22 +223,22 @@ class Node:
 
 
 class Joined(NamedTuple):
-    """The messages of a tree, parents first, and the keys of those on the path that it ended with."""
+    """The messages of a tree, parents first, and the keys of the messages on the path that it ended with."""
 
     messages: tuple[ForeignMessage, ...]
     live: tuple[str, ...]
 
 
 def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
-    """Join nodes to a tree that ended with ``leaf``, or if no message leads there, with its newest leaf.
+    """Join nodes to a tree that ended with ``leaf``, or if no message is on the path there, with its newest leaf.
 
-    A missing parent makes a root, and so does the one node of a cycle that comes first. Of several nodes with one
-    key the last holds, of messages of several nodes the first; a node without a key is left out.
+    A node with a missing parent becomes a root; so does one node of a cycle. Of several nodes with the same key the
+    last is taken, of several messages with the same key the first. A node without a key is left out.
     """
     tree = {node.key: node for node in nodes if node.key}
     parents = _parents_first({key: node.parent for key, node in tree.items()})
     messages: dict[str, ForeignMessage] = {}
-    # For each node the last message of it or of those before it, and the newest time on its path.
+    # For each node the last message on the path to it, and the newest time on that path.
     last: dict[str, str | None] = {}
     newest: dict[str, float] = {}
     for key, parent in parents.items():
@@ -257,7 +257,7 @@ def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return the keys from the root to ``leaf``; a cycle is left where it closes."""
+    """Return the keys from the root to ``leaf``; a cycle is cut where it closes."""
     path: dict[str, None] = {}
     while leaf is not None and leaf in parents and leaf not in path:
         path[leaf] = None
@@ -266,7 +266,7 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, .
 
 
 def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the parents without missing ones and cycles, in the order of the keys but parents first."""
+    """Return the parents, with missing ones and cycles cut; the order of the keys stays, but parents come first."""
     order: dict[str, str | None] = {}
     for key in parents:
         climbed: dict[str, None] = {}

@@ -20,7 +20,7 @@ _POINTERS = {"image_asset_pointer": "image", "audio_asset_pointer": "audio", "vi
 
 
 class _Node(NamedTuple):
-    """A node of the tree; one with ``thoughts``, maybe empty ones, is no message: they belong to the reply after it."""
+    """A node of the tree; if ``thoughts`` is not ``None``, it holds no message, but thoughts for the reply after it."""
 
     parent: str | None
     message: values.Record
@@ -32,13 +32,13 @@ class _Node(NamedTuple):
 
     @property
     def is_shown(self) -> bool:
-        """Whether it becomes a message."""
+        """Whether the node becomes a message."""
         has_words = bool(self.text.strip() or self.files) and self.thoughts is None
         return has_words and self.role in _ROLES and not self.is_hidden
 
 
 def _node(node: values.Record) -> _Node:
-    """Read a node; a content of an unknown type is read for its text."""
+    """Read a node; a content of an unknown type gives its text."""
     message = values.record(node.get("message"))
     content, author = values.record(message.get("content")), values.record(message.get("author"))
     role, data = values.line(author.get("role")), values.record(message.get("metadata"))
@@ -50,7 +50,7 @@ def _node(node: values.Record) -> _Node:
         case "reasoning_recap":
             return found._replace(thoughts="")
         case str(kind) if kind in _CONTEXTS:
-            # The profile and the memory, which the program adds by itself.
+            # ChatGPT itself adds the profile and the memory.
             return found._replace(text=_plain(content), is_hidden=True)
         case "code" if values.line(message.get("recipient")) in {"", "all"}:
             return found._replace(text=_fenced(content), files=_attached(message))
@@ -98,12 +98,12 @@ def _pointers(content: values.Record) -> Iterator[ForeignFile]:
 
 
 def _id(written: str) -> str:
-    """Return the id of a file; any other text might name a file of the user's that lies beside the export."""
+    """Return a text that is a file's id, else an empty text: another text could name a file beside the export."""
     return written if _FILE_ID.fullmatch(written) else ""
 
 
 def _with_names(pointers: Iterable[ForeignFile], message: values.Record) -> Iterator[ForeignFile]:
-    """Yield the files of a message: the attachments by their names, then pointers that no attachment names."""
+    """Yield the files of a message: the attachments with their names, then the pointers to other files."""
     attached = _attached(message)
     yield from attached
     known = {file.entry for file in attached if file.entry}
@@ -125,7 +125,7 @@ def _attached(message: values.Record) -> tuple[ForeignFile, ...]:
 SOURCE = "chatgpt"
 
 _FARTHEST_THOUGHT = 40
-"""The most nodes between a reply and the thoughts before it."""
+"""The most nodes before a reply whose thoughts are read."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
 _HIDDEN = "hidden note of the program to the model"
@@ -154,7 +154,7 @@ def conversation_of(value: object) -> ForeignConversation:
 
 
 def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
-    """Yield the nodes; the result of a call is the tool's message that follows it."""
+    """Yield the pieces of the nodes; a tool's message that follows a call is the result of that call."""
     calls = {key for key, node in nodes.items() if node.is_shown and _addressee(node)}
     results = {key: node.parent for key, node in nodes.items() if node.role == "tool" and node.is_shown}
     answered = calls.intersection(filter(None, results.values()))
@@ -169,7 +169,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         model, time = values.line(data.get("model_slug")) or None, values.moment(message.get("create_time"))
         said, tool = Said(key, Kind.USER, node.text, time, None, parent, files=node.files), _addressee(node)
         if role == "tool" and parent in answered:
-            # No model takes a result without text, such as a picture that was made.
+            # A result that is only a picture gets a text, because no model takes a result without text.
             text = node.text or ", ".join(file.name for file in node.files)
             yield replace(said, kind=Kind.RESULT, text=text, model=model, call=parent, is_apart=True)
         elif key in answered:
@@ -179,7 +179,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         else:
             name = values.line(values.record(message.get("author")).get("name"))
             speaker = tool or (role == "tool" and (name or "tool"))
-            # Citations stand as names between private-use characters.
+            # Private-use characters enclose the citations; a name or an address in them is kept.
             text = in_words(speaker, node.text) if speaker else _MARKED.sub(_in_words, node.text)
             ending = values.identifier(values.record(data.get("finish_details")).get("type"))
             status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)
@@ -195,7 +195,7 @@ def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
 
 
 def _addressee(node: _Node) -> str:
-    """Return the tool that a message of the model is for, empty if it is for the user."""
+    """Return the tool to which the model addressed a message, empty if it is for the user."""
     recipient = values.line(node.message.get("recipient"))
     return recipient if recipient not in {"", "all"} and node.role == "assistant" else ""
 

@@ -1,4 +1,4 @@
-"""Conversations of a Claude.ai data export: messages of blocks, in newer exports with their parents."""
+"""Conversations of a Claude.ai data export: messages of blocks; in newer exports a message names its parent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def conversation_of(value: object) -> ForeignConversation:
 
 
 def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skipped]:
-    """Yield the messages; one without a parent's field follows the one before it in the file."""
+    """Yield the pieces of messages; a message without a field for its parent follows the one before it in the file."""
     keys = values.ContentKeys()
     before = ""
     for each in messages:
@@ -58,7 +58,7 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
         yield said
         if kind is Kind.USER:
             blocks = "\n\n".join(filter(str.strip, map(_in_words, values.records(message.get("content")))))
-            # Where the blocks have no words, the text beside them has some.
+            # If the blocks have no words, the text beside them may have some.
             text = "\n\n".join(filter(str.strip, (blocks or values.text(message.get("text")), *_pasted(message))))
             yield replace(said, kind=Kind.USER, text=text, files=tuple(_files(message)))
         else:
@@ -66,7 +66,7 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
-    """Yield the pieces of a reply: text, the calls that have a result, each with it, and thoughts."""
+    """Yield the pieces of a reply: text, thoughts, and each call that has a result together with that result."""
     blocks = values.records(message.get("content"))
     results = _results(blocks)
     paired = {id(result) for result in results.values()}
@@ -86,7 +86,7 @@ def _reply(said: Said, message: values.Record) -> Iterator[Said]:
 
 
 def _results(blocks: Sequence[values.Record]) -> dict[int, values.Record]:
-    """Return the results of calls, by the identity of the call; one without an id belongs to the call before it."""
+    """Return results by the ``id()`` of the call's block; a result that names no call belongs to the last open call."""
     found: dict[int, values.Record] = {}
     unanswered: dict[str, values.Record] = {}
     for number, block in enumerate(blocks):
@@ -100,7 +100,7 @@ def _results(blocks: Sequence[values.Record]) -> dict[int, values.Record]:
 
 
 def _in_words(block: values.Record) -> str:
-    """Return a block as text; thoughts and marks of the program are none."""
+    """Return a block as text; for thoughts and marks of the program the text is empty."""
     match block.get("type"):
         case "text":
             return values.text(block.get("text"))
@@ -127,7 +127,7 @@ def _pasted(message: values.Record) -> Iterator[str]:
 
 
 def _files(message: values.Record) -> Iterator[ForeignFile]:
-    """Yield the named attachments, of which the export has the text alone, and the files, of which it has the name."""
+    """Yield the named attachments, with their texts in the export, and the files, of which it has only the names."""
     for file in values.records(message.get("attachments")):
         if name := values.line(file.get("file_name")):
             text = values.text(file.get("extracted_content"))

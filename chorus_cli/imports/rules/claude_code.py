@@ -1,4 +1,4 @@
-"""Sessions of Claude Code: lines that name their parents, among them many that nobody said."""
+"""Sessions of Claude Code: lines that name their parents; many of them are notes of the program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROGRAM = "note of the program"
 _SUMMARY = "summary of a compaction"
 _ERROR = "error of the program"
 _SYNTHETIC = "<synthetic>"
-# One that does not end reaches to the end of the text, so that no end is looked for again.
+# Without an end tag, a match reaches to the end of the text, so that the tag is searched for only once.
 _ADDED = tuple(
     re.compile(rf"<{name}>(?:.*?(?P<end></{name}>)\s*|.*)", re.DOTALL)
     for name in ("system-reminder", "ide_opened_file", "ide_selection")
@@ -36,14 +36,14 @@ _NOT_SAID = re.compile(
 _MEDIA = ("image", "document")
 
 
-# The better ones first.
+# The kinds of titles, the best first.
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-# A tuple: a value that is sought in it may be a list, which no set takes.
+# A tuple and no set, because the value that is looked up may be a list, which has no hash.
 _MARKS = ("summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode")
 
 
 class _Line(NamedTuple):
-    """A line with an id: its parent, the key of the line above, and whether it may begin anew."""
+    """A line with an id: its parent, the key of the line above, and whether it may be the root of a tree."""
 
     parent: str | None
     before: str | None
@@ -52,7 +52,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Reply:
-    """The lines of one reply, whose pieces stand in the first of them; equal blocks stand in several."""
+    """The lines of one reply; all pieces belong to the first line, and a block that several lines have is read once."""
 
     key: str
     model: str | None = None
@@ -70,7 +70,7 @@ def is_line(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of a program from its lines; the name of its file is the session's id."""
+    """Read a session of ``source``; its key is the file's name, or the last id if the lines have only other ids."""
     session = _Session()
     for line in lines:
         session.take(line)
@@ -111,10 +111,10 @@ class _Session:
         elif isinstance(kind, str) and kind in _TITLES:
             self._titles[kind] = (values.line(value.get(_TITLES[kind])), values.text(value.get("leafUuid")))
         elif kind == "last-prompt" and value.get("explicit") is True:
-            # A rewind after which nothing was said yet.
+            # The user went back to an earlier line and has said nothing since.
             self.leaf = leaf if (leaf := values.identifier(value.get("leafUuid"))) in self._lines else self.leaf
         elif kind == "queue-operation":
-            # Words that the user gave the model while it was at work; the line has no place of its own.
+            # Words of the user while the model was at work; they are added to the line before.
             if self._last is not None and value.get("operation") == "remove":
                 self._say(self._last, value.get("content"), value)
         elif key and key not in self._lines:
@@ -130,7 +130,7 @@ class _Session:
         return ""
 
     def said(self) -> Iterator[Said | Skipped]:
-        """Yield the lines with their true parents and the pieces that begin in them."""
+        """Yield the lines with their true parents, and the pieces that begin in each line."""
         replies = {reply.key: reply for reply in self._replies.values()}
         yield from self.skipped
         for key, parent in self._parents().items():
@@ -189,7 +189,7 @@ class _Session:
                 self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
 
     def _say(self, key: str, content: object, line: values.Record) -> None:
-        """Keep words of the user, unless they are the program's."""
+        """Keep the user's words in a content, and leave out those of the program."""
         blocks = values.parts(content)
         words = (_without_additions(values.text(block.get("text"))).strip("\n") for block in blocks)
         text = "\n\n".join(piece for piece in words if piece.strip() and not _NOT_SAID.match(piece))
@@ -205,8 +205,8 @@ class _Session:
     def _parents(self) -> dict[str, str | None]:
         """Return the parent of each line, with the gaps of compactions closed.
 
-        A line whose parent is not in the file follows the one before it, and so does one without a parent that is no
-        message of the user, who alone can begin anew; where no line names a parent, each does.
+        A line whose parent is missing in the file follows the line before it. So does a line that names no parent;
+        but if it is a message of the user, and other lines name parents, it begins a new tree.
         """
         are_linked = any(line.parent for line in self._lines.values())
         parents: dict[str, str | None] = {}
@@ -218,9 +218,9 @@ class _Session:
         return parents
 
     def _close_gap(self, key: str, boundary: values.Record, parents: dict[str, str | None]) -> None:
-        """Let what follows a compaction follow what went before it.
+        """Let the lines after a compaction follow the lines before it.
 
-        Messages that the compaction preserved are written behind its summary: they follow each other as before.
+        Messages that the compaction preserved come after its summary in the file; they get their old order again.
         """
         metadata = values.record(boundary.get("compactMetadata"))
         preserved = values.items(values.record(metadata.get("preservedMessages")).get("uuids"))
@@ -238,7 +238,7 @@ class _Session:
 
 
 def _without_additions(text: str) -> str:
-    """Return what the user said of a text, without what the program has put into it between marks."""
+    """Return a text without the parts between tags that the program has put into it."""
     for added in _ADDED:
         text = added.sub(lambda found: "" if found["end"] else found[0], text)
     return text
@@ -249,13 +249,13 @@ def _piece(said: Said, block: values.Record) -> Said:
         call = values.identifier(block.get("id"))
         tool = values.line(block.get("name"))
         return replace(said, kind=Kind.CALL, call=call, tool=tool, arguments=block.get("input"))
-    # The key is that of the last text: a session that goes on may add to a message imported before.
+    # A row has the key of its last text, because a session that goes on may add text to a row imported before.
     text = values.text(block.get("text")) if block.get("type") == "text" else ""
     return replace(said, text=text, thoughts=values.text(block.get("thinking")), is_more=True)
 
 
 def _words_of(result: values.Record) -> str:
-    """Return the text of a result; a picture in it is named."""
+    """Return the text of a result, with the media type in place of a picture or a document."""
     pieces: list[str] = []
     for block in values.parts(result.get("content")):
         media_type = values.line(values.record(block.get("source")).get("media_type")) or "image"

@@ -1,4 +1,4 @@
-"""Sessions of Codex CLI: each message stands in them twice, as the model reads it and as the person saw it."""
+"""Sessions of Codex CLI: they hold each message twice, as the model read or wrote it and as the user saw it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFi
 
 SOURCE = "codex"
 
-FORK = "A fork of Codex CLI has only the messages after it; those before it are in the session it was forked from."
+FORK = "A forked session of Codex CLI has only the messages after the fork; the original session has those before it."
 
 _BROKEN = "line that cannot be read"
 _CONTEXT = "note of the program"
 _SUMMARY = "summary of a compaction"
 _CONTEXT_TEXT = re.compile(r"\s*(?:<[a-z_]+(?: [a-z_]+)*>|# AGENTS\.md instructions)")
-# A tuple: a value that is sought in it may be a list, which no set takes.
+# A tuple and no set, because the value that is looked up may be a list, which has no hash.
 _LEGACY = ("message", "reasoning", "function_call", "function_call_output")
 _PICTURE_MARK = re.compile(r"</?image\b[^<>]*>\s*")
 _OWN_KINDS = ("user_instructions", "environment_context")
@@ -34,7 +34,7 @@ class _Line(NamedTuple):
 
 
 class _Message(NamedTuple):
-    """A message as the person saw it, if it ``is_shown``, or as the model read or wrote it."""
+    """A message as the user saw it, if it ``is_shown``, or else as the model read or wrote it."""
 
     kind: Kind
     text: str
@@ -55,7 +55,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a session from its lines; one that does not say its id has the name of its file."""
+    """Read a session from its lines; its key is its id, or the name of its file if no line states the id."""
     read = [_Line(line, {}, None) if isinstance(line, Skipped) else _line(values.record(line)) for line in lines]
     facts = next((each.payload for each in read if each.kind == "session_meta" and each.payload), {})
     if "subagent" in values.record(facts.get("source")):
@@ -75,7 +75,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
 
 
 def _line(line: values.Record) -> _Line:
-    """Return a line; older versions wrote the payload alone."""
+    """Return a line; a line of an older version is the payload alone."""
     if "payload" in line or not line:
         return _Line(line.get("type"), values.record(line.get("payload")), values.moment(line.get("timestamp")))
     kind = "session_meta" if "type" not in line else "response_item"
@@ -104,7 +104,7 @@ def _message(line: _Line) -> _Message | None:
 
 
 def _words(content: object) -> str:
-    """Return the text of parts; marks of the places of pictures are none."""
+    """Return the text of parts, without the marks that stand for pictures."""
     texts = (_PICTURE_MARK.sub("", values.text(part.get("text"))) for part in values.parts(content))
     return "\n".join(filter(str.strip, texts)).strip()
 
@@ -117,7 +117,7 @@ def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
 
 
 def _output(output: object) -> str:
-    """Return the output of a tool, which older versions wrote as JSON in a text, with facts beside it."""
+    """Return the output of a tool; older versions wrote JSON text with the output and other facts."""
     if isinstance(output, str):
         inner = values.record(values.parsed(output)).get("output")
         return values.text(inner if isinstance(inner, str) else output)
@@ -127,7 +127,7 @@ def _output(output: object) -> str:
 
 
 class _Branches:
-    """The pieces of a session: a message that stands twice is one, and turns taken back are another branch."""
+    """The pieces of a session: a message that it holds twice is one piece, and turns taken back are another branch."""
 
     def __init__(self, messages: Sequence[_Message]) -> None:
         self.skipped: list[Skipped] = []
@@ -169,7 +169,7 @@ class _Branches:
                 self._append(Said("", Kind.CALL, tool=tool, arguments=given), line.timestamp, "call", call)
 
     def _take_message(self, message: _Message, timestamp: datetime | None) -> None:
-        """Take a message, or the other writing of the one before it, which may be the one that has its pictures."""
+        """Take a message; if it is the second form of a message, take only the pictures that the first form lacks."""
         kind, text, files, is_shown = message
         # The program writes messages with the role of the user too.
         is_said = text in self._prompts if self._prompts else not _CONTEXT_TEXT.match(text)
@@ -189,14 +189,14 @@ class _Branches:
         self._awaited[kind] = self._append(Said("", kind, text, files=files), timestamp, role, text), message
 
     def _take_summary(self) -> None:
-        """Leave out the reply that a compaction has just asked for: nobody was shown it."""
+        """Leave out the reply that a compaction has just asked for, if the user was not shown it."""
         self.skipped.append(Skipped(_SUMMARY))
         key, reply = self._awaited.pop(Kind.REPLY, ("", None))
         if reply is not None and not reply.is_shown and self._are_replies_shown and key == self.tip:
             self.tip = self.said.pop(key).parent
 
     def _append(self, said: Said, timestamp: datetime | None, sort: str, content: str) -> str:
-        """Add a piece after the last one and return its key, which its sort, its content and its time make."""
+        """Add a piece after the last one; return its key, which is made of its sort, its content and its time."""
         key = self._keys.of(sort, content, str(timestamp))
         said = replace(said, node=key, key=key, timestamp=timestamp, parent=self.tip)
         if said.kind in {Kind.CALL, Kind.RESULT}:

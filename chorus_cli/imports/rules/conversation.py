@@ -18,7 +18,7 @@ class ForeignFile:
     """A file of a message: its name, its media type, and where its bytes are.
 
     ``entry`` names the bytes in the export (an entry of the archive, a file beside it, or a key of the reader's own);
-    ``data`` holds them if they stood in the message itself. Without both the export has only the name.
+    ``data`` holds them if they were in the message itself. Without either, the export has only the name.
     """
 
     name: str
@@ -28,19 +28,19 @@ class ForeignFile:
 
 
 def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
-    """Return a file that has no name in its program: it is named after its kind and its media type."""
+    """Return a file that its program does not name; its name is made of its kind and its media type."""
     suffix = media_type.rpartition("/")[2]
     return ForeignFile(f"{kind}{'.' + suffix if suffix else ''}", media_type, data=data)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
-    """A message: ``key`` is its id within the conversation, ``parent`` that of the message before it on its branch.
+    """A message: ``key`` is its id in the conversation, ``parent`` the id of the message before it on its branch.
 
-    ``timestamp`` is aware UTC; ``None`` means that the program wrote none, and that of the message before it is taken.
+    ``timestamp`` is aware and in UTC; if it is ``None``, a time is made from that of the message before.
     ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
-    ``reasoning``, the thoughts of the model, is kept beside the message and never sent; ``thought_parts`` is JSON of
-    the provider's own parts of them. One that ``is_hidden`` was not sent to the model there.
+    ``reasoning``, the thoughts of the model, is kept beside the message and never sent; ``thought_parts`` is JSON with
+    the provider's own parts of these thoughts. A message that ``is_hidden`` was not sent to the model by its program.
     """
 
     key: str
@@ -61,13 +61,12 @@ class ForeignMessage:
 
 @dataclass(frozen=True, slots=True)
 class ForeignConversation:
-    """A conversation: ``source`` names the program, ``key`` the conversation within it.
+    """A conversation: ``source`` names the program, ``key`` the conversation in that program.
 
-    ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
-    ``key`` stays when the file grows, and differs between files. ``guesses`` are sentences for the user about the
-    assumptions of a reader, such as a time zone; ``skipped`` counts the parts left out, by their reason. ``persona`` is
-    the slug of the persona it was held with, if the source has any, ``character`` the name of a character, whose
-    persona there may be.
+    ``key`` stays the same when the file grows, and differs between files. ``messages`` have parents first. ``live`` are
+    the keys of those on the branch that the conversation ended with, in their order. ``guesses`` are sentences for the
+    user about assumptions of the reader, such as a time zone. ``skipped`` counts the parts left out, by reason.
+    ``persona`` is the slug of its persona if the source has personas. ``character`` may be the name of a persona here.
     """
 
     source: str
@@ -83,9 +82,9 @@ class ForeignConversation:
 
 
 def dated(conversation: ForeignConversation, now: datetime) -> ForeignConversation:
-    """Return a conversation with a beginning: its own, else its earliest message's, else ``now``.
+    """Return the conversation with the time when it began: its own, else its earliest message's, else ``now``.
 
-    If its first message has no time, the user is told that times are guessed.
+    If its first message has no time, ``guesses`` tell the user that times are guessed.
     """
     if not conversation.messages:
         return conversation
@@ -96,7 +95,7 @@ def dated(conversation: ForeignConversation, now: datetime) -> ForeignConversati
 
 
 class Skipped(NamedTuple):
-    """A conversation, a file or a line that was left out, and the reason, in a few words that can be counted."""
+    """The reason why a conversation, a file or a line was left out, in a few words that can be counted."""
 
     reason: str
 

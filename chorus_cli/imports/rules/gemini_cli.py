@@ -16,7 +16,7 @@ SOURCE = "gemini-cli"
 _BROKEN = "line that cannot be read"
 _PROGRAM = "note of the program"
 _NOT_SAID = re.compile(r"\s*(?:<(?:session_context|hook_context|state_snapshot)>|/[a-z-]+(?:\s|$))")
-# A tuple: a value that is sought in it may be a list, which no set takes.
+# A tuple and no set, because the value that is looked up may be a list, which has no hash.
 _REPLIES = ("gemini", "model")
 _SAID = ("user", *_REPLIES)
 
@@ -43,7 +43,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
 
 
 class _Session:
-    """The lines of a session as they are read; ``facts`` are those of the session."""
+    """What the lines taken so far say; ``facts`` are about the session as a whole."""
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
@@ -74,7 +74,7 @@ class _Session:
             self._learn(line)
 
     def said(self) -> Iterator[Said | Skipped]:
-        """Yield the messages, each after the one that it was written after."""
+        """Yield the pieces of messages; the parent of a message is the one that it was written after."""
         yield from self._skipped
         for key, record in self._records.items():
             skipped = _PROGRAM if record.get("type") in _SAID else ""
@@ -82,9 +82,10 @@ class _Session:
             yield from _pieces(key, record)
 
     def _learn(self, facts: values.Record) -> None:
-        """Take facts of the session, among them maybe all its messages.
+        """Take facts of the session, which may include all its messages.
 
-        The first of them may have been summed up and the last taken back: only these leave the live branch.
+        If the first live messages are missing there, they were summed up and stay live. If the last live ones are
+        missing, they were taken back and leave the live branch.
         """
         start = self.facts.get("startTime")
         self.facts.update({name: fact for name, fact in facts.items() if name != "messages"})
@@ -110,7 +111,7 @@ class _Session:
 
 
 def _key(record: values.Record, keys: values.ContentKeys) -> str:
-    """Return the id of a message, one made of its content if it has none, or an empty text if it is no message."""
+    """Return the id of a message, or a key made of its content if it has none; empty for what is no message."""
     key = values.identifier(record.get("id"))
     if key or record.get("type") not in _SAID:
         return key

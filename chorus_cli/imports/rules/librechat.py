@@ -39,7 +39,7 @@ def _messages(found: values.Record) -> Iterator[values.Record]:
 
 
 def _said(message: values.Record, keys: values.ContentKeys) -> Iterator[Said]:
-    """Yield the pieces of a message; a failed reply holds the error alone."""
+    """Yield the pieces of a message; a failed reply gives none, because it holds only the error."""
     time, text = values.moment(message.get("createdAt")), values.text(message.get("text"))
     key = values.identifier(message.get("messageId")) or keys.of(values.line(message.get("sender")), str(time), text)
     parent = values.identifier(message.get("parentMessageId")) or None
@@ -74,13 +74,13 @@ def _piece(reply: Said, part: values.Record, number: int) -> Said:
 
 
 def _text(part: values.Record) -> str:
-    """Return the text of a part, which assistants of OpenAI have within an object."""
+    """Return the text of a part; in the parts of OpenAI's assistants an object holds the text."""
     text = part.get("text") if part.get("type") == "text" else ""
     return values.text(values.record(text).get("value") if isinstance(text, dict) else text)
 
 
 def _files(message: values.Record) -> Iterator[ForeignFile]:
-    """Yield the files, of which the export has the names alone."""
+    """Yield the files; the export has only their names and types."""
     for file in values.records(message.get("files")):
         if name := values.line(file.get("filename")):
             yield ForeignFile(name, values.line(file.get("type")))

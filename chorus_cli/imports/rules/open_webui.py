@@ -47,12 +47,12 @@ def conversation_of(value: object) -> ForeignConversation:
 
 
 def _chat(found: values.Record) -> values.Record:
-    """Return the chat of an exported row; its database holds the chat alone."""
+    """Return the chat in an exported row, or the value itself if it is a chat."""
     return values.record(found.get("chat")) or (found if "history" in found else values.record(None))
 
 
 def _messages(history: values.Record, chat: values.Record) -> dict[str, values.Record]:
-    """Return the messages by their ids: those of the history, or where it is missing those of the live path."""
+    """Return the messages by their ids: those of the history, or those of the live branch if there is no history."""
     found = values.record(history.get("messages"))
     if found:
         return {values.identifier(key): values.record(message) for key, message in found.items()}
@@ -68,7 +68,7 @@ def _messages(history: values.Record, chat: values.Record) -> dict[str, values.R
 
 
 def _said(messages: Mapping[str, values.Record]) -> Iterator[Said]:
-    """Yield the messages; those that do not name a parent are looked up among the children of all."""
+    """Yield the pieces of messages; a message that names no parent follows the one that names it as a child."""
     parents = {
         values.identifier(child): key
         for key, message in messages.items()
@@ -96,13 +96,13 @@ def _content(content: object) -> str:
 
 
 def _pieces(said: Said, text: str, output: Sequence[values.Record]) -> Sequence[Said]:
-    """Return the pieces of a reply as the list beside its text has them, or the text if that was edited since."""
+    """Return the pieces of a reply from the list beside its text, or from the text if it was edited since."""
     listed, in_text = [*_pieces_of_output(said, output)], [*_pieces_of_text(said, text)]
     return listed if listed and _words(in_text) in ("", _words(listed)) else in_text
 
 
 def _words(pieces: Sequence[Said]) -> str:
-    """Return the text of pieces without blanks, which are written in one place and not in the other."""
+    """Return the text of pieces without blanks, because the list and the text differ in their blanks."""
     return "".join("".join(piece.text.split()) for piece in pieces if piece.kind is Kind.REPLY)
 
 
@@ -111,7 +111,7 @@ def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
 
 
 def _pieces_of_output(said: Said, output: Sequence[values.Record]) -> Iterator[Said]:
-    """Yield the pieces that a list has in the form of OpenAI's Responses API."""
+    """Yield the pieces in a list, which has the form of OpenAI's Responses API."""
     for item in output:
         call = f"{said.node}/{values.identifier(item.get('call_id'))}"
         match item.get("type"):
@@ -131,7 +131,7 @@ def _pieces_of_output(said: Said, output: Sequence[values.Record]) -> Iterator[S
 
 
 def _pieces_of_text(said: Said, text: str) -> Iterator[Said]:
-    """Yield the text and, in their places, the details in it."""
+    """Yield the pieces of a text, in their order: words, and its ``<details>`` as thoughts or calls."""
     position = 0
     while found := _DETAILS.search(text, position):
         end = text.find(_DETAILS_END, found.end())
@@ -155,7 +155,7 @@ def _detail(said: Said, attributes: Mapping[str, str], body: str) -> Said:
 
 
 def _unquoted(attributes: Mapping[str, str], name: str) -> str:
-    """Return an attribute that holds JSON, which is written once or twice."""
+    """Return the value of an attribute, which was encoded as JSON once or twice."""
     written = attributes.get(name, "")
     found = values.parsed(written)
     if found is None:

@@ -25,9 +25,9 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def parted(lines: Iterable[object], file: FileFacts) -> Iterator[tuple[Sequence[object], FileFacts]]:
-    """Yield the messages of each conversation of a file; a list of messages begins one, and single ones continue it.
+    """Yield the messages of each conversation in a file; a list of messages begins one, a single message continues it.
 
-    Those after the first one are known by a number behind the name of the file.
+    From the second conversation on, a number is added to the name of the file.
     """
     number, messages = 0, list[object]()
     for each in lines:
@@ -45,14 +45,14 @@ def _numbered(file: FileFacts, number: int) -> FileFacts:
 
 
 def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a conversation, which is known by the name of the file and its first message."""
+    """Read a conversation; its key is made of the name of the file and the first message."""
     said = list(_said(messages))
     opening = next((each.text for each in said if isinstance(each, Said)), "")
     return assembled(ForeignConversation(SOURCE, values.ContentKeys().of(file.name, opening)), said)
 
 
 def _listed(value: object) -> object:
-    """Return the list of messages that a value is or has, or the value as the only one."""
+    """Return the list of messages that a value is or has, or a list of the value alone."""
     return values.record(value).get("messages", value if isinstance(value, list) else [value])
 
 
@@ -89,7 +89,7 @@ def _calls(reply: Said, message: values.Record) -> Iterator[Said]:
 
 
 def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
-    """Yield the pictures that stand in a message; an address of one is not fetched."""
+    """Yield the pictures of a message; a picture at a web address is not fetched."""
     for part in parts:
         address = values.record(part.get("image_url")).get("url")
         if address is not None:

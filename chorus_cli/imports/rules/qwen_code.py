@@ -1,6 +1,6 @@
-"""Sessions of Qwen Code: lines linked as those of Claude Code are, with messages in the parts of Gemini's API.
+"""Sessions of Qwen Code: lines that name their parents as in Claude Code, with messages in parts as in Gemini's API.
 
-Each line is read as the one that Claude Code would have written.
+Each line is turned into the line that Claude Code would have written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chorus_cli.imports.rules.gemini_cli import words_of_result
 SOURCE = "qwen-code"
 
 _ADDED_BY_HOOK = "<qwen:user-prompt-submit-context>"
-# A tuple: a value that is sought in it may be a list, which no set takes.
+# A tuple and no set, because the value that is looked up may be a list, which has no hash.
 _SAID = (None, "mid_turn_user_message", "realtime_message")
 
 
@@ -29,7 +29,7 @@ def is_line(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a session from its lines; the name of its file is the session's id."""
+    """Read a session from its lines, after these were turned into lines of Claude Code."""
     return claude_code.conversation_of(_translated(lines), file, SOURCE)
 
 
@@ -61,7 +61,7 @@ def _kind(record: values.Record) -> str:
     match record.get("type"), record.get("subtype"):
         case ("tool_result", "code_mode_tool_result"):
             return "system"
-        # A rewind is a message without words: the session goes on from it, at its beginning if it has no parent.
+        # A rewind becomes a message without words, from which the session goes on; without a parent, it is a new root.
         case ("user" | "tool_result", _) | ("system", "rewind"):
             return "user"
         case ("assistant", _):
@@ -70,7 +70,7 @@ def _kind(record: values.Record) -> str:
 
 
 def _parts(record: values.Record) -> Sequence[values.Record]:
-    """Return the parts of a message: of the user's words those that were shown, of results the answers alone."""
+    """Return the parts of a message: of a result only the answers, of the user's words those that were shown."""
     parts = values.records(values.record(record.get("message")).get("parts"))
     if record.get("type") == "tool_result":
         return [part for part in parts if "functionResponse" in part]

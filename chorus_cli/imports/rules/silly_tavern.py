@@ -75,7 +75,7 @@ def _local(parts: Sequence[int], zone: tzinfo | None) -> datetime | None:
 class _Reader:
     """Reads the messages of one chat. ``leaf`` is the newest; a time without an offset sets ``is_zone_guessed``.
 
-    Messages begin with the names of their speakers in a group, and else with that of a narrator alone.
+    In a group a reply begins with the name of its speaker; in another chat only a narrator's text begins with a name.
     """
 
     def __init__(self, header: values.Record, lines: Sequence[values.Record], zone: tzinfo | None) -> None:
@@ -92,7 +92,7 @@ class _Reader:
         self._unnamed = {""} if self.is_group else {"", self.character, *speakers}
 
     def said(self) -> Iterator[Said]:
-        """Yield the messages, each before those that follow it; one hidden from the model is a branch of its own."""
+        """Yield the messages with their alternatives; a message hidden from the model is a branch of its own."""
         for line in self._lines:
             *others, chosen = self._alternatives(line)
             is_hidden = line.get("is_system") is True
@@ -114,7 +114,7 @@ class _Reader:
         yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
 
     def _message(self, line: values.Record, text: object, facts: values.Record) -> Said:
-        """Return a version of a message with its own time and model; a version without a time has the message's."""
+        """Return a version of a message with its own model and time, or with the message's time if it has none."""
         is_user = line.get("is_user") is True
         name = values.line(line.get("name"))
         content = values.text(text)
@@ -140,7 +140,7 @@ def _is_of_character(line: values.Record) -> bool:
 
 
 def _named(written: object, names: Counter[str]) -> str:
-    """Return the name in the header, or the most frequent one of the messages: newer headers have none."""
+    """Return the name in the header, or the most frequent name in the messages: newer headers have no name."""
     name = values.line(written)
     found = (each for each, _ in names.most_common() if each not in _UNNAMED)
     return name if name.lower() not in _UNNAMED else next(found, "")

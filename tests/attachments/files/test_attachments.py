@@ -73,7 +73,7 @@ BROKEN = "but is cut short or damaged, so it was not attached."
         (b" \n\t", "x has nothing but blanks, so it was not attached."),
         (b"BM\xff\x00", "x is a BMP picture, which models do not take. Convert it to PNG, JPEG, PDF or text."),
         (b"\0\0\0\x18ftypheic\xff", "x is a HEIC or AVIF picture, which models do not take."),
-        (b"PK\x03\x04\xff", "x is a zip archive, as office documents are, which models do not take."),
+        (b"PK\x03\x04\xff", "x is a zip archive or an office document, which models do not take."),
         (b"ab\xff", "x is neither a picture (PNG, JPEG, GIF, WebP) nor a PDF, and no text either: it is not UTF-8 (by"),
         (b"ab\0c", "it has a zero byte (byte 3). Convert it first."),
         (bytes(LARGEST_BYTES + 1), "x has 20.0 MB; the largest file that can be attached has 20 MB."),

@@ -39,7 +39,7 @@ async def test_attached_files_wait_are_listed_and_taken_back(world: World) -> No
     )
     assert "paper.pdf 247 bytes" in await world.told("/attach my paper.pdf")
     assert await world.told("/attach") == (
-        "With your next message go:\n"
+        "These files go with your next message:\n"
         "File          Size       Tokens\n"
         "photo.png     68 bytes   ~255\n"
         "my paper.pdf  247 bytes  ~6,000"
@@ -210,8 +210,7 @@ async def test_a_document_that_does_not_fit_is_refused_before_anything_is_stored
 
 LINE = "[attachment: photo.png 68 bytes]"
 REFUSED = (
-    "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing was "
-    "sent."
+    "openai/test takes no pictures. Choose another model with /model NAME, or leave out photo.png; nothing was sent."
 )
 UNTAKEN = "openai/test takes no pictures, so it is sent only the name of photo.png."
 

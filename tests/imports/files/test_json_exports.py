@@ -134,7 +134,7 @@ def test_paths_in_archives_lead_nowhere(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"[" + b" " * 30_000_000 + b"{}]", "packed more than 250 times"), (b"[]", "it has no conversations")],
+    [(b"[" + b" " * 30_000_000 + b"{}]", "grows more than 250 times"), (b"[]", "it has no conversations")],
 )
 def test_an_archive_from_which_nothing_can_be_read_is_refused_with_the_reason(
     tmp_path: Path, content: bytes, reason: str
@@ -149,7 +149,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path = zipped(tmp_path / "export.zip", {"conversations-000.json": [CHATGPT], "conversations-001.json": bomb})
     first, second = sources_and_keys(path)
     assert first == ("chatgpt", "talk-1")
-    assert "packed more than 250 times" in second[1]
+    assert "grows more than 250 times" in second[1]
 
 
 def test_an_archive_beyond_a_limit_is_refused(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_items_are_read(text: str | bytes, expected: list[object] | None) -> Non
     assert expected in (items_of(text), None)
 
 
-BROKEN, CUT = "no valid JSON, and all after it in its file", "file that ends before its end"
+BROKEN, CUT = "no valid JSON, and all after it in its file", "file that is cut off"
 REST = "text after the end of the JSON in its file"
 
 

@@ -98,7 +98,7 @@ async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(wo
     ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
     report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
     assert (report.added.conversations, report.added.messages) == (1, 1)
-    assert report.skipped == {"conversation that the log cannot hold, or holds otherwise": 1}
+    assert report.skipped == {"conversation that the log cannot store, or has with other messages": 1}
     assert await contents(world) == ["Is Oslo cold?"]
 
 
@@ -203,7 +203,8 @@ async def test_import_says_what_came_in(world: World) -> None:
     path = written(world.folder, ROME, WHERE, ITALY, LATIUM, OSLO, OFTEN)
     assert await world.told(f"/import {path}") == (
         "Found 2 conversations, 4 messages, 2025-01-01 to 2025-01-01 (demo).\n"
-        "1 conversation with branches: the log keeps 1 message of branches that were left; they stay out of context.\n"
+        "1 conversation with branches: the log keeps 1 message of abandoned branches; these messages stay out of "
+        "context.\n"
         "Imported 4 new messages in 2 new threads, for chorus. /search finds them, /thread TITLE opens one, "
         "/context undo takes the import back."
     )
