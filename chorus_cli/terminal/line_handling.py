@@ -1,4 +1,4 @@
-"""Handles a typed line: carries out a command, or has a message answered and follows the turn on the screen."""
+"""Handles a typed line: carries out a command, or sends a message and shows the reply as it arrives."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ _BEING_STORED = "Stopped; the part that arrived is being stored."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
-_READ_ONLY = "It is at the prompt again. Once the log can be written, leave Chorus and start it again."
+_READ_ONLY = "Your message is at the prompt again. Once the log can be written, leave Chorus and start it again."
 _RETRY = "/retry"
-# Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told.
+# The user expects an answer to Ctrl-C at once, so storing that takes longer than this is announced.
 _SLOW_SECONDS = 0.03
-_LONG_REPLY = 1_000_000  # characters of a reply that surely takes longer to store
+_LONG_REPLY = 1_000_000  # characters; a longer reply surely takes more time to store
 
 
 class LineHandler:
-    """Handles the lines of one chat; ``stop`` acts as Ctrl-C does. ``/private`` sets ``wants_privacy``."""
+    """Handles the lines of one chat. ``stop`` acts as Ctrl-C does. ``wants_privacy`` is true after ``/private``."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class LineHandler:
         self._following = Following(services, unsent, screen, prompt.keyboard)
 
     async def handle(self, line: str) -> bool:
-        """Carry out a command or have a message answered; return whether to quit."""
+        """Carry out a command, or send a message and show the reply; return whether the user quits the chat."""
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text, self._prompt.escaped(line).strip())
@@ -107,7 +107,7 @@ class LineHandler:
             send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
             turn = await self._uninterrupted(send)
         if turn is None:
-            # It has a row of its own.
+            # The message that waits is stored in a row of its own.
             self._unsent.release()
             self._screen.notice(waiting_line(target))
         else:
@@ -125,7 +125,7 @@ class LineHandler:
         self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), gives_way
 
     async def compose(self, typed: str) -> bool:
-        """Let the user continue ``typed`` in the editor; the text always comes back to the prompt. Return false."""
+        """Open ``typed`` in the editor, and put the text into the next prompt, also after an error; return false."""
         self._unsent.text = typed
         answer = await edited_line(self._services, typed)
         self._unsent.text = answer.typed
@@ -138,7 +138,7 @@ class LineHandler:
             raise errors.CommandError("! needs a command of the shell, for example: !ls")
         jobs = self._services.jobs
         job, output = jobs.start(self._services.current.target(), command), JobOutput(self._screen)
-        # Ctrl-D, which ends the input of a command elsewhere, does nothing.
+        # In a shell Ctrl-D ends the input of a command; here it must not quit the chat at the next prompt.
         with ctrl_d_dropped(self._prompt.keyboard):
             try:
                 lines, _ = await run_to_completion(jobs.attend(job, output.show), job.interrupt)
@@ -148,7 +148,7 @@ class LineHandler:
             self._screen.notice(line)
 
     async def _command(self, line: str, escaped: str) -> bool:
-        """Carry out the command in ``line``; one that sends a message gets it ``escaped`` (see `Prompt.escaped`)."""
+        """Carry out the command in ``line``, or in ``escaped`` if it asks the model: pasted at signs attach no file."""
         services = self._services
         for flaw in services.own_commands.new_flaws(services.current.slug):
             self._screen.notice(flaw)
@@ -176,13 +176,13 @@ class LineHandler:
         return False
 
     async def _answer(self, bound: Bound[Services], line: str) -> Answer:
-        """Carry out the command in ``line``, which is at the prompt again if it was to ask the model and cannot."""
+        """Carry out a command. If it asks the model and the log fails, ``line`` is at the prompt again."""
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
         work = bound.run(self._services)
         try:
             with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
-                # Most are short and have effects, so they run to their end in spite of Ctrl-C.
+                # Most commands are short and have effects, so Ctrl-C does not interrupt them.
                 return await (work if stoppable else self._uninterrupted(work))
         except asyncio.CancelledError:
             if stoppable:
@@ -194,7 +194,7 @@ class LineHandler:
             raise
 
     async def _is_affordable(self, target: Target) -> bool:
-        """Return whether a message may be sent: warn near the end of the day's budget, and ask once it is spent."""
+        """Return whether to send a message: warn if the day's budget is nearly spent, ask the user if it is spent."""
         budget, costs = target.persona.settings.budget, self._services.costs
         if budget is None:
             return True
@@ -210,7 +210,7 @@ class LineHandler:
         return False
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int, told: str) -> None:
-        """Show the last exchange of the thread in focus, unless the user was in it before or was ``told`` all of it."""
+        """Show the last exchange if the thread in focus has changed, but not a greeting that ``told`` has already."""
         current = self._services.current
         if (current.slug, current.thread_id) == (slug, thread_id):
             return
@@ -242,7 +242,7 @@ class LineHandler:
 
 
 class Following:
-    """Shows turns on ``screen``; keys typed at ``keyboard`` meanwhile are for the next prompt."""
+    """Shows turns on ``screen``. Ctrl-B leaves a turn; other keys of ``keyboard`` wait for the next prompt."""
 
     def __init__(self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input) -> None:
         self._services = services
@@ -258,7 +258,7 @@ class Following:
         self._turn: RunningTurn | None = None
 
     async def follow(self, turn: RunningTurn) -> None:
-        """Show a turn while it comes, and then those of the messages that waited for it; Ctrl-C stops it."""
+        """Show a turn as it arrives, then the turns of messages that waited for it; Ctrl-C stops the turn shown."""
         following: RunningTurn | None = turn
         while following is not None:
             await self._show(following)
@@ -293,7 +293,7 @@ class Following:
                 raise errors.DatabaseReadOnlyError(f"{error} {_READ_ONLY}") from error
             raise
         except (errors.StorageError, errors.ModelError, errors.CommandError):
-            # It is in the log, or in a file that the error names.
+            # The message is in the log, or in a file that the error names.
             self._unsent.release()
             raise
         except errors.ChorusError:
@@ -311,7 +311,7 @@ class Following:
                 yield event
 
     async def _stop(self, turn: RunningTurn) -> None:
-        """Break a turn off; storing megabytes, or in a locked log, takes a while, and that is told at once."""
+        """Break a turn off. If storing it takes a while (a very long reply, a locked log), tell the user so."""
         arrived = [event.text for event in turn.events if isinstance(event, TextDelta)]
         has_words = any(text.strip() for text in arrived)
         seconds = 0 if sum(map(len, arrived)) > _LONG_REPLY else _SLOW_SECONDS
@@ -338,5 +338,5 @@ class Following:
 
 
 def _typed(text: str) -> str:
-    """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
+    """Return the line that sends ``text`` again; an empty text is that of a retry, so the line is ``/retry``."""
     return typed_line(text) or _RETRY

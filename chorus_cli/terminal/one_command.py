@@ -1,4 +1,4 @@
-"""One command without the chat: its answer to stdout, everything else to stderr."""
+"""Carries out one command without the chat: the answer goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chorus_cli.terminal.screen.output import Screen, agreed, can_ask
 
 
 class Manner(NamedTuple):
-    """Whether ``yes`` or the user answers a question; ``again`` says how to get a reply that did not come."""
+    """``yes`` agrees to the first question; without ``may_ask`` no question is asked; ``again`` tells how to retry."""
 
     as_json: bool = False
     yes: bool = False
@@ -39,7 +39,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
         return await shown(answer.target, events, answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question) and not manner.may_ask:
-        # There is no prompt to ask at, so nothing is done.
+        # The caller allows no question, so nothing is done.
         asides.error(plain(answer))
         return 1
     reply = await _decided(answer, answers, asides, manner)
@@ -56,13 +56,13 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
 
 
 async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manner) -> Reply | None:
-    """Have questions answered, and return the last answer, ``None`` if the first question was declined."""
+    """Get questions answered, and return the reply after them; ``None`` if the first question is declined."""
     is_first = True
     while isinstance(answer, Question):
         told, _, question = answer.text.rpartition("\n")
         is_asked = not manner.yes and (is_first or not manner.as_json)
         if told and (is_asked or not manner.as_json):
-            # A later question comes when something is done already.
+            # Before a later question something was done, so ``told`` belongs to the answer.
             asides.error(told) if is_first else answers.line(told)
         is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:

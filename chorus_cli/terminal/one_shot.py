@@ -1,4 +1,4 @@
-"""One turn without the chat: the answer to stdout, everything else to stderr."""
+"""Shows one turn without the chat: the reply goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LONGEST_SIGN = 16
 
 
 class Asked(NamedTuple):
-    """A message to ``target``; ``again`` tells the user how to get a reply if no word of one comes."""
+    """A message to ``target``; ``again`` tells the user how to get a reply if this one fails."""
 
     message: Prepared
     target: Target
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
 async def ask(
     asked: Asked, conversation: Conversation, answers: Screen, asides: Screen, *, as_json: bool = False
 ) -> int:
-    """Have a message answered, and show the reply as it comes or the whole turn as JSON; return the exit code."""
+    """Ask the model; show the reply as it arrives, or the whole turn as JSON. Return the exit code."""
     events = _answered(asked, conversation)
     if as_json:
         return await shown_as_json(asked.target, events, conversation.runner.rows.clock, answers, asides)
@@ -62,7 +62,7 @@ async def ask(
 async def shown_as_json(
     target: Target, turn: AsyncGenerator[TurnEvent, None], clock: Clock, answers: Screen, asides: Screen
 ) -> int:
-    """Write a whole turn as one JSON value, also if it is stopped, and all else to ``asides``; return the exit code."""
+    """Write a turn as one JSON value when it ends or is stopped; all else goes to ``asides``. Return the exit code."""
     came: list[TurnEvent] = []
     told, began = PlainReply(asides, asides), clock.monotonic()
     try:
@@ -74,7 +74,7 @@ async def shown_as_json(
                 if not isinstance(event, TextDelta):
                     told.show(event)
     finally:
-        # A message that waits is not in the log yet.
+        # A message that still waits is not in the log, so there is no turn to write.
         if came and not isinstance(came[-1], WaitBegun):
             answers.write(json.dumps(_record(target, came, clock.monotonic() - began), indent=2) + "\n")
     return _code(told.done)
@@ -100,7 +100,7 @@ def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[s
 
 
 async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn; a message that is not stored is kept in a file, which the error then names."""
+    """Yield the events of a turn. A message that cannot be stored goes to a file, or else into the error."""
     message, target, again = asked
     try:
         async with aclosing(advised(conversation.answer(target, *message), again)) as events:
@@ -111,7 +111,7 @@ async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[
 
 
 async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn, whose end has ``again`` in place of the advice for the chat."""
+    """Yield the events of a turn, with ``again`` in place of the advice that is meant for the chat."""
     try:
         async with aclosing(events):
             async for event in events:
@@ -123,7 +123,7 @@ async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncG
 async def shown(
     target: Target, events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest
 ) -> int:
-    """Show the events of a turn as they come, entering ``at_rest`` while Ctrl-Z stops it; return the exit code."""
+    """Show a turn as it arrives; ``at_rest`` is entered while Ctrl-Z stops the program. Return the exit code."""
     with suspendable(answers.take_down, at_rest):
         return _code(await show_events(events, answers, asides, shows_thoughts=target.persona.settings.show_thoughts))
 
@@ -133,22 +133,22 @@ def _code(done: TurnDone | None) -> int:
 
 
 async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None:
-    """Raise a `MessageRefusedError` if the budget of the day is spent; warn if it nearly is."""
+    """Raise a `MessageRefusedError` if the budget of the day is spent; warn if it is nearly spent."""
     budget = target.persona.settings.budget
     if budget is None:
         return
     spending = await costs.spending(budget)
     if spending.is_over:
         raise MessageRefusedError(
-            f"{spending.sentence} Nothing was sent. chorus ask /settings set budget N raises it, /settings unset "
-            "budget removes it."
+            f"{spending.sentence} Nothing was sent. chorus settings set budget N raises the budget, "
+            "chorus settings unset budget removes it."
         )
     if warning := costs.warning(spending):
         asides.notice(warning)
 
 
 def standard_input() -> str | bytes:
-    """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed."""
+    """Return piped text, or a piped picture or PDF as bytes; empty without a pipe. Refuse long input and bad UTF-8."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     data = sys.stdin.buffer.read(limits.STANDARD_INPUT.most + 1)

@@ -1,4 +1,4 @@
-"""The chat's loop: greet, then read a line, handle it, and again; the one place that catches all of its errors.
+"""The chat's loop: it greets the user, then reads and handles line after line. An error does not end the chat.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
 """
@@ -49,27 +49,27 @@ _MOST_ERRORS_IN_A_ROW = 3
 
 
 class Privacy(NamedTuple):
-    """``begin`` holds a private chat until the user leaves it; a private chat has none, but a ``notice`` and a mark."""
+    """``begin`` holds a private chat until the user leaves it. There, ``begin`` is ``None``, and ``notice`` is set."""
 
     begin: Callable[[Target], Coroutine[None, None, None]] | None = None
     notice: str = ""
 
     @property
     def mark(self) -> tuple[str, ...]:
-        """The words in the line at the bottom."""
+        """The words that mark a private chat in the line at the bottom; none in another chat."""
         return _PRIVATE if self.notice else ()
 
     def notification(self, wanted: str) -> str:
-        """Return the setting ``notify``, but never messages on the desktop, which may be stored there."""
+        """Return ``wanted``; in a private chat the bell in place of desktop messages, which the desktop may store."""
         return _BELL if self.notice and wanted == _OSC else wanted
 
 
 class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
-    ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type,
-    and ``at_rest`` entered while the program is stopped by Ctrl-Z, so that no transaction is open then.
+    ``report_bug`` logs a traceback and returns a sentence that says where. ``interrupted`` are replies that broke off
+    when their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
+    ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then.
     """
 
     current: Current
@@ -84,13 +84,13 @@ class Backend(NamedTuple):
     at_rest: AtRest = nullcontext
 
     async def measured(self, target: Target) -> tuple[Meter, float | None]:
-        """Return the size of the next request, and the price of the last reply in USD if it is known and wanted."""
+        """Return the size of the next request and the last reply's price in USD, ``None`` if unknown or not wanted."""
         services, is_priced = self.services(), target.persona.settings.show_price
         meter = (await services.context.planned(target, services.clock.now())).meter
         return meter, await services.costs.of_last_reply(target.thread_id) if is_priced else None
 
     def background(self) -> Background:
-        """Count what runs and what waits."""
+        """Count replies and jobs in the background and waiting messages, and name the files that wait."""
         services = self.services()
         running = sum(not turn.is_followed for turn in services.replies.running)
         attached = tuple(each.name for each in services.attachments.waiting)
@@ -98,7 +98,7 @@ class Backend(NamedTuple):
 
 
 class Repl:
-    """One run of the chat. ``progress`` returns a line on ``screen``, which has shown the keys ``typed_early``."""
+    """One run of the chat. ``progress`` returns the line of progress. ``screen`` shows the keys ``typed_early``."""
 
     def __init__(
         self, backend: Backend, screen: Screen, progress: Callable[[], Progress], typed_early: str = ""
@@ -113,7 +113,7 @@ class Repl:
         )
         self._unsent = backend.unsent
         self._given_back = ""
-        # The keys that are typed now are meant for a private chat.
+        # Whether the keys that are typed now are meant for a private chat.
         self._is_private = False
         self._asides: list[str] = []
         self._notify = "off"
@@ -135,7 +135,7 @@ class Repl:
             if not self._typed_early:
                 self._greeting = asyncio.ensure_future(self._tell_on_arrival())
             drawn()
-            # Creating the timer at once would delay the first keys.
+            # Building the services at once would delay the first keys.
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
         self._prompt.drawn = begin
@@ -164,13 +164,13 @@ class Repl:
         return self._lines
 
     def _background(self) -> Background:
-        # Before the first line there is none, and no need for the services.
+        # Before the first line nothing is in the background, and the services need not be built.
         return self._backend.background() if self._lines else NOTHING
 
     def _arm(self) -> None:
         services = self._backend.services()
         services.idle_timer.arm()
-        # The first Tab at a memory item, a thread or a session finds them.
+        # They are read now, so that the first Tab finds memory items, threads and sessions.
         services.memory.offers(services.current.slug)
         services.threads.offers()
         services.sessions.offers(services.current.slug)
@@ -193,7 +193,7 @@ class Repl:
 
     async def _greet(self, target: Target) -> None:
         if self._typed_early and not self._typed_early.endswith("\r"):
-            # The greeting would continue the unfinished line.
+            # Otherwise the greeting would continue the unfinished line.
             self._screen.write("\n")
         if self._current.is_settled:
             self._name_model(target)
@@ -201,7 +201,7 @@ class Repl:
             if notice:
                 self._screen.notice(notice)
         if self._typed_early:
-            # Below a line that is sent at once, the last exchange would look like its answer.
+            # Told later, the last exchange could appear below the early line and look like its answer.
             await self._tell_on_arrival()
 
     async def _tell_on_arrival(self) -> None:
@@ -238,13 +238,13 @@ class Repl:
             self._screen.notice(way)
 
     async def _end_greeting(self) -> None:
-        """Wait for the rest of the greeting, without the last exchange: below a line it would look like its answer."""
+        """Wait for the greeting. Omit the last exchange, which would look like the answer to the line above it."""
         self._is_hurried = True
         pending, self._greeting = self._greeting, None
         if pending is not None:
             _, is_stopped = await run_to_completion(pending)
             if is_stopped:
-                # Cancelled now, the line would be lost.
+                # Ctrl-C takes effect only now; earlier it would have lost the line.
                 self._foreground.stop()
 
     async def _talk(self) -> None:
@@ -277,7 +277,7 @@ class Repl:
                 self._refuse(error, self._backend.report_bug)
 
     def _bring_back(self, slug: str) -> None:
-        """Put the text that the last run left into the next prompt, unless a line is typed ahead of it."""
+        """Put the text that the last run left into the next prompt, unless the user has typed a line already."""
         if self._unsent.is_put_off(slug) and not line_ahead(self._prompt.keyboard):
             self._unsent.bring_back()
             if self._is_greeted:
@@ -291,7 +291,7 @@ class Repl:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
 
     async def _privately(self, target: Target) -> None:
-        """Hold a private chat; the keys that wait for a prompt now go to it, and none of its keys comes back."""
+        """Hold a private chat. It gets the keys that are typed ahead; its own unread keys are dropped."""
         if self._backend.privacy.begin is None:
             return
         try:
@@ -310,7 +310,7 @@ class Repl:
         except Compose as wanted:
             text = wanted.typed
             return await self._in_foreground(lambda lines: lines.compose(text))
-        # Of the lines that waited, one was sent.
+        # The lines behind this one are still typed ahead.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
         self._unsent.send(target.persona.slug, sent, typed_ahead)
@@ -325,7 +325,7 @@ class Repl:
         return False
 
     async def _read(self, target: Target) -> str:
-        """Return the line that is typed at the prompt and meanwhile kept; a signal leaves that as it is."""
+        """Return the line typed at the prompt. What is typed is stored meanwhile, and a signal leaves it stored."""
         slug, unsent = target.persona.slug, self._unsent
         history = self._backend.histories.of(slug)
         self._is_private = False
@@ -341,7 +341,7 @@ class Repl:
             typed = wanted.typed if isinstance(wanted, Compose) else ""
             unsent.send(slug, typed, self._prompt.typed_ahead)
             if isinstance(wanted, Leave):
-                # Leaving needs an empty line: the user has deleted the text.
+                # The user can leave only from an empty line, so no text is to come back.
                 unsent.settle()
             raise
         self._is_private = begins_private(line)
@@ -375,7 +375,7 @@ class Repl:
                 self._screen.error(told)
 
     def _refuse(self, error: Exception, sentence_of: Callable[[Exception], str]) -> None:
-        # A loop that survives errors must not meet one for ever.
+        # An error that recurs before a line can be handled would recur for ever, so it ends the chat.
         self._errors_in_a_row += 1
         if self._errors_in_a_row >= _MOST_ERRORS_IN_A_ROW:
             raise error

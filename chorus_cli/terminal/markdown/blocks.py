@@ -1,15 +1,15 @@
-r"""Parses arriving Markdown: it is split into settled blocks and the open one, and made drawable for rich.
+r"""Parses arriving Markdown into settled blocks and one open block, and corrects what rich would draw wrongly.
 
-All blocks at the top level but the last are settled: no further line can change them. So the cost of a long reply is
-the sum of its blocks. A fence or list that grows without end is settled in parts; the remainder keeps what it needs to
-continue: a fence its first line, a list its number, a table its head.
+A block at the top level is settled once no further line can change it; usually only the last block is open. A settled
+block is drawn once, so the cost of a long reply is the sum of its blocks. A long fence, list or table is settled in
+parts. Its rest keeps what the parser needs: a fence its first line, a list its number, a table its head.
 
-CommonMark would show less than was said of ``\(a\)``, a formula, and of ``__init__``. rich would lose or repeat words:
-it leaves out HTML, such as the half of ``List<String>``, loses the line after an image, and shows an address twice that
-is its link's text. And the parser decodes entities and percent escapes, which no filter of its source could see.
+All words are shown once. CommonMark would drop the backslashes of ``\(a\)`` and the underscores of ``__init__``. rich
+would drop HTML, such as half of ``List<String>``, and the line after an image; an address that is also the text of its
+link would be shown twice. The parser decodes entities and percent escapes, so its output is filtered, not its source.
 
-A link definition that comes after its link was drawn is shown as text, like the link: otherwise the address would
-appear nowhere. Text that only looks like such a link counts as one: better a definition too many than an address lost.
+If a link is drawn before its definition arrives, both stay on the screen as text; otherwise the address would appear
+nowhere. Text that only looks like a link is treated alike: a superfluous definition is better than a lost address.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
-# Limits for an open block, which is drawn again and again, in characters of plain text. The parser looks for the
-# counterpart of each bracket and of each mark of emphasis, and rich measures each line and each cell.
+# Limits for an open block, which is drawn again and again; a plain character costs 1. Brackets and marks of emphasis
+# cost more, because the parser looks for their counterparts, and lines and cells do, because rich measures them.
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
 _WEIGHTS = {"\n": 16, "[": 16, "!": 8, "*": 8, "_": 8, "~": 6, "<": 8}
 _CELL_WEIGHT = 20
-# The tag of a link that shows only its text; rich draws it in the style that has this name.
+# The tag of a link whose text is its address. rich draws such a link in the style of this name.
 OWN_ADDRESS = "link"
 _SHOWN = frozenset({"text", "code_inline"})
 _SHOWN_ATTRIBUTES = ("href", "src")
@@ -50,7 +50,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Parsed Markdown to draw: after an empty line or not, or directly continuing the block of the last piece."""
+    """Parsed Markdown. ``after_gap``: an empty line comes before it; ``goes_on``: it continues the block before."""
 
     tokens: list[Token]
     after_gap: bool
@@ -58,16 +58,16 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Parser for arriving safe Markdown; ``decoded`` filters entities and links, ``source`` is the open block.
+    """Parses Markdown as it arrives. ``source`` is the text of the open block; ``decoded`` filters decoded entities.
 
-    The ``meta`` of a fence tells whether it ``goes_on`` from the piece before and whether it is ``cut_off``.
+    In the ``meta`` of a fence, ``goes_on`` and ``cut_off`` say that its beginning or its end is in another piece.
     """
 
     def __init__(self, lexing: LexingProcess) -> None:
         self.decoded = SafeTextStream()
         self._parser = MarkdownIt().enable("strikethrough").enable("table")
         self._parser.inline.ruler.before("escape", "formula", _formula_mark)
-        self._references: dict[str, Any] = {}  # the parser's own records
+        self._references: dict[str, Any] = {}  # the parser's records of link definitions
         self._undefined: set[str] = set()
         self._lexing = lexing
         self.source = ""
@@ -81,7 +81,7 @@ class MarkdownBlocks:
 
     @property
     def open_weight(self) -> int:
-        """The most that drawing the open block may cost, in characters of plain text."""
+        """The most that drawing the open block may cost; a plain character costs 1."""
         return _weight_of(self.source) + _CELL_WEIGHT * self.source.count("|")
 
     def feed(self, text: str) -> None:
@@ -90,7 +90,7 @@ class MarkdownBlocks:
         self._has_new_lines = self._has_new_lines or "\n" in text
 
     def settled(self) -> Piece | None:
-        """Cut off and return all blocks that no further line can change, if there are any."""
+        """Remove and return all blocks that no further line can change; ``None`` if there are none."""
         if not self._has_new_lines:
             return None
         self._has_new_lines = False
@@ -99,7 +99,7 @@ class MarkdownBlocks:
         return self._cut_off(_length(lines[:cut])) if cut else None
 
     def rest(self) -> Piece:
-        """Cut off and return everything, as the end of the reply."""
+        """Remove and return everything, because the reply has ended."""
         return self._cut_off(len(self.source))
 
     def unsettled(self) -> Piece:
@@ -108,7 +108,7 @@ class MarkdownBlocks:
         return Piece(tokens, self._after_gap, self._goes_on)
 
     def shed(self, kept_lines: int) -> Piece | None:
-        """Cut off an open fence, except about its last ``kept_lines``, or all items of a list but the last."""
+        """Remove and return an open fence without about its last ``kept_lines``, or a list without its last item."""
         lines = _complete_lines(self.source)
         tokens = self._structure(lines)
         if tokens and tokens[0].type == "fence":
@@ -118,7 +118,7 @@ class MarkdownBlocks:
         return None
 
     def break_up(self) -> Piece | None:
-        """Cut off most of an open block that is too heavy to be drawn repeatedly, at the end of a line or a word."""
+        """Remove and return most of an open block that costs too much to redraw, up to the end of a line or word."""
         lines = _complete_lines(self.source)
         block = next(iter(self._structure([self.source])), None)
         begin, end = _lines_of(block) if block else (0, 0)
@@ -140,7 +140,7 @@ class MarkdownBlocks:
         return self._continue(at, "")
 
     def take_back(self, row: str) -> bool:
-        """Let the open block begin with the last drawn ``row`` again, so that nobody sees where it was broken up."""
+        """Put the last drawn ``row`` back into the open block, so that no break shows; return false if that fails."""
         source, self._broken_off = self._broken_off, ""
         begin = source.rfind(row) if row else -1
         if begin <= len(source) // 2:
@@ -153,7 +153,7 @@ class MarkdownBlocks:
             return None
         opening = _lines_of(fence)[0]
         code = _complete_lines(fence.content)
-        # The last line with words stays: empty lines at the end of code are not drawn.
+        # The last line with words stays open, because empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
         wanted = min(len(code) - kept_lines, filled)
         if wanted <= 0:
@@ -172,7 +172,7 @@ class MarkdownBlocks:
         return piece
 
     def _continue(self, length: int, prefix: str, *, in_fence: bool = False) -> Piece:
-        """Cut off the beginning of a block; the rest continues directly below, parsed with ``prefix`` before it."""
+        """Remove and return the beginning of a block; the rest follows it directly and is parsed after ``prefix``."""
         piece = self._cut_off(length)
         for token in piece.tokens:
             token.meta["cut_off"] = in_fence
@@ -248,7 +248,7 @@ def _is_closed(fence: Token) -> bool:
 
 
 def _is_seam(code: Sequence[str], number: int) -> bool:
-    """Return whether a lexer may begin at a line: not indented and below an empty one, it is hardly in a string."""
+    """Return whether a lexer may begin at a line: an unindented line below an empty one is seldom in a string."""
     return not code[number - 1].strip() and not code[number][:1].isspace()
 
 
@@ -271,7 +271,7 @@ def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - a
 
 
 def _make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
-    """Filter the visible text of the tokens by ``safe``, and show all words once."""
+    """Filter the visible text of the tokens by ``safe``, and replace tokens whose words rich would lose or repeat."""
     for token in tokens:
         if token.type in _SHOWN:
             token.content = _filtered(token.content, safe)
@@ -319,7 +319,7 @@ def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _as_shown(token: Token) -> Sequence[Token]:
-    """Return an image as a link, and a tag as text, except line breaks, and keys, which have a style."""
+    """Return an image as a link, and an HTML tag as text; ``<br>`` breaks the line, and ``<kbd>`` keeps its style."""
     if token.type == "image":
         address = str(token.attrs.get("src", ""))
         text = token.children or [Token("text", "", 0, content=address)]
@@ -331,7 +331,7 @@ def _as_shown(token: Token) -> Sequence[Token]:
 
 
 def _mark_own_addresses(tokens: Iterable[Token]) -> None:
-    """Mark the links whose text is their address; a link may contain another one, because images are links too."""
+    """Mark the links whose text is their address. A link may contain another link, because images are links too."""
     shown: list[str] = []
     begun: list[tuple[Token, int]] = []
     for token in tokens:
@@ -350,11 +350,10 @@ def _mark_own_addresses(tokens: Iterable[Token]) -> None:
 
 
 def _says(text: str, address: str) -> bool:
-    """Return whether a text is an address, either literally or before the parser percent-encoded it."""
+    """Return whether a text equals an address, as it is or before the parser percent-encoded it."""
     if text in {address, address.removeprefix("mailto:")}:
         return True
-    # Up to the third slash, where the host stands, a letter may look like another one or like a slash; at a blank an
-    # address would end.
+    # Up to the third slash nothing may differ, because letters of a host may look alike. A blank ends an address.
     up_to_path = "/".join(text.split("/", 3)[:3])
     return address.startswith(up_to_path) and text.split() == [text] and normalizeLink(text) == address
 
@@ -366,7 +365,7 @@ def _labels_in(tokens: Iterable[Token]) -> set[str]:
 
 
 def _with_definitions(tokens: Sequence[Token], source: str, definitions: Iterable[Mapping[str, Any]]) -> list[Token]:
-    """Return the blocks of ``source`` with these definitions as paragraphs behind the blocks above or around them."""
+    """Return the tokens of ``source`` with each definition as a paragraph after the block above or around it."""
     shown = list(tokens)
     places: dict[int, list[str]] = {}
     for definition in definitions:

@@ -1,10 +1,10 @@
-"""Draws Markdown by rich, row by row; tables with all their words, HTML as text.
+"""Draws Markdown into rows with rich. Tables keep all their words, and HTML is shown as text.
 
-Words that are wider than their column of a table are folded; if a column has no room even for the widest character,
-the cells of each row are joined into a single column.
+A table folds words that are wider than their column. If the columns may have no room for a wide character, the cells of
+each row are joined, and the table has a single column.
 
-Styles are weights, lines and a few palette colours on the terminal's own background: red, blue and magenta are readable
-on dark and light ones; cyan, yellow, white and all bright colours are faint on one of them, and RGB ignores it.
+Styles are weights, lines and three colours of the terminal's palette: red, blue and magenta are readable on dark and
+light backgrounds. Cyan, yellow, white and bright colours are faint on one of the two, and so may an RGB colour be.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ _EMPTY_TEXT = Token("inline", "", 0)
 _COMPLETE_ROW = "\0"
 _ROW_NUMBER = "row"
 _TABLE_ENDS = -1
-# Blanks that rich adds to each cell; columns of a wide character plus the most that rounding may take away.
+# Blanks that rich adds to each cell; columns in which a wide character fits, however rich rounds the widths.
 _CELL_BLANKS, _SAFE_WIDTH = 2, 4
 _BETWEEN_CELLS = " | "
 
 
 class PartialCodeBlock(CodeBlock):
-    """A code block as rich draws it, or a part of one, which its token's ``meta`` describes."""
+    """A code block, or a part of a code block; the ``meta`` of its token says which part."""
 
     def __init__(self, lexer_name: str, theme: str, meta: Mapping[str, Any]) -> None:
         super().__init__(lexer_name, theme)
@@ -93,18 +93,18 @@ class PartialCodeBlock(CodeBlock):
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
-        """Read what the token says of itself."""
+        """Create a block from the language and the ``meta`` of a token."""
         return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, token.meta)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the lines, with an empty one above and below the block."""
+        """Draw the code, with an empty line above its first part and below its last part."""
         code, is_first, is_last = str(self.text), not self._meta.get("goes_on"), not self._meta.get("cut_off")
         shown = code.rstrip() if is_last else code.removesuffix("\n")
         yield _Code(shown, self.lexer_name, self._meta["lexing"], (int(is_first), 1, int(is_last), 1))
 
 
 class _Code(Syntax):
-    """Code that is its own lexer: rich asks one for its tokens alone."""
+    """Code that is its own lexer, because rich asks a lexer only for tokens."""
 
     def __init__(self, code: str, language: str, lexing: LexingProcess, padding: tuple[int, int, int, int]) -> None:
         super().__init__(code, lexer="text", theme=CODE, word_wrap=True, padding=padding, tab_size=TAB_SIZE)
@@ -116,16 +116,16 @@ class _Code(Syntax):
         return self
 
     def get_tokens(self, code: str) -> Iterable[tuple[object, str]]:
-        """Return the tokens of ``code``; a single one of plain text if lexing it costs too much."""
+        """Return the tokens of ``code``; a single token of plain text if the code gets no colours."""
         tokens = self._lexing.tokens(self._language, code)
         return [(Kind.Text, code)] if tokens is None else tokens
 
 
 class FoldedTable(TableElement):
-    """A table that folds its cells and numbers its rows, except its edges and the last row, which may grow."""
+    """A table that folds its cells and numbers its rows, except the last row, which may still grow."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table in its own columns, or in one."""
+        """Draw the table in its own columns, or in a single column if they are too narrow."""
         if self._is_too_wide(options.max_width):
             self._join_cells()
         for part in super().__rich_console__(console, options):
@@ -138,7 +138,7 @@ class FoldedTable(TableElement):
         return [*([head] if head else []), *(self.body.rows if self.body else [])]
 
     def _is_too_wide(self, width: int) -> bool:
-        """Return whether the table neither fits nor leaves room for a wide character in each column."""
+        """Return whether the table neither fits nor surely has room for a wide character in each column."""
         rows = [row.cells for row in self._rows()]
         if width > _SAFE_WIDTH * len(rows[0]):
             return False
@@ -154,7 +154,6 @@ class FoldedTable(TableElement):
 
 class _HtmlAsText(Paragraph):
     def on_text(self, context: MarkdownContext, text: TextType) -> None:
-        """Take the lines without the final line break."""
         super().on_text(context, text.rstrip("\n") if isinstance(text, str) else text)
 
 
@@ -182,7 +181,7 @@ class MarkdownDrawing:
             no_color=not colour,
             legacy_windows=False,
         )
-        # Reused, because creating one takes as long as drawing a paragraph. Links show their addresses.
+        # Reused, because creating it takes as long as drawing a paragraph. Links show their addresses.
         self._markdown = _Markdown("", hyperlinks=False)
         self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
 
@@ -197,7 +196,7 @@ class MarkdownDrawing:
         options.min_width = 1
         lines = self._console.render_lines(self._markdown, options, pad=False)
         rows = [self._row(line, mark) for line, mark in zip(lines, _table_marks(lines), strict=True)]
-        # rich puts an empty line above every list, even one that continues. An empty first line of code is its own.
+        # rich puts an empty line above a list even if it continues. An empty first line of code belongs to the code.
         begins_empty = piece.goes_on and piece.tokens[0].type != "fence" and rows and not rows[0].plain
         return rows[1:] if begins_empty else rows
 
@@ -214,7 +213,7 @@ class MarkdownDrawing:
 
 
 def _fold(table: Table, console: Console) -> None:
-    """Let the columns fold, and number the rows by the metadata of their styles."""
+    """Let the columns fold, and put the number of each row into the metadata of its style."""
     for column in table.columns:
         column.overflow = "fold"
     table.style = console.get_style(table.style) + Style(meta={_ROW_NUMBER: _TABLE_ENDS})

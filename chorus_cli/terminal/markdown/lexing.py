@@ -1,9 +1,9 @@
-"""Pygments lexers in a process of their own, which is killed if it does not answer in time: later code has no colours.
+"""Runs pygments lexers in a process, and kills it if it does not answer in time; code after that has no colours.
 
-Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all; such code is not
-lexed at all. A regular expression can only be interrupted in the main thread, which belongs to the event loop, and in
-any other it holds Python's lock: hence the process. It runs this module by its path, starts with the first code of a
-reply, without the keys in the environment, and ends with the reply, or when its standard input ends.
+Many lexers take quadratic or cubic time on text that they cannot match, above all on long runs of blanks; code with
+such runs is not lexed. A process is needed: Python interrupts a regular expression only in the main thread, which
+belongs to the event loop, and in another thread the expression holds Python's lock. The process runs this module by
+its path, without the keys in the environment. It starts with the first code of a reply and ends with the reply.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 
 
 class LexingProcess:
-    """The lexers of one reply, used by one thread at a time; a lexer that does not answer is the last that is asked.
+    """The lexers of one reply, for one thread at a time. After an answer that comes too late, no code is lexed.
 
-    If ``waits`` is false, code has no colours until the process has started, because it is drawn again soon.
+    If ``waits`` is false, code has no colours until the process has started; it is drawn again soon.
     """
 
     def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
@@ -52,12 +52,12 @@ class LexingProcess:
         self._is_over = False
 
     def tokens(self, language: str, code: str) -> Iterable[Token] | None:
-        """Return the tokens of ``code``, which contains no tabs; ``None`` if that costs too much or is not ready."""
+        """Return the tokens of ``code``, which must contain no tabs; ``None`` if it is to have no colours."""
         found = None if is_too_costly(code) else self._answer(language, code)
         return None if found is None else [(_kind(kind), text) for kind, text in found]
 
     def hurry(self) -> None:
-        """Answer within 0.05 s from now on, also what another thread is waiting for: the user has stopped the reply."""
+        """Wait only 0.05 s for answers, also for one that a thread waits for now: the user has stopped the reply."""
         self.waits, self._seconds = False, _HURRY_SECONDS
 
     def close(self) -> None:
@@ -94,14 +94,14 @@ class LexingProcess:
 
 
 class Served(NamedTuple):
-    """The process that serves `lexing`, and the pipe to it, from which its ``answers`` are read, each a line."""
+    """The process with the lexers, and the pipe to it; each line of ``answers`` is an answer from the pipe."""
 
     process: subprocess.Popen[bytes]
     pipe: socket.socket
     answers: BinaryIO
 
     def has_answered(self, seconds: float = 0.0) -> bool:
-        """Return whether there is an answer, or none will come, within so many seconds."""
+        """Wait for so many seconds; return whether an answer has come or the process has ended."""
         return bool(select.select([self.pipe], [], [], seconds)[0])
 
     def end(self) -> None:
@@ -118,20 +118,20 @@ def _started() -> Served:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - a module of Chorus, without a shell
-            # A file in the current folder is not imported in place of a module.
+            # With -P, no file in the current folder is imported in place of a module.
             [sys.executable, "-P", __file__],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=subprocess.DEVNULL,
             env=without_secrets(os.environ),
-            # Ctrl-C is for the chat.
+            # In a session of its own, the process does not receive Ctrl-C.
             start_new_session=True,
         )
     return Served(process, ours, ours.makefile("rb"))
 
 
 def is_too_costly(code: str) -> bool:
-    """Return whether no lexer may look at ``code``."""
+    """Return whether ``code`` is not lexed because of its length, its long lines or long runs of blanks."""
     return len(code) > _MAX_CHARACTERS or _TOO_COSTLY.search(code) is not None
 
 
@@ -156,7 +156,7 @@ def _lexer(name: str) -> Callable[[str], Iterable[Token]]:
 
 
 def serve() -> None:
-    """Answer lines of JSON until standard input ends; the timer's signal ends the process within any expression."""
+    """Answer lines of JSON until standard input ends; a timer ends the process even within a regular expression."""
     _tell("ready")
     for line in sys.stdin:
         language, code = json.loads(line)

@@ -1,14 +1,14 @@
-"""Shows Markdown on a terminal while it arrives; the final screen is as if it had arrived at once.
+"""Shows Markdown on a terminal while it arrives; at the end the screen looks as if all of it had arrived at once.
 
-Settled blocks are drawn once and never touched again. Only the last block is painted over as it grows. It never leaves
-the screen: a taller block shows its end, and a taller fence or list has its beginning settled. A block of more than
-16 KiB, or a table of more than 32, is broken up, sooner if it consists of brackets or cells.
+Settled blocks are written once. Only the open block is painted over as it grows, and it always fits on the screen: the
+beginning of a tall fence or list is settled, and of another tall block only the end is shown. A block of more than
+16 Ki characters, or a table of 32 Ki, is broken up; brackets, cells and some other signs count as several characters.
 
-A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
-them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
-they are not its beginning. Words keep their order at any width, so they tell how much of a block is printed: its
-characters without blanks, bars, rules, and markup, which vanishes when its counterpart arrives. A blank row counts as a
-line break, and a complete row of a table, whose cells are side by side, as a mark.
+If the size of the window changes, open rows may scroll away. They stay as they were drawn, and the block goes on below
+them at the new width. If the block was taller than the screen, these rows are not its beginning, so they are repeated
+when it is settled. Words keep their order at any width, so they tell how much of a block is printed. A row's words are
+its characters without blanks, bars, rules and markup, because markup vanishes when its counterpart arrives. A blank row
+counts as a line break. A complete row of a table counts as a mark, because its cells are side by side.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
 _EMPTY_ROW = "\n"
-# Bars beside quotes, and rules, which are as long as the row.
+# Bars beside quotes, and rules, which are longer in a wider window.
 _DRAWN = frozenset("▌─")
 _MARKUP = frozenset("*_~`[]()\\")
 _STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 class Draft:
-    """The text of a reply on its way to rows: parsed and drawn without a terminal; ``taken`` characters were parsed.
+    """Turns the text of a reply into rows, without a terminal; ``taken`` characters have been parsed.
 
-    One thread at a time may call its methods; only ``feed`` may be called meanwhile.
+    One thread at a time may call the methods; another thread may call only ``feed`` meanwhile.
     """
 
     def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
@@ -63,7 +63,7 @@ class Draft:
         self._waiting.append(text)
 
     def advance(self, size: os.terminal_size) -> bool:
-        """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
+        """Parse and settle queued text for a few milliseconds; return whether more is queued."""
         taken = 0
         while self._waiting and taken < _STEP_CHARACTERS:
             text = self._waiting.popleft()
@@ -78,7 +78,7 @@ class Draft:
         return bool(self._waiting)
 
     def frame(self, size: os.terminal_size, room: int) -> list[Row]:
-        """Return the rows of the open block; the beginning of a fence or list that has no ``room`` is settled."""
+        """Return the open block's rows; first settle the beginning of a fence or list of more than ``room`` rows."""
         unsettled = self._drawn_open(size)
         kept_lines = room // 2
         while len(unsettled) > room and self._shed(size, kept_lines):
@@ -87,7 +87,7 @@ class Draft:
         return unsettled
 
     def finish(self, size: os.terminal_size) -> None:
-        """Settle the parsed text, and the queue unless it is long: then the user has stopped the reply."""
+        """Settle all text except a long queue, which is left only if the user has stopped the reply."""
         if sum(map(len, self._waiting)) <= _STEP_CHARACTERS:
             self.advance(size)
         self._settle(self._blocks.rest(), size)
@@ -104,7 +104,7 @@ class Draft:
         return piece is not None
 
     def _shorten(self, size: os.terminal_size) -> None:
-        """Settle as much as possible of a heavy open block; if nothing, try again when it has grown."""
+        """Settle as much as possible of a heavy open block; if nothing can be settled, wait until it has grown."""
         if self._shed(size, size.lines // 2):
             return
         piece = self._blocks.break_up()
@@ -158,11 +158,12 @@ class MarkdownStream:
 
     @property
     def nothing_drawn(self) -> str:
-        """A notice if the text has words and all rows so far are empty, as those of many ``>`` are; else empty."""
+        """A notice if the text is not blank but all its rows so far are, as for a text of ``>``; else empty."""
         if self._has_drawn or not self._beginning:
             return ""
         return (
-            f"The reply draws nothing as Markdown. It begins {shortened(self._beginning)!r}; /copy and /export have it."
+            f"Drawn as Markdown, the reply is blank. It begins {shortened(self._beginning)!r}; "
+            "/copy and /export have all of it."
         )
 
     def feed(self, text: str) -> None:
@@ -175,11 +176,11 @@ class MarkdownStream:
             self._beginning = (self._beginning + text[:_STEP_CHARACTERS]).lstrip()
 
     def room(self, below: Sequence[Row]) -> int:
-        """Return how many rows of the open block have room above the rows ``below`` it."""
+        """Return how many rows of the open block fit on the screen above the rows ``below``."""
         return max(1, self._drawn_for.lines - 1 - len(below))
 
     def show(self, unsettled: Sequence[Row], below: Sequence[Row] = ()) -> None:
-        """Write the rows that the draft has settled, and those of the open block in place of the ones before."""
+        """Write the rows that the draft has settled; show ``unsettled`` and ``below`` in place of the open rows."""
         self.adopt_size()
         self._settled += self.draft.take_settled()
         self._has_drawn = self._has_drawn or any(row.plain.strip() for row in self._settled)
@@ -189,17 +190,17 @@ class MarkdownStream:
         self._show(unsettled, below, self.room(below))
 
     def take_down(self) -> None:
-        """Erase all rows but the settled ones, so that something can be written below them."""
+        """Erase the open rows, so that something can be written below the settled ones."""
         self.adopt_size()
         self._show([], [], 1)
 
     def show_rest(self) -> int:
-        """Write the settled rows, and nothing below them; return how many characters of the queue are not shown."""
+        """Write the settled rows and erase the open ones; return how many queued characters are not shown."""
         self.show([])
         return sum(map(len, self._arrived))
 
     def give_up(self) -> int:
-        """Show the open block and a step of the queue as text, because drawing takes long; return as `show_rest`."""
+        """Show the open block and 4,096 queued characters as plain text; return how many are not shown."""
         self.adopt_size()
         rest = "".join(self._arrived)
         lines = (self._source + rest[:_STEP_CHARACTERS]).split("\n")
@@ -209,7 +210,7 @@ class MarkdownStream:
         return len(rest[_STEP_CHARACTERS:])
 
     def adopt_size(self) -> os.terminal_size:
-        """Draw at the window's size from now on, and return it; note the open rows that it has scrolled away."""
+        """Draw at the window's size from now on, and return the size; note open rows that have scrolled away."""
         self._drawn_for = self._size()
         gone = self._rows.let_go(self._drawn_for.columns, self._drawn_for.lines)
         if self._paints_all:
@@ -227,16 +228,16 @@ class MarkdownStream:
 
 
 def words_of(row: Row) -> str:
-    """Return the words of a row."""
+    """Return the words of a row, as the module defines them."""
     if row.table_mark is not None:
         return row.table_mark
     words = "".join(filter(_is_word, row.plain))
-    # A markup character alone in its row may share a row with words at another width.
+    # At another width, markup that has a row of its own may share a row with words.
     return words or ("" if _MARKUP.intersection(row.plain) else _EMPTY_ROW)
 
 
 def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
-    """Return all rows from the first that is not printed yet, and how many of the ``printed`` words were found."""
+    """Return the rows from the first that is not all printed, and how many characters of ``printed`` were found."""
     begin = found = 0
     for number, row in enumerate(rows):
         if found == len(printed):
@@ -245,7 +246,7 @@ def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
         rest = printed[found : found + len(words)]
         if words == rest:
             found += len(rest)
-            # Of the lines of a table row only the last has words.
+            # A row of a table may have several lines, and only the last line has a mark.
             begin = number + 1 if rest else begin
         elif words.startswith(rest):
             shown = row._replace(text=_blanked(row.text, len(rest)), plain=_blanked(row.plain, len(rest)))

@@ -1,4 +1,4 @@
-"""The input history in prompt_toolkit's interface: read once, and written in the background."""
+"""The input history in prompt_toolkit's interface: read when first needed and after a purge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATIENCE_SECONDS = 0.1
 
 
 class InputHistory(History):
-    """Lines typed to one persona. If they cannot be read, there are only those of this run until the next prompt."""
+    """Lines typed to one persona. If the stored lines cannot be read, it has only new ones until the next prompt."""
 
     def __init__(self, read: Read, write: Write) -> None:
         super().__init__()
@@ -33,13 +33,13 @@ class InputHistory(History):
         if not self._loaded:
             if self._reading is None or self._reading.done():
                 self._reading = self._begun(self._take_stored(len(self._loaded_strings)))
-            # A prompt that is over gives up waiting, and the next one waits for the same reading.
+            # If the prompt ends, only this wait is cancelled, and the next prompt waits for the same reading.
             await asyncio.shield(self._reading)
         for line in list(self._loaded_strings):
             yield line
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return nothing: ``load`` does without."""
+        """Return nothing, because `load` reads the lines itself."""
         return ()
 
     def store_string(self, string: str) -> None:
@@ -47,7 +47,7 @@ class InputHistory(History):
         self._begun(self._write(string))
 
     async def read_anew(self) -> None:
-        """Forget the lines and read the stored ones again, with those that were just typed."""
+        """Forget the lines, and read the stored ones again after all lines just typed are stored."""
         if self._reading is not None:
             await asyncio.wait({self._reading})
         self._loaded = False
@@ -61,7 +61,7 @@ class InputHistory(History):
             await asyncio.wait({self._newest})
 
     def _begun(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        """Begin ``work`` when all before is done, so that a reading finds the lines typed before it and no other."""
+        """Begin ``work`` after all earlier work, so that a reading finds exactly the lines typed before it."""
         before = self._newest
 
         async def in_turn() -> None:
@@ -75,15 +75,15 @@ class InputHistory(History):
     async def _take_stored(self, known: int) -> None:
         with suppress(StorageError):
             stored = await self._read()
-            # The oldest that are known are among them.
+            # The lines known before the reading are at the end of the list; the stored lines include and replace them.
             self._loaded_strings[len(self._loaded_strings) - known :] = stored
             self._loaded = True
 
 
 class Browsing:
-    """Tells changes of the line being typed from steps through the history; lines are known by their position in it.
+    """Distinguishes changes of the typed line from steps through the history, by the position of the line shown.
 
-    The line being typed has the highest position at any key press: no step is possible before the history is loaded.
+    The typed line has the highest position, which rises until the history is loaded; before that, no step is possible.
     """
 
     def __init__(self) -> None:
@@ -92,17 +92,17 @@ class Browsing:
         self._typed = ""
 
     def begin(self, typed: str = "") -> None:
-        """Begin a line anew, with the text ``typed``, before the history is loaded."""
+        """Begin a new line with the text ``typed``; its history is not loaded yet."""
         self._newest = self._before = 0
         self._typed = typed
 
     def before_key(self, position: int) -> None:
-        """Note the position of the line that is shown before each key press."""
+        """Note, before each key press, the position of the line that is shown."""
         self._before = position
         self._newest = max(self._newest, position)
 
     def is_typing(self, position: int, text: str) -> bool:
-        """Return whether ``text`` is the line being typed, or a line of the history edited while there is no other."""
+        """Return whether ``text`` is the line being typed or, if that is empty, an edited line of the history."""
         if position == self._newest:
             self._typed = text
             return True
@@ -110,7 +110,7 @@ class Browsing:
 
 
 class InputHistories:
-    """The history of each persona, by its slug; ``mark`` changes with every purge, which may have deleted lines."""
+    """The history of each persona, by slug. ``mark`` returns a mark of the newest purge, which may delete lines."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class InputHistories:
             await history.settled()
 
     async def forget_purged(self) -> None:
-        """Read the lines again if something was purged since; a log that is busy is asked the next time."""
+        """Read the lines again if there was a purge since they were read; if the log is busy, try the next time."""
         with suppress(StorageError, TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 mark = await self._mark()

@@ -1,4 +1,4 @@
-"""The keyboard while the chat is working: Ctrl-C and Ctrl-Z act, all other keys wait for the next prompt."""
+"""The terminal's keyboard while the chat is working: Ctrl-C and Ctrl-Z act at once, other keys wait to be read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _AT_ONCE_SECONDS = 0.5
 
 
 class Foreground:
-    """The one piece of work that Ctrl-C stops; at the prompt there is none, and Ctrl-C is a key.
+    """The piece of work that Ctrl-C stops; at the prompt there is no work, and Ctrl-C is a key.
 
-    ``take_key`` takes Ctrl-C out of the keys that the prompt has left, and returns whether it was there.
-    ``typed_ahead`` are the keys typed for the next prompt when a signal ended the run.
+    ``take_key`` removes Ctrl-C from the keys that the prompt left unread, and returns whether it was among them.
+    When a signal has ended the run, ``typed_ahead`` has the keys that were typed for the next prompt.
     """
 
     def __init__(self, suspendable: Callable[[], AbstractContextManager[None]], take_key: Callable[[], bool]) -> None:
@@ -37,7 +37,7 @@ class Foreground:
         self._stopped_at = -math.inf
 
     async def carry_out(self, work: Coroutine[None, None, bool]) -> bool:
-        """Return the result of ``work``, false if Ctrl-C stopped it; other keys wait for the prompt meanwhile."""
+        """Do ``work`` and return its result, false if Ctrl-C stopped it; other keys meanwhile wait to be read."""
         task = asyncio.create_task(self._stoppable(work))
         with _modes(_unechoed), self._suspendable():
             try:
@@ -45,26 +45,26 @@ class Foreground:
             except asyncio.CancelledError:
                 task.cancel()
                 await asyncio.wait({task})
-                # Read now: in the shell's terminal settings an unfinished line could not be read.
+                # The keys are read now: with the shell's terminal modes an unfinished line could not be read.
                 self.typed_ahead = typed_early()
                 raise
         return False if task.cancelled() else task.result()
 
     def stop(self) -> None:
-        """Stop the work, or that which begins next if it does so at once."""
+        """Stop the work; if there is none, stop the work that begins within half a second."""
         if self._work is not None:
             self._work.cancel()
         else:
             self._stopped_at = time.monotonic()
 
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
-        """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""
+        """Do ``work``, which can be stopped only after its first step: before that, the message would be lost."""
         self._work = task = asyncio.current_task()
-        # Ctrl-C may have come since Enter, as a key or a signal. Asked only now: from here on a signal finds the work.
+        # Ctrl-C may have come since Enter, as a key or a signal. From here on a signal finds the work.
         was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
         self._stopped_at = -math.inf
         if (self._take_key() or was_signal) and task is not None:
-            # Work that is over by then is not stopped, nor that which follows it.
+            # If the work is over by then, neither this work nor the next is stopped.
             asyncio.get_running_loop().call_soon(task.cancel)
         try:
             return await work
@@ -100,7 +100,7 @@ def can_mark_pastes() -> bool:
 
 @contextmanager
 def _modes(change: Callable[[list[Any]], None], *, drops_keys: bool = False) -> Iterator[None]:
-    """Change the terminal's modes, if there is one; with ``drops_keys`` an error drops keys that a shell might run."""
+    """Change the modes of a terminal. With ``drops_keys``, an error drops unread keys, which a shell might run."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
@@ -126,7 +126,7 @@ def _modes(change: Callable[[list[Any]], None], *, drops_keys: bool = False) -> 
 def _unechoed(modes: list[Any]) -> None:
     # Enter must reach the prompt as a carriage return; a line feed is Ctrl-J.
     modes[0] &= ~termios.ICRNL
-    # Ctrl-C stops the reply, but NOFLSH keeps the keys typed ahead.
+    # ISIG: Ctrl-C stops the reply. NOFLSH: it does not drop the keys typed ahead.
     modes[3] = modes[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
 
 
@@ -138,7 +138,7 @@ def _plain(modes: list[Any]) -> None:
 def suspendable(
     take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
 ) -> AbstractContextManager[None]:
-    """Let Ctrl-Z suspend the program, within ``at_rest``; ``feed`` takes the keys that the shell would read."""
+    """Let Ctrl-Z suspend the program within ``at_rest``; ``feed`` gets unread keys, which the shell would read."""
 
     def suspend() -> None:
         take_down()
@@ -150,7 +150,7 @@ def suspendable(
 
 @contextmanager
 def suspended_by(suspend: Callable[[], None]) -> Iterator[None]:
-    """Have ``suspend`` called when the program is to stop, unless that is ignored."""
+    """Call ``suspend`` when the signal of Ctrl-Z arrives, unless the program ignores this signal."""
     if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
         yield
         return
@@ -163,7 +163,7 @@ def suspended_by(suspend: Callable[[], None]) -> Iterator[None]:
 
 
 def stop(process_id: int, at_rest: AtRest) -> None:
-    """Stop a process, or with 0 the whole group, as the signal's default action does, until it is continued."""
+    """Stop this process, or with 0 its whole group, as Ctrl-Z does by default; return when it is continued."""
     with at_rest():
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(process_id, signal.SIGTSTP)
@@ -171,7 +171,7 @@ def stop(process_id: int, at_rest: AtRest) -> None:
 
 
 def typed_early() -> str:
-    """Return the keys typed while the terminal still turned Enter into a line feed and Ctrl-D into a NUL."""
+    """Return the keys that wait in the terminal, with Enter and Ctrl-D as the prompt reads them."""
     return _waiting_keys().replace("\n", "\r").replace("\0", "\x04")
 
 

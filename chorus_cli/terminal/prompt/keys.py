@@ -1,4 +1,4 @@
-"""Keys at the prompt: Chorus's own bindings, and keys that were typed before the prompt was there."""
+"""Keys at the prompt: Chorus's own bindings, and keys that were typed before the prompt appeared."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 
 
 class AtSigns:
-    """Follows the typed at signs through the changes of a line; those that come in any other way are text."""
+    """Knows which at signs of a line were typed, while the line changes; others, such as pasted ones, are text."""
 
     def __init__(self) -> None:
         self._text = ""
         self._typed: frozenset[int] = frozenset()
 
     def begin(self, text: str) -> None:
-        """Begin a line with ``text``; nothing in it was typed, unless it is the line before."""
+        """Begin a line with ``text``; its at signs count as pasted, unless the line before had the same text."""
         if text != self._text:
             self._text, self._typed = text, frozenset()
 
@@ -61,7 +61,7 @@ class AtSigns:
         self._typed |= {*positions}
 
     def follow(self, text: str, cursor: int) -> None:
-        """Note that the line was changed to ``text``: one piece before the cursor came, went or was replaced."""
+        """Note that the line is now ``text``: one piece before the cursor was inserted, removed or replaced."""
         old, self._text = self._text, text
         if not self._typed:
             return
@@ -75,7 +75,7 @@ class AtSigns:
         self._typed = frozenset((*kept, *(each + shift for each in self._typed if each >= end)))
 
     def escaped(self, line: str) -> str:
-        """Return the line read last, with a backslash before each at sign that would attach and was not typed."""
+        """Return ``line`` with a backslash before each at sign that was not typed and would attach a file."""
         from chorus_cli.attachments.rules.mentions import escaped
 
         return escaped(line, self._typed if line == self._text else ())
@@ -84,9 +84,9 @@ class AtSigns:
 class Line:
     """State of the input line that the key bindings share.
 
-    ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
-    that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
-    into the window. ``dropped``: a pasted text that is the path of a file, and that path.
+    ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since; a
+    second Ctrl-C quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit into
+    the window. ``dropped``: a pasted text that names a file, and the path of the file.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
@@ -101,7 +101,7 @@ class Line:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self, went_on: Callable[[], None]) -> None:
-        """Have the next Ctrl-C quit, for a while; ``went_on`` is called if the time passes without another key."""
+        """Let a Ctrl-C within ``leaving_seconds`` quit; call ``went_on`` after them unless something was typed."""
 
         def go_on() -> None:
             self.go_on()
@@ -112,7 +112,7 @@ class Line:
         self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
 
     def paste(self, pressed: str) -> str:
-        """Return a pasted text with line feeds only; the path of a file can be attached by the next key."""
+        """Return a pasted text with line feeds only. If it is the path of a file, Tab can attach the file."""
         from chorus_cli.attachments.files.document_files import is_file
         from chorus_cli.attachments.rules.mentions import dropped_path
 
@@ -126,7 +126,7 @@ class Line:
         return self.dropped is not None and before_cursor.endswith(self.dropped[0])
 
     def go_on(self) -> None:
-        """Have the next Ctrl-C not quit."""
+        """Let the next Ctrl-C not quit."""
         self.is_over = False
         if self._timer is not None:
             self._timer.cancel()
@@ -155,7 +155,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("/", filter=_TYPING & ~filters.vi_navigation_mode)
     def _command(event: KeyPressEvent) -> None:
-        # A command replaces a refilled message: another /undo goes further back.
+        # A command replaces a message that /undo put here, so that another /undo can follow at once.
         buffer = event.current_buffer
         if line.offered and buffer.text == line.offered:
             _clear(buffer, line)
@@ -171,7 +171,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("c-@", filter=_TYPING)
     def _mark(_event: KeyPressEvent) -> None:
-        """Select nothing: prompt_toolkit ignores letters while a selection is active, and nothing would show it."""
+        """Select nothing: prompt_toolkit ignores letters while there is a selection, which would be invisible."""
 
     # In vi mode Escape must not wait for a second key.
     @bindings.add("escape", "enter", filter=_TYPING & filters.emacs_mode)
@@ -179,7 +179,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
-    # Programs that type into a dumb terminal, such as Emacs's shell mode, send this for Enter.
+    # Programs that type into a dumb terminal, such as Emacs's shell mode, send Ctrl-J for Enter.
     bindings.add("c-j", filter=_TYPING & filters.Condition(is_dumb_terminal))(_send)
 
 
@@ -207,7 +207,7 @@ def _clear(buffer: Buffer, line: Line) -> None:
     buffer.reset()
     line.at_signs.begin("")
     line.browsing.begin()
-    # A reset is no change for prompt_toolkit.
+    # prompt_toolkit does not report a reset as a change.
     buffer.on_text_changed.fire()
 
 
@@ -249,12 +249,12 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     # prompt_toolkit's own binding would leave pastes marked for the shell.
     @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
-        # The shell waits for all processes of its job.
+        # 0 stops all processes of the job, because the shell waits for all of them.
         run_in_terminal(lambda: _stop(0, line.at_rest))
 
 
 def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
-    """Let another program suspend a prompt as Ctrl-Z does: with the terminal given back, and taken again afterwards."""
+    """Let a signal of another program suspend a prompt as Ctrl-Z does, which lends the terminal to the shell."""
 
     def suspend() -> None:
         with set_app(application):
@@ -269,7 +269,7 @@ def _stop(process_id: int, at_rest: AtRest) -> None:
 
 
 def presses(keys: str) -> list[KeyPress]:
-    """Return the key presses that the bytes ``keys`` from a terminal stand for."""
+    """Return the key presses that the characters ``keys`` from a terminal stand for."""
     pressed: list[KeyPress] = []
     Vt100Parser(pressed.append).feed_and_flush(keys)
     return pressed
@@ -290,7 +290,7 @@ def text_of(pressed: Iterable[KeyPress]) -> str:
 
 @contextmanager
 def ctrl_d_dropped(source: Input) -> Iterator[None]:
-    """Drop Ctrl-D, which would quit at the next prompt, from the keys that are typed meanwhile; other keys stay."""
+    """Remove Ctrl-D, which would quit at the next prompt, from the keys typed during the block."""
     before = get_typeahead(source)
     try:
         yield
@@ -300,14 +300,14 @@ def ctrl_d_dropped(source: Input) -> Iterator[None]:
 
 
 def ctrl_c_taken(source: Input) -> bool:
-    """Take Ctrl-C, and no other key, out of those typed before it was a signal; return whether it was there."""
+    """Remove Ctrl-C from the keys typed ahead, where it is a key and no signal; return whether it was there."""
     typed = _presses_ahead(source)
     store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
     return any(press.key is Keys.ControlC for press in typed)
 
 
 def line_ahead(source: Input) -> bool:
-    """Return whether any line was typed ahead; other keys are dropped: Enter would send what the prompt begins with."""
+    """Return whether text was typed ahead. If not, drop the keys: Enter would send the text already at the prompt."""
     typed = _presses_ahead(source)
     is_there = bool(text_of(typed).strip())
     store_typeahead(source, typed if is_there else [])
@@ -316,7 +316,7 @@ def line_ahead(source: Input) -> bool:
 
 def _presses_ahead(source: Input) -> list[KeyPress]:
     """Take the keys that were typed ahead; the end of an unfinished paste is left to the next prompt."""
-    # Those that Ctrl-Z had to rescue are older than those in the terminal.
+    # Keys that were kept from the shell at Ctrl-Z are older than the keys still in the terminal.
     pressed = get_typeahead(source)
     descriptor = source.fileno()
     for _ in range(_MOST_READS):

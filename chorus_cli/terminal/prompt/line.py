@@ -1,4 +1,4 @@
-"""The prompt: reads one message or command, with completion; pastes are bounded, hidden characters are shown."""
+"""The prompt: reads one message or command with completion, limits pastes, and shows hidden characters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _REVEALED = "class:control-character"
-# The library draws a line character by character, again with each key: of a long one only the ends.
+# prompt_toolkit draws a line character by character at each key press, so only the ends of a long line are shown.
 _END_CHARACTERS = 5_000
 _LEFT_OUT = " … "
 
@@ -84,8 +84,8 @@ STYLE = Style.from_dict(
 class Prompt:
     """The input lines of the chat.
 
-    ``toolbar`` returns the line below for so many columns; ``begun`` is called with the first key of each text,
-    ``drawn`` once when the next prompt is on the screen, and ``changed`` whenever the line being typed has changed.
+    ``toolbar`` returns the line at the bottom for a number of columns. ``begun`` is called when the user begins a
+    text, ``drawn`` once, when the next prompt is on the screen, and ``changed`` when the line being typed changes.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Prompt:
             style=STYLE,
             output=prompt_output(),
         )
-        # Characters in search fields are revealed too, before the processors that add words in front of the line.
+        # Search fields show hidden characters too; this comes before other processors add words to the line.
         for control in self._session.layout.find_all_controls():
             if isinstance(control, SearchBufferControl) and control.input_processors is not None:
                 control.input_processors.insert(0, Revealing())
@@ -127,7 +127,7 @@ class Prompt:
         self._session.app.after_render += self._after_render
 
     def tell_of_long_pastes(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell`` with a sentence whenever a paste is too long and left out."""
+        """Leave out each paste that is too long, and call ``tell`` with a sentence about it."""
         if isinstance(self.keyboard, Vt100Input):
             self.keyboard.vt100_parser = PasteParser(self.keyboard.vt100_parser.feed_key_callback, tell)
 
@@ -158,7 +158,7 @@ class Prompt:
         return self._session.default_buffer.text if self._is_reading else ""
 
     async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
-        """Ask for a message to ``persona``, beginning with ``typed``, which "/" replaces if it ``gives_way``."""
+        """Return a line for ``persona``; the prompt begins with ``typed``, which "/" replaces if it ``gives_way``."""
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._line.at_signs.begin(typed)
@@ -196,7 +196,7 @@ class Prompt:
             self._session.app.invalidate()
 
     def above(self, draw: Callable[[], None]) -> None:
-        """Let ``draw`` write above the prompt and the text typed there, if there is a prompt."""
+        """Call ``draw``; if there is a prompt, ``draw`` writes above the prompt and the text typed there."""
         # ``run_in_terminal`` of prompt_toolkit releases the terminal meanwhile, and keys typed then would get lost.
         application = self._session.app
         if self._echo:
@@ -217,9 +217,9 @@ class Prompt:
     async def confirm(self, question: str, choices: Collection[str], refuse: Callable[[str, str], None]) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n or d (discard).
 
-        Any other line is passed to ``refuse``, with the answers. Ctrl-C, Ctrl-D and a closed terminal mean no.
+        Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means no.
         """
-        # In a dumb terminal the prompt itself has a dummy output.
+        # In a dumb terminal the prompt's own output shows nothing, so the question has another output.
         session: PromptSession[str] = PromptSession(
             output=None if self._echo else self._session.output, input_processors=[Revealing()]
         )
@@ -274,13 +274,13 @@ class Prompt:
 
 
 class LineCompleter(Completer):
-    """Completes commands, which are imported and get ``services`` when the first is typed, and the names of files."""
+    """Completes commands and names of files; at the first command, commands are imported and ``services`` called."""
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield the completions of a line that begins with a slash, each with its description, or of a file's name."""
+        """Yield completions of a command, each with its description, or of the name of a file after an at sign."""
         del complete_event
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
@@ -293,7 +293,7 @@ class LineCompleter(Completer):
             services = self._services()
             found = completions(services.registry, services, line)
         except (ChorusError, OSError):
-            # The command says the same when it is carried out.
+            # The command reports the same error when it is carried out.
             return
         for candidate in found.candidates:
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
@@ -311,10 +311,10 @@ def _file_completions(before_cursor: str) -> Iterator[Completion]:
 
 
 class PasteParser(Vt100Parser):
-    """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept.
+    """Parses keys as prompt_toolkit does, but collects a paste piece by piece, and drops a paste that is too long.
 
-    A mark of the end within a copied text must not let the rest be keys that send it: of the marks that arrive at once,
-    up to the beginning of another paste, the last one is the end.
+    A copied text may contain the mark that ends a paste. The rest of the text would then act as keys and could send it,
+    so the last of the marks that arrive at once, before another paste begins, is the end.
     """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:
@@ -325,7 +325,7 @@ class PasteParser(Vt100Parser):
         self._tail = ""
 
     def feed(self, data: str) -> None:
-        """Take the next input; that of a paste goes past the parser of keys."""
+        """Take the next input; the text of a paste is not parsed as keys."""
         if not self._in_bracketed_paste:
             super().feed(data)
             return
@@ -336,7 +336,7 @@ class PasteParser(Vt100Parser):
             self._finish()
             self.feed(rest)
         else:
-            # The mark of the end may have arrived in part.
+            # A part of the end mark may have arrived.
             kept = len(_PASTE_ENDS) - 1
             self._take(arrived[:-kept])
             self._tail = arrived[-kept:]
@@ -356,13 +356,13 @@ class PasteParser(Vt100Parser):
             self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
             return
         self._tell(
-            f"The paste has {length:,} characters and was left out; at most {limits.PASTE.most:,} are taken. "
-            "Put it in a file and name that with @FILE, or pipe it to chorus ask."
+            f"The paste was left out: it has {length:,} characters, and the prompt takes {limits.PASTE.most:,} at most."
+            " Save the text to a file and attach the file with @FILE, or pipe the text to chorus ask."
         )
 
 
 def _ended(arrived: str) -> tuple[str, str, str]:
-    """Return the text of a paste, the mark of its end, and the input behind it; only the text if it goes on."""
+    """Return the text of a paste, its end mark and the input after it; the last two are empty if the paste goes on."""
     text, end, rest = arrived.partition(_PASTE_ENDS)
     this_paste, _, _ = rest.partition(_PASTE_BEGINS)
     if _PASTE_ENDS in this_paste:

@@ -1,4 +1,4 @@
-"""Outputs of the prompt: VT100 terminals, so that a sent message is in the scrollback once and whole, and dumb ones."""
+"""The prompt's output: a VT100's scrollback gets a sent message once and whole, a dumb terminal gets an `Echo`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
 
 _ENDLESS_ROWS = 10_000_000
 _NEXT_LINE = "\r\n  "
-# Drawing a line takes the library 0.4 ms, and no key is read meanwhile.
+# prompt_toolkit takes 0.4 ms to draw a line, and no key is read meanwhile.
 _MOST_LINES, _MOST_CHARACTERS = 200, 10_000
 
 
@@ -48,20 +48,20 @@ class PromptOutput(Vt100_Output):
 
     def erase_down(self) -> None:
         """Erase from the cursor, which is in the first column, to the end of the screen."""
-        # Erasing from the very first cell, tmux would scroll the rows up instead, and keep them twice.
+        # If erasing began at the very first cell, tmux would scroll the rows up instead, and keep them twice.
         self.erase_end_of_line()
         self.cursor_forward(1)
         super().erase_down()
         self.cursor_backward(1)
 
     def get_size(self) -> Size:
-        """Return the size of the window, with endless rows inside ``endless``."""
+        """Return the size of the window; within `endless`, there are ten million rows."""
         size = super().get_size()
         return size._replace(rows=_ENDLESS_ROWS) if self._is_endless else size
 
     @contextmanager
     def endless(self) -> Iterator[None]:
-        """Pretend to have endless rows: rows that do not fit the window are scrolled up."""
+        """Pretend that the window has endless rows, so that rows that do not fit are scrolled up."""
         self._is_endless = True
         try:
             yield
@@ -70,7 +70,7 @@ class PromptOutput(Vt100_Output):
 
 
 class Echo:
-    """Input line of a dumb terminal: the prompt's ``sign`` and the typed text, written again when the text changes."""
+    """The input line of a dumb terminal: the prompt's ``sign`` and the typed text, brought up to date by `show`."""
 
     def __init__(self, output: Output) -> None:
         self.sign = ""
@@ -89,7 +89,7 @@ class Echo:
         self._shown = wanted
 
     def break_off(self) -> None:
-        """Go to the next line, if something is shown; the next ``show`` writes all of the text there."""
+        """Go to the next line, if something is shown; the next `show` writes the sign and all of the text there."""
         if self._shown:
             self._write("\r\n")
             self._shown = ""
@@ -119,7 +119,7 @@ def is_too_tall(application: Application[str]) -> bool:
 
 
 def draw_sent(application: Application[str], sign: str) -> None:
-    """Redraw the sent message whole, or the beginning of a very long one after ``sign``, and go below it."""
+    """Draw the sent message again: whole or, after ``sign``, only the beginning of a very long message."""
     application.renderer.erase()
     text = application.current_buffer.text
     if text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS:

@@ -40,10 +40,10 @@ NOTHING = Background()
 
 
 class Toolbar:
-    """The text of the line, kept up to date by a background task.
+    """The line at the bottom, kept up to date by a background task.
 
     ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown. It is
-    called at each prompt and once a minute, the first time after ``settling_seconds``, as it needs a vocabulary.
+    called after ``settling_seconds``, because it loads a vocabulary, then at each `show` and `renew` and once a minute.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class Toolbar:
         self.renew()
 
     def renew(self) -> None:
-        """Count again, because the context may have changed."""
+        """Measure again, because the context may have changed."""
         self._news.set()
 
     def begin(self, changed: Callable[[], None]) -> None:
-        """Count from now on; ``changed`` is called when the text may be different."""
+        """Measure from now on; ``changed`` is called when the text of the line may have changed."""
         if self._task is None:
             self._task = asyncio.create_task(self._keep_up(changed))
 
     async def close(self) -> None:
-        """Stop counting."""
+        """Stop measuring."""
         if self._task is not None:
             self._task.cancel()
             await run_to_completion(asyncio.wait({self._task}))
@@ -126,7 +126,7 @@ class Toolbar:
 def ranked(
     target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
 ) -> tuple[Piece, ...]:
-    """Return the pieces in display order, each with its rank; the lowest is dropped last."""
+    """Return the pieces in display order, each with its rank; the piece with the lowest rank is dropped last."""
     files = [shortened(safe_line(name), 30) for name in background.attached]
     pieces = (
         (2, safe_line(target.persona.name)),
@@ -143,7 +143,7 @@ def ranked(
 
 
 def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:
-    """Return the most important pieces that certainly fit, in display order."""
+    """Return the pieces of lowest rank that fit into ``columns`` on any terminal, in display order."""
     room, kept = columns - 1 + separator_columns, set[int]()
     pieces = tuple(pieces)
     for rank, words in sorted(pieces):

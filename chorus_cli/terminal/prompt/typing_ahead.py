@@ -1,7 +1,7 @@
-"""Typing while a reply is shown: keys make a line in sight, and lines that end with Enter wait to be sent.
+"""Typing while a reply is shown: the line being typed is visible, and lines ended with Enter wait to be sent.
 
-Between two replies all of it is type-ahead of prompt_toolkit. The parser of the prompt's own input is used: a paste may
-begin at the prompt and end in the reply.
+Between two replies prompt_toolkit's type-ahead holds all these keys. The prompt's own input parses them, because a
+paste may begin at the prompt and end during the reply.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
 
 
 class TypedLine:
-    """The keys of a line, with the cursor at its end, and those of the lines that wait to be sent, oldest first."""
+    """The keys of the line being typed, with the cursor at its end, and of the lines that wait, oldest first."""
 
     def __init__(self) -> None:
         self._keys: list[KeyPress] = []
@@ -46,11 +46,11 @@ class TypedLine:
 
     @property
     def unsent(self) -> str:
-        """Everything that is typed, one line below the other."""
+        """All lines that wait and the line being typed, one below the other."""
         return "\n".join([*self.waiting, self.text] if self._keys else self.waiting)
 
     def press(self, press: KeyPress) -> None:
-        """Press a key."""
+        """Apply a key press to the lines."""
         is_escaped, self._is_escaped = self._is_escaped, press.key is Keys.Escape
         if press.key is Keys.BracketedPaste:
             self._add(KeyPress(press.key, press.data.replace("\r\n", "\n").replace("\r", "\n")))
@@ -64,11 +64,11 @@ class TypedLine:
             self._add(press)
 
     def forget_escape(self) -> None:
-        """Take the next key by itself, because Escape was pressed a while ago."""
+        """Take the next key as pressed without Alt, because Escape was pressed too long ago."""
         self._is_escaped = False
 
     def presses(self) -> list[KeyPress]:
-        """Return the keys that type all of this at a prompt; the erased ones are not among them."""
+        """Return the keys that type all these lines at a prompt, without the keys that were erased."""
         return [*(press for keys in self._waiting for press in (*keys, _ENTER)), *self._keys]
 
     def _add(self, press: KeyPress) -> None:
@@ -105,10 +105,10 @@ class TypedLine:
 
 
 class ReplyKeyboard:
-    """Reads the keyboard ``source`` while a reply is shown; its rows fit ``screen``.
+    """Reads the keyboard ``source`` while a reply is shown on ``screen``.
 
-    ``keep`` is called with the unsent text when the lines that wait have changed, ``keep_soon`` when only the one being
-    typed has, and ``on_background`` when Ctrl-B is pressed.
+    ``keep`` is called with the unsent text when the lines that wait change, and ``keep_soon`` when only the line being
+    typed changes. ``on_background`` is called when Ctrl-B is pressed.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ReplyKeyboard:
         self._escape: asyncio.TimerHandle | None = None
 
     def begin(self, changed: Callable[[], None]) -> None:
-        """Read from now on, and call ``changed`` when other rows are to be painted, some times a second at most."""
+        """Read from now on; call ``changed``, at most 15 times a second, when the rows have changed."""
         self._changed = changed
         self._take(get_typeahead(self._source))
         asyncio.get_running_loop().add_reader(self._source.fileno(), self._read)
@@ -146,13 +146,13 @@ class ReplyKeyboard:
             if timer is not None:
                 timer.cancel()
         self._frame = self._escape = None
-        # Keys that Ctrl-Z had to rescue are newer than the line.
+        # Keys that were kept from the shell at Ctrl-Z are newer than the line.
         rescued = get_typeahead(self._source)
         store_typeahead(self._source, [*self._line.presses(), *rescued])
         self._line = TypedLine()
 
     def rows(self, columns: int) -> list[Row]:
-        """Return the newest lines that wait and the line being typed, shortened to so many columns."""
+        """Return rows for the three newest lines that wait and the line being typed, shortened to ``columns``."""
         waiting = self._line.waiting
         shown = [f"waiting: {safe_line(line[: 2 * columns])}" for line in waiting[-_SHOWN_LINES:]]
         if len(waiting) > _SHOWN_LINES:
@@ -165,7 +165,7 @@ class ReplyKeyboard:
     def _typed(self, columns: int) -> str:
         unicode = self._screen.unicode
         sign = f"{_SIGN if unicode else _PLAIN_SIGN} "
-        # The end that fits is at most this long.
+        # No longer end can fit.
         end = safe_line(self._line.text[-2 * columns :])
         if len(self._line.text) <= 2 * columns and widest(sign + end) <= columns:
             return sign + end

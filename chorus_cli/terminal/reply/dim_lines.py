@@ -1,4 +1,4 @@
-"""The dim lines of a reply: the model's thoughts above or below it, the seconds of silence, and the tools it used."""
+"""The dim lines beside a reply: the model's thoughts, the seconds of silence, and the tools that were used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your 
 
 
 class Thinking:
-    """The newest thoughts since the last piece of the reply, in one row that changes only some times a second."""
+    """The newest thoughts since the last piece of the reply, in one row that changes at most four times a second."""
 
     has_printed = False
 
@@ -47,7 +47,7 @@ class Thinking:
             self._frame = None
 
     def rows(self, columns: int) -> list[Row]:
-        """Return a row with the latest thoughts that fit; no row without thoughts."""
+        """Return one row with the newest thoughts that fit; no row if there are no thoughts."""
         if self._shown is None:
             return []
         told = f"thinking {dots(unicode=self._screen.unicode)} "
@@ -57,7 +57,7 @@ class Thinking:
         return [dim_row(told + whole, columns, colour=self._screen.colour)]
 
     def take_settled(self, _columns: int) -> list[Row]:
-        """Return no row: none of them stays."""
+        """Return no rows, because these thoughts do not stay on the screen."""
         return []
 
     def _show(self) -> None:
@@ -67,7 +67,7 @@ class Thinking:
 
 
 class PrintedThoughts:
-    """Thoughts that stay on the screen, row by row; the last row is open. ``changed`` is called when more have come."""
+    """Thoughts that stay on the screen; only the last row may still grow. ``changed`` is called when more arrive."""
 
     def __init__(self, screen: Screen, changed: Callable[[], None]) -> None:
         self.has_printed = False
@@ -95,7 +95,7 @@ class PrintedThoughts:
         return [dim_row(self._open, columns, colour=self._screen.colour)] if self._open.strip() else []
 
     def take_settled(self, columns: int) -> list[Row]:
-        """Return the rows that stay since the last call; a blank one divides the last of them from the reply."""
+        """Return the rows settled since the last call. A blank row separates the last thought from the reply."""
         text = self._safe.feed("".join(self._arrived)) + (self._safe.close() if self._is_over else "")
         self._arrived.clear()
         *lines, last = (self._open + text.expandtabs(_TAB_COLUMNS)).split("\n")
@@ -124,7 +124,7 @@ class PrintedThoughts:
 
 
 def silence_rows(seconds: float, columns: int, screen: Screen) -> list[Row]:
-    """Return a row with the seconds since the last piece of the reply; no row during the first ones."""
+    """Return a row with the seconds since the last piece of the reply; no row in the first three seconds."""
     if seconds < _PATIENCE_SECONDS:
         return []
     told = f"waiting for more {dots(unicode=screen.unicode)} {seconds:.0f} s"
@@ -132,7 +132,7 @@ def silence_rows(seconds: float, columns: int, screen: Screen) -> list[Row]:
 
 
 def tool_line(used: ToolUsed, columns: int, *, unicode: bool) -> str:
-    """Return a call and its outcome in one row, made safe: the outcome has half of it at least, the call the rest."""
+    """Return a call and its outcome as one safe row. A long outcome gets half the row, or more after a short call."""
     call, outcome = safe_line(used.call), f": {safe_line(used.outcome)}"
     outcome = _shortened(outcome, max(columns // 2, columns - widest(call)), unicode=unicode)
     return _shortened(call, columns - widest(outcome), unicode=unicode) + outcome
@@ -146,7 +146,7 @@ def _shortened(text: str, columns: int, *, unicode: bool) -> str:
 
 
 def _wrapped(line: str, columns: int) -> list[str]:
-    """Return the rows of a line, which certainly fit; they end at blanks, if there are any in them."""
+    """Return a line in rows that fit on any terminal; rows end at blanks, where there are any."""
     rows, start = [], 0
     while widest(head := line[start : start + columns + 1]) > columns:
         row = beginning_of(head, columns) or head[:1]

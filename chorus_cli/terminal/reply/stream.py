@@ -1,7 +1,7 @@
 """Shows a reply while it arrives: painted on a terminal with escape sequences, otherwise as plain text.
 
-Below the Markdown of a painted reply are dim lines. The first shows the progress of the request, then the model's
-thoughts, or how long a stalled reply has been silent; below it are the lines that the user types meanwhile.
+A painted reply has dim lines below it. The first shows the progress of the request, later the model's thoughts or how
+long the reply has been silent. The others are the lines that the user types meanwhile.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _Result = TypeVar("_Result")
 _PIECE_CHARACTERS = 4_096  # making so much text safe takes some milliseconds at most
 _FRAME_SECONDS = 1 / 15
 _QUICK_ANSWER_SECONDS = 0.3
-_REST_PER_WORK = 9  # painting takes a tenth of the time at most
-# How long a reply that was stopped may take to be drawn to its end: processor time, and time on a busy machine.
+_REST_PER_WORK = 9  # so that painting takes at most a tenth of the time
+# How long drawing the rest of a stopped reply may take: processor time, and time in all on a busy machine.
 _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
@@ -53,9 +53,9 @@ async def show_events(
     *,
     shows_thoughts: bool = False,
 ) -> turn_events.TurnDone | None:
-    """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line.
+    """Show the events of a turn; return the last one, ``None`` if it never came. The cursor ends on a new line.
 
-    Text typed on the ``keyboard`` is shown below a painted reply, thoughts above it if it ``shows_thoughts``.
+    A painted reply has the text typed on the ``keyboard`` below it; with ``shows_thoughts`` it has thoughts above it.
     """
 
     def begun() -> PaintedReply | PlainReply:
@@ -123,7 +123,7 @@ class PlainReply:
         """Do nothing: all text that has arrived is shown already."""
 
     def close(self, thought: Thought | None = None) -> None:
-        """Show the text held back, and report hidden characters and the ``thought``; a second call does nothing."""
+        """Show text that was held back; report hidden characters and the ``thought``. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -149,8 +149,8 @@ class PlainReply:
 class PaintedReply:
     """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
-    The task first imports rich in a thread, while the request is under way. Rows are drawn in a thread too: a text can
-    be made that takes seconds. ``keyboard`` is read until the reply is settled.
+    The task first imports rich in a thread, while the model is being asked. Rows are drawn in a thread too, because
+    some texts take seconds. ``keyboard`` is read until `finish` or `close`.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class PaintedReply:
             keyboard.begin(self._show_typed)
 
     def show(self, event: turn_events.TurnEvent) -> None:
-        """Take one event of the turn; it appears with the next frame."""
+        """Take one event of the turn; its text appears with the next frame."""
         if self._painting.done():
             self._painting.result()
         match event:
@@ -232,7 +232,7 @@ class PaintedReply:
         self._is_settled = True
 
     def close(self, thought: Thought | None = None) -> None:
-        """Settle the reply, also one that was stopped, and report what is hidden or omitted; do nothing twice."""
+        """Settle the reply, even a stopped one, and report hidden or omitted text; a second call does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -257,7 +257,7 @@ class PaintedReply:
 
     def _settle(self) -> None:
         if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):
-            # The user does not wait for the import either.
+            # rich is not imported yet, and the user should not wait for the import.
             self._answers.paragraph("".join(self._arrived))
             return
         self._take_in()
@@ -271,7 +271,7 @@ class PaintedReply:
                 self._asides.notice(warning)
 
     def _settled_in_time(self) -> int:
-        """Draw the rest of a reply that was stopped, or write it as text if that takes long."""
+        """Draw the rest of a stopped reply, as text if drawing is slow; return how many characters are left out."""
         self._markdown.draft.lexing.hurry()
         drawing = self._thread.submit(self._markdown.draft.finish, self._markdown.adopt_size())
         worked, deadline = time.process_time(), time.monotonic() + _LAST_WAIT_SECONDS
@@ -297,7 +297,7 @@ class PaintedReply:
         )
 
     def _wait_for(self, wait: Wait) -> None:
-        # The rows typed below the reply move below the line of progress.
+        # The typed lines move from below the reply to below the line of progress.
         self._take_down()
         self._progress.begin(wait)
 
@@ -353,7 +353,7 @@ class PaintedReply:
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
     async def _come_to_rest(self) -> None:
-        """Wait until a changed size has been stable: rows painted at another one cannot be erased exactly."""
+        """Wait until the window keeps its size: rows painted at another size cannot be erased exactly."""
         while True:
             now, size = self._monotonic(), self._size()
             if size != self._seen_size:
@@ -389,12 +389,12 @@ class PaintedReply:
 
     @property
     def _is_stopped(self) -> bool:
-        """Whether the turn was cancelled: storing the reply needs the loop, and the user wants the prompt."""
+        """Whether the turn was cancelled; painting ends then, because storing the reply needs the event loop."""
         return self._listener is not None and self._listener.cancelling() > 0
 
     def _stop_painting(self) -> None:
         if not self._painting.done():
             self._painting.cancel()
         elif not self._painting.cancelled():
-            # Settling raises the same error again; this only marks it as retrieved.
+            # This only marks the error as retrieved; settling raises it again.
             self._painting.exception()

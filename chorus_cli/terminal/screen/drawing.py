@@ -17,10 +17,10 @@ _READABLE_COLUMN_WIDTH = 14
 _READABLE_CUT_WIDTH = 10
 _QUESTION_ROWS = 3
 _REPLY_ROWS = 10
-# A blank is no reason to show less, but of a row of many megabytes only the beginning is looked at.
+# Wrapping drops blanks, so more characters than columns are wrapped, but not all of a line of many megabytes.
 _CHARACTERS_PER_COLUMN = 2
 _ENDINGS = {
-    # A notice beside it names /retry, as long as that works.
+    # Another notice names /retry, while /retry is possible.
     "interrupted": "[interrupted]",
     "truncated": "[truncated; /retry asks again]",
     "failed": "[failed; /retry asks again]",
@@ -94,7 +94,7 @@ class JobOutput:
 
 
 def show_exchange(exchange: Exchange, screen: Screen) -> None:
-    """Show the beginning of the user's last message and of the reply, dim, with the time and the state of the reply."""
+    """Show the beginnings of the last message and its reply, dim, with the time and the state of the reply."""
     columns = shutil.get_terminal_size().columns
     sign = "❯" if screen.unicode else ">"
     said = f" {sign} {exchange.question}".rstrip() if exchange.question else ""
@@ -110,7 +110,7 @@ def show_exchange(exchange: Exchange, screen: Screen) -> None:
 
 
 def beginning(text: str, most_rows: int, columns: int) -> tuple[list[str], int]:
-    """Return the first rows of a text in a window of so many columns, and the number of lines that are not whole."""
+    """Return the first rows of a text, wrapped and made safe, and how many of its lines they do not show whole."""
     rows: list[str] = []
     lines = text.strip("\n").split("\n") if text.strip() else []
     for position, line in enumerate(lines):

@@ -1,8 +1,8 @@
-"""Screens: all output to the user goes through one, and its guard; the bell, the window, and questions at it.
+"""Screens: all output except that of prompt_toolkit goes through a `Screen`, which writes it through a guard.
 
-The guard is the second layer behind ``core/text/safe_text``, needed because a renderer produces characters that no
-filter of its input could see (``&#x202e;`` in Markdown becomes a bidi override). It wraps the file instead of using a
-render hook, because rich's live displays and window titles bypass hooks.
+The guard is the second layer behind ``core/text/safe_text``. It is needed because a renderer produces characters that a
+filter of its input could not see: ``&#x202e;`` in Markdown becomes a bidi override. The guard wraps the file instead of
+using a render hook, because rich's live displays and window titles bypass hooks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}
 _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
 
 
-# Compiled when first needed: ASCII does without the classes of other characters, which are large.
+# Compiled when first needed: text in ASCII needs no classes of other characters, which are large.
 @cache
 def _suspect(*, in_ascii: bool) -> re.Pattern[str]:
     others = f"{_FORBIDDEN}{_INVISIBLE}{code_points.SURROGATES}{code_points.BLACK_FLAG}"
@@ -74,12 +74,12 @@ def _notifications() -> re.Pattern[str]:
 
 
 class TerminalGuard:
-    """A writable text file in front of ``stream``, the terminal or its substitute.
+    """A text file in front of ``stream`` that lets text pass, and only harmless sequences.
 
-    Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, wrapping or not at the edge,
-    synchronized output, and a carriage return before a line feed or one of these. Any other control character
-    is shown as U+241B (escape) or U+FFFD, an invisible one is left out, and both are counted in ``blocked``.
-    An incomplete sequence waits for the next write or a flush. Without ``allow_sequences``, for a pipe, none passes.
+    These set colours and styles, move, show or hide the cursor, erase, and switch line wrapping or synchronized output.
+    A carriage return passes before a sequence or a line feed. Any other control character is written as U+241B (escape)
+    or U+FFFD, and invisible characters are left out; ``blocked`` counts both. An incomplete sequence waits for the next
+    write or flush. Without ``allow_sequences``, as for a pipe, all sequences are left out.
     """
 
     def __init__(self, stream: TextIO, *, allow_sequences: bool = True) -> None:
@@ -87,12 +87,12 @@ class TerminalGuard:
         self.allows_sequences = allow_sequences
         self._stream = stream
         self._unfinished = ""
-        # rich repaints a status from a thread of its own.
+        # A renderer such as rich may write from a thread of its own.
         self._lock = RLock()
 
     @property
     def encoding(self) -> str:
-        """The encoding of the stream; a stream of text without one takes every character."""
+        """The encoding of the stream; UTF-8 if the stream has none."""
         return self._stream.encoding or "utf-8"
 
     def isatty(self) -> bool:
@@ -118,7 +118,7 @@ class TerminalGuard:
             self._stream.flush()
 
     def ring(self, sequence: str) -> None:
-        """Write the bell or a message for the desktop, which no text may contain, and flush; block anything else."""
+        """Write the bell or a desktop message to the terminal, and flush; block any other sequence."""
         with self._lock:
             if not _notifications().fullmatch(sequence):
                 self.blocked += 1
@@ -165,10 +165,10 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 class Screen:
-    """One of the process's output streams, made safe; what an ``optional`` one cannot show is dropped.
+    """An output stream of the process, made safe. An ``optional`` stream drops text that it cannot write.
 
     ``breaks_rows`` says whether a window that is made narrower wraps wide rows; otherwise it cuts them off. ``painted``
-    are functions that erase temporary rows at the end of the screen; their owners paint them again.
+    has functions that erase temporary rows at the end of the screen; the owners of the rows paint them again.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -220,16 +220,16 @@ class Screen:
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
-        """Show an error without the keys that it may quote."""
+        """Show an error in red, without the API keys that it may quote."""
         from chorus_cli.core.text.redaction import redact, secrets_in
 
         self._styled(_RED, redact(text, secrets_in(self._environment)))
 
     def notify(self, way: str, sentence: str, now: float) -> None:
-        """Say that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
+        """Signal the end of background work; ``way`` is ``off``, ``bell``, or ``osc`` for ``sentence`` on the desktop.
 
-        Within a second of the monotonic time ``now`` the bell rings once. It rings too where the terminal would show
-        the message as text, and in tmux, which passes it on only if it is configured to.
+        The bell rings once a second at most, by the monotonic time ``now``. For ``osc`` it rings if the terminal would
+        show the message as text, and in tmux, which may be configured not to pass messages on.
         """
         message = desktop_message(sentence, self._environment) if way == "osc" else ""
         if message:
@@ -240,7 +240,7 @@ class Screen:
             self.ring(BELL)
 
     def ring(self, sequence: str) -> None:
-        """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``."""
+        """Write the bell, or a desktop message; a message waits while the terminal is `lent`."""
         if self._held is not None and sequence != BELL:
             self._held.append(sequence)
             return
@@ -249,7 +249,7 @@ class Screen:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Leave the terminal to another program during the block; only the bell, which draws nothing, still rings."""
+        """Hold desktop messages back while another program has the terminal; the bell draws nothing and still rings."""
         self._held = []
         try:
             yield
@@ -278,7 +278,7 @@ class Screen:
 
 
 def standard_output() -> Screen:
-    """Return the screen for answers; a closed stdout drops them, so that a reply is still stored whole."""
+    """Return the screen for answers. It drops them if stdout is closed, so that a reply is still stored whole."""
     return Screen(sys.stdout or _nowhere())
 
 
@@ -313,7 +313,7 @@ def widest(text: str) -> int:
 
 
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return OSC 9, or OSC 777 for terminals that know only that; empty where it might be shown as text."""
+    """Return a sentence as OSC 9, or as OSC 777 for rxvt and VTE; empty if the terminal might show it as text."""
     terminal = environment.get("TERM", "")
     if not terminal or terminal.startswith(_WITHOUT_OSC):
         return ""
@@ -334,7 +334,7 @@ def can_ask() -> bool:
 
 
 async def agreed(question: str, screen: Screen) -> bool:
-    """Ask a question and return whether the answer is yes; without a terminal it is no. A signal ends the wait."""
+    """Ask a question and return whether the answer is yes; false without a terminal. A signal ends the wait."""
     if not can_ask():
         return False
     screen.question(f"{question} [y/N]")

@@ -1,4 +1,4 @@
-"""Rows that are painted over until they are settled, and the line of progress, which does not wait for rich."""
+"""Rows that are painted over until they are settled, and the line of progress, which is drawn without rich."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FRAME_SECONDS = 1 / 8
 
 
 class Row(NamedTuple):
-    """One row with and without escape sequences, and its width; in a table the ``table_mark`` replaces its words."""
+    """A row: ``text`` with and ``plain`` without escape sequences; in a table ``table_mark`` stands for its words."""
 
     text: str
     plain: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
         return widest(self.plain.rstrip()) <= columns
 
     def height(self, columns: int) -> int:
-        """Return how many rows it takes when wrapped at so many columns."""
+        """Return how many rows of the screen it takes if the terminal wraps it at ``columns``."""
         if self.width <= columns:
             return 1
         if self.plain.isascii():
@@ -50,10 +50,10 @@ class Row(NamedTuple):
 
 
 class PaintedRows:
-    """The end of the screen; between two calls the cursor is at the beginning of the line below.
+    """The rows at the end of the screen; between two calls the cursor is at the beginning of the line below them.
 
-    Settled rows may scroll away and are written once. Open ones are cut off at the edge, not wrapped, so that their
-    number is known even if the terminal measures characters differently.
+    Settled rows are written once and may scroll away. Open rows are cut off at the edge instead of wrapped, so that
+    their number is known even if the terminal measures characters differently.
     """
 
     def __init__(self, write: Callable[[str], None], *, breaks_rows: bool = True) -> None:
@@ -64,8 +64,8 @@ class PaintedRows:
         self._rows_above = 0
 
     def let_go(self, columns: int, lines: int) -> list[Row]:
-        """Return, and forget, the open rows that a new window size has moved out of reach of the cursor."""
-        # Only as many rows as were written are certainly reachable: a terminal that wraps rows may scroll some away.
+        """Forget and return the open rows that may be out of the cursor's reach in a window of this size."""
+        # The cursor surely reaches as many rows as were written; if they are wrapped into more, some may scroll away.
         room = self._rows_above = min(self._rows_above, lines - 1)
         first = len(self._open)
         while first and (height := self._height(self._open[first - 1 : first], columns)) <= room:
@@ -76,7 +76,7 @@ class PaintedRows:
 
     def show(self, settled: Sequence[Row], unsettled: Sequence[Row], columns: int, lines: int) -> None:
         """Replace the open rows by the ``settled`` ones and, below them, the ``unsettled`` ones, in one frame."""
-        # One row is the cursor's; rows above the screen could not be painted over.
+        # One row is for the cursor. Rows above the screen could not be painted over.
         fitting = unsettled[max(0, len(unsettled) - (lines - 1)) :]
         kept = self._kept(settled, fitting)
         height = min(self._height(self._open[kept:], columns), lines - 1)
@@ -91,7 +91,7 @@ class PaintedRows:
             self._write(_BEGIN + frame + _END)
 
     def _kept(self, settled: Sequence[Row], unsettled: Sequence[Row]) -> int:
-        """Return how many rows are on the screen already; settled rows that were cut off at the edge do not count."""
+        """Return how many of the first rows the screen has already; a settled row that was cut off must be written."""
         number = 0
         for number, (shown, new) in enumerate(zip(self._open, [*settled, *unsettled], strict=False), 1):
             if shown != new or (number <= len(settled) and not new.fits(self._columns)):
@@ -144,13 +144,13 @@ class Progress:
             return
         self._screen.painted.remove(self._take_down)
         if not painting.cancel() and not painting.cancelled():
-            # Erasing raises the same error again; this only marks it as retrieved.
+            # This only marks the error as retrieved; erasing raises it again.
             painting.exception()
         self._take_down()
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a wait, and the end of the screen belongs to it."""
+        """Whether there is a wait, which then owns the end of the screen."""
         return self._painting is not None
 
     def refresh(self) -> None:
@@ -205,7 +205,7 @@ class Progress:
 
 
 def _erasure(height: int) -> str:
-    # The first row is erased by itself: tmux takes erasing from the very top for clearing, and keeps a copy of it.
+    # The first row is erased alone: if erasing began at the very top, tmux would keep a copy of the screen.
     return f"\r\x1b[{height}A\x1b[K\x1b[B\x1b[J\x1b[A" if height else ""
 
 
@@ -221,17 +221,17 @@ def dim_row(words: str, columns: int, *, colour: bool) -> Row:
 
 
 def dots(*, unicode: bool) -> str:
-    """Return the ellipsis before the elapsed seconds."""
+    """Return an ellipsis."""
     return "…" if unicode else "..."
 
 
 def beginning_of(text: str, columns: int) -> str:
-    """Return the longest beginning of ``text`` that certainly fits."""
+    """Return the longest beginning of ``text`` that fits on any terminal."""
     return end_of(text[::-1], columns)[::-1]
 
 
 def end_of(text: str, columns: int) -> str:
-    """Return the longest end of ``text`` that certainly fits."""
+    """Return the longest end of ``text`` that fits on any terminal."""
     if text.isascii():
         return text[max(0, len(text) - max(0, columns)) :]
     start = len(text)

@@ -1,4 +1,4 @@
-"""Tables of answers, by rich, which takes longer to import than most commands to run; in a narrow window lists."""
+"""Draws tables of answers with rich, or as lists. Importing rich takes longer than most commands take to run."""
 
 from __future__ import annotations
 

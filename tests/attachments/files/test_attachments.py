@@ -228,7 +228,7 @@ def test_a_file_that_was_cut_short_is_stored_again(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_gone_or_damaged_are_told(tmp_path: Path) -> None:
-    with pytest.raises(AttachmentError, match=r"is gone, and with it an attachment\.$"):
+    with pytest.raises(AttachmentError, match=r"is gone, so the attachment cannot be read\.$"):
         read(tmp_path, DIGEST)
     path_of(tmp_path, store(tmp_path, BYTES)).write_bytes(BYTES[::-1])
     with pytest.raises(AttachmentError, match=r"is damaged: its bytes have changed since it was stored\.$"):

@@ -59,13 +59,13 @@ async def test_no_color_leaves_colours_out(environment: dict[str, str], *, is_ma
 async def test_a_reply_that_draws_nothing_is_told_with_its_beginning(text: str) -> None:
     file = await shown(TextDelta(text), DONE)
     told = " ".join(file.window.text())
-    assert f"The reply draws nothing as Markdown. It begins '{text.split(maxsplit=1)[0][:20]}" in told
+    assert f"Drawn as Markdown, the reply is blank. It begins '{text.split(maxsplit=1)[0][:20]}" in told
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "---", "> a", "* a", "[a]: http://a.example\n\n[a]"])
 async def test_a_reply_that_draws_something_or_is_empty_gets_no_notice(text: str) -> None:
     file = await shown(TextDelta(text), DONE)
-    assert "draws nothing" not in " ".join(file.window.text())
+    assert "the reply is blank" not in " ".join(file.window.text())
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
