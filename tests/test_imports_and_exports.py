@@ -63,7 +63,7 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
     [
         (
             ("import", __file__),
-            f"{__file__} is of no known format. The known formats are another Chorus, our own Markdown and JSONL, the log",
+            f"{__file__} is of no known format. The known formats are another Chorus, our own Markdown and JSONL, the",
         ),
         (("import", __file__, "--timezone", "Mars/Phobos"), "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), "There is no persona called 'nobody'."),

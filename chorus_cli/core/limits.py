@@ -51,7 +51,7 @@ SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "Refused.", "cha
 PERSONA_NAME = Limit("a persona's name", 40, "Refused.", "characters")
 PERSONA_DOCUMENT = Limit("a persona's document (`docs/*.md`)", 4 * _MB, "Left out.")
 PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out.")
-TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "Left out.")
+OWN_COMMAND = Limit("a command of your own (`commands/*.md`)", _MB, "Left out.")
 CARD = Limit("a character card, with its picture", 100 * _MB, "Refused.")
 CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "Refused.")
 

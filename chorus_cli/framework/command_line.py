@@ -289,7 +289,7 @@ class OwnCommands(Generic[C]):
         if name in self._plain.words:
             raise ValueError(f"/{name} is a command of Chorus; rename the file")
         try:
-            template = template_of(name, read_within(path, limits.TEMPLATE).decode("utf-8-sig"))
+            template = template_of(name, read_within(path, limits.OWN_COMMAND).decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise ValueError("it is not UTF-8") from None
         except OSError as error:
