@@ -134,10 +134,10 @@ def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Ho
     log = home.path / "chorus.db"
     log.unlink()
     log.mkdir()
-    told = f"{log} cannot be opened: it is a folder. Move it away; then chorus restore FILE brings a "
-    assert (wrong(home)["log"]["mend"], wrong(home)["log"]["sentence"]) == (None, f"{told}backup of the log.")
+    told = f"{log} cannot be opened: it is a folder. Move it away; then chorus restore FILE restores a "
+    assert (wrong(home)["log"]["mend"], wrong(home)["log"]["sentence"]) == (None, f"{told}backup.")
     outcome = run(home, "ask", "hi")
-    assert (outcome.code, outcome.errors) == (1, f"{told}backup of the log.\n")
+    assert (outcome.code, outcome.errors) == (1, f"{told}backup.\n")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""The log and the journal: messages and operations are rows that are only ever added, but for a purge.
+"""The log and the journal: rows of messages and operations, which Chorus only adds; a purge alone overwrites some.
 
-Which operations count, and what an undo or a redo means, is decided in `rules/journal` alone; stateful tests hold the
-SQL that repeats it against it. What was said never changes: only the process that writes a reply in progress changes
-it, and a missing token count is filled in. The full-text index is filled behind the talk, never in a message's
-transaction.
+`rules/journal` decides which operations count, and what an undo or a redo means. Some SQL repeats these rules, and
+stateful tests compare the two. A finished message keeps its words; Chorus may fill in a missing token count. The
+full-text index is filled in the background, never in a message's transaction.
 """

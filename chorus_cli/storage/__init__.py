@@ -1,5 +1,5 @@
-"""The SQLite store with its migrations, atomic files and locks.
+"""The SQLite store and its migrations, atomic writes of files, and locks.
 
-One thread owns the connection; services await it. A home that cannot be written is read from a private copy of its
-log, which refuses new rows. A migration that has landed is never edited.
+One thread owns the database connection, and services await its work. If a home cannot be written, Chorus reads a
+private copy of its log, and the copy refuses new rows. A migration is never edited once it has landed.
 """

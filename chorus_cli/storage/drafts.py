@@ -1,6 +1,6 @@
-"""Drafts: texts that are open in the user's editor, in files that only the user may read.
+"""Drafts: files with texts that are open in the user's editor. Only the user may read them.
 
-A draft is deleted once its text is stored or given up; until then it survives every failure.
+A draft stays until its text is stored or given up, so no failure loses the text. `sweep` deletes old drafts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RENDERED = re.compile(r"\.([0-9a-f]{16})-")
 _BACKUP_SUFFIX = "~"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
-# An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
+# Errors of opening a draft in whose place an editor has put a link, a folder or a pipe.
 _REPLACED = {
     errno.ELOOP: "it is a symbolic link now",
     errno.EISDIR: "it is no longer a file",
@@ -36,16 +36,16 @@ _REPLACED = {
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
-    """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
+    """Write a new draft and return its path.
 
-    The name contains ``run``, the process that owns the draft, if it is given, and a hash of the text, by which `kept`
-    recognises an edit.
+    The file's name ends in ``name``, so that editors choose the right syntax. It contains a hash of the text, by which
+    `kept` recognises an edit, and ``run``, the process that owns the draft ("" for none).
     """
     data = text.encode()
     path = folder / f"{_PREFIX}{run}{'-' if run else ''}{os.urandom(4).hex()}.{_hash(data)}-{name}"
     try:
         make_folder(folder)
-        # Only a whole draft has a name by which a start finds it.
+        # A later start of Chorus must find only whole drafts.
         write_atomically(path, data)
     except OSError as error:
         raise EditorError(f"No draft can be written in {folder}: {_reason(error)}.") from error
@@ -53,7 +53,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
 
 
 def read(path: Path) -> str:
-    """Return the text of a draft, with its byte order mark and line ends."""
+    """Return the text of a draft, byte order mark and line ends unchanged; raise `EditorError` if it cannot be read."""
     try:
         with opened_file(path, follows_link=False) as file:
             found = os.fstat(file.fileno())
@@ -69,9 +69,9 @@ def read(path: Path) -> str:
 
 
 def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
-    """Copy the damaged session of a persona into ``folder``, under a new name that `sweep` passes over.
+    """Copy the damaged session file ``path`` of a persona into ``folder``, and return the copy.
 
-    A purge looks through that folder, too.
+    `sweep` never deletes the copy. A purge searches the folder too.
     """
     make_folder(folder)
     kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
@@ -80,22 +80,22 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
 
 
 def persona_of(path: Path) -> str:
-    """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
+    """Return the slug that the name of a draft with an unsent message contains; "" for other drafts."""
     _, _, persona = path.name.removesuffix(_BACKUP_SUFFIX).partition("unsent-")
     return persona.removesuffix(".md")
 
 
 def delete(path: Path) -> None:
-    """Delete a draft and the backup that some editors make beside it; what cannot be deleted is left to `sweep`."""
+    """Delete a draft and the backup ``NAME~`` of some editors. If that fails, `sweep` deletes them later."""
     for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
         with suppress(OSError):
             leftover.unlink()
 
 
 def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[Path, ...]:
-    """Return the edited drafts that `sweep` would keep, the least recently changed first; none if none can be listed.
+    """Return the edited drafts that changed in the last seven days, oldest first; none if the folder cannot be read.
 
-    Drafts of a process that ``is_alive`` are not among them: they may still be open.
+    Drafts of running processes (``is_alive``) are left out, because they may still be open.
     """
     oldest_kept = (now - UNSENT_KEPT).timestamp()
     paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
@@ -104,7 +104,7 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
 
 def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
-    """Return the files of an older Chorus with unsent messages of processes that ended, and when they changed."""
+    """Return the drafts of ended processes with an older Chorus's unsent messages, and when each was last changed."""
     paths = _of_ended(folder, UNSENT_DRAFTS, is_alive)
     return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
 
@@ -116,9 +116,9 @@ def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
 
 
 def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
-    """Delete drafts unchanged for seven days, unfinished ones, and files that editors left, such as swap files.
+    """Delete drafts, and files that editors left beside drafts, such as swap files, if unchanged for seven days.
 
-    Those of a process that ``is_alive`` stay.
+    Files of running processes (``is_alive``) stay. Temporary files of killed writes are deleted after an hour.
     """
     sweep_stale(folder)
     oldest_kept = (now - UNSENT_KEPT).timestamp()
@@ -132,7 +132,7 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
 
 
 def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> list[Path]:
-    # A folder that cannot be read must not prevent the chat.
+    # An unreadable folder must not keep a chat from starting.
     with suppress(OSError):
         return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
     return []
@@ -144,7 +144,7 @@ def _hash(data: bytes) -> str:
 
 def _is_unedited(path: Path) -> bool:
     match = _RENDERED.search(path.name)
-    # One that cannot be read counts as edited.
+    # A draft that cannot be read counts as edited.
     with suppress(OSError), opened_file(path, follows_link=False) as file:
         return match is not None and _hash(file.read(limits.DRAFT.most + 1)) == match[1]
     return False
@@ -166,7 +166,7 @@ def _unreadable(path: Path, reason: str) -> EditorError:
 
 
 def _changed_at(path: Path) -> float:
-    """Return when a file was last changed, in seconds since 1970, or 0 if there is no such file."""
+    """Return when a regular file was last changed, in seconds since 1970; 0 if there is none at ``path``."""
     try:
         found = path.lstat()
     except OSError:

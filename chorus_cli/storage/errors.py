@@ -17,21 +17,21 @@ from chorus_cli.core.text.phrases import shortened
 
 _REASON_CHARACTERS = 120
 GIVEN_UP = "reading it takes far more work than a log of its size needs"
-"""The reason of ``SQLITE_INTERRUPT``."""
+"""The reason shown for ``SQLITE_INTERRUPT``: a statement took more steps than `store.confine` allows."""
 
 READ_ONLY = "this log is read-only"
-"""The error when something is to be added to a private copy."""
+"""SQLite's error message when a sealed copy refuses a change (see `store.seal`)."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNDECODED = "Could not decode to UTF-8"
-"""The beginning of Python's error about such a text, which has no code."""
+"""How Python's error about a text that is not UTF-8 begins; the error has no SQLite code."""
 _NO_TABLE = "no such table"
 
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
-"""Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them.
+"""Errors that reading a damaged database may raise.
 
-A damaged size may ask for more memory than there is.
+A name in it may not be UTF-8 (`UnicodeDecodeError`); a damaged size may ask for too much memory (`MemoryError`).
 """
 
 
@@ -45,7 +45,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     if code in _BUSY:
         return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
     if code == sqlite3.SQLITE_FULL:
-        return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
+        return DatabaseFullError(f"There is no room left on the disk of {path}. Free some space and try again.")
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
         return StorageError(
             f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
@@ -53,13 +53,13 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
         )
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
         return StorageError(
-            f"{path} cannot be read: a write was cut off by a kill. Open it once where it can be written."
+            f"{path} cannot be read: Chorus was killed while writing it. Start Chorus once with permission to write it."
         )
     if code == sqlite3.SQLITE_READONLY:
-        return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
+        return StorageError(f"{path} cannot be written ({error}). Check the permissions of the file and its folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
-        return StorageError(f"{path} cannot be opened ({error}). Check its permissions and its folder's.")
-    return StorageError(f"The database {path} could not do that: {error}.")
+        return StorageError(f"{path} cannot be opened ({error}). Check the permissions of the file and its folder.")
+    return StorageError(f"The database {path} could not do its work: {error}.")
 
 
 def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
@@ -75,35 +75,35 @@ def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
 
 
 def folder_in_the_way(path: Path) -> StorageError:
-    """Return the error of a folder that stands where the database should be."""
+    """Return the error for a folder at the path of the database."""
     return StorageError(
-        f"{path} cannot be opened: it is a folder. Move it away; then chorus restore FILE brings a backup of the log."
+        f"{path} cannot be opened: it is a folder. Move it away; then chorus restore FILE restores a backup."
     )
 
 
 def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
-    """Raise an error if the failed commit may have been made.
+    """Raise `DatabaseUnconfirmedError` if the commit that failed with ``error`` may have changed the file.
 
-    After an I/O error nobody knows that: the journal may be gone already, and only the last sync have failed.
+    After an I/O error that is possible: SQLite may have emptied its rollback journal before the last sync failed.
     """
     if not connection.in_transaction and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
         raise DatabaseUnconfirmedError(
-            f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
-            "then the log (/log, or chorus log) shows whether the change was made."
+            f"The disk does not confirm a change of {file_of(connection)} ({error}), so the change may be lost. "
+            "Check the disk; then the log (/log, or chorus log) shows whether the change was made."
         ) from error
 
 
 def file_of(connection: sqlite3.Connection) -> str:
-    """Return the path of a database, in words if it has none."""
+    """Return the path of a database, or "The database" if it has no file."""
     (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
     return str(path or "The database")
 
 
 def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
-    """Return the error of a database that is no sound one; ``found`` is what SQLite says of it."""
-    # It may quote a whole table's definition, of many lines.
+    """Return the error for a damaged database; ``found`` is the fault that was found."""
+    # SQLite may quote a whole table's definition, which has many lines.
     reason = shortened(str(found), _REASON_CHARACTERS)
     return DatabaseDamagedError(
-        f"{path} is damaged or is no database ({reason}). Copy it aside before anything else, then put a backup "
-        "in its place: chorus doctor does that, and keeps what can still be read."
+        f"{path} is damaged or is no database ({reason}). First copy it aside. Then put a backup in its place "
+        "with chorus doctor, which also keeps what can still be read."
     )

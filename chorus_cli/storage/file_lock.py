@@ -1,4 +1,4 @@
-"""Locks between processes: the kernel frees them when their holder dies, however it dies."""
+"""Locks between processes; the kernel frees a lock when the process that holds it ends, even by a kill."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from chorus_cli.core.errors import HomeError, SettingsError
 
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
-"""Far longer than `is_locked` of another process holds the lock."""
+"""The patience of `hold`: far longer than another process's `is_locked` holds its shared lock."""
 
 _PAUSE_SECONDS = 0.01
 
 
 FileLock: TypeAlias = BinaryIO
-"""A lock that this process holds until the file is closed."""
+"""An open file whose lock this process holds until it closes the file."""
 
 
 def try_lock(path: Path) -> FileLock | None:
-    """Lock the file ``path``, made if it is missing and readable by its owner only; ``None`` if another holds it."""
+    """Lock the file ``path``, and make it, for its owner only, if it is missing; ``None`` if it is locked already."""
     while True:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb")
         with ExitStack() as closing:
@@ -38,7 +38,7 @@ def try_lock(path: Path) -> FileLock | None:
 
 
 def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
-    """Lock the file ``path`` as the sign that this process is alive."""
+    """Lock the file ``path`` as the sign that this process is alive; raise `HomeError` if that fails."""
     try:
         lock = wait_for(path, patience_seconds)
     except OSError as error:
@@ -46,19 +46,19 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
             f"Chorus cannot keep the file {path} locked while it runs: {error.strerror or error}."
         ) from error
     if lock is None:
-        raise HomeError(f"{path} is held by another Chorus. Start this one again.")
+        raise HomeError(f"{path} is held by another Chorus. Start Chorus again.")
     return lock
 
 
 def is_locked(path: Path) -> bool:
     """Return whether a process holds the lock on ``path``; ``False`` if there is no such file.
 
-    The test takes a shared lock, so that two processes that test at once do not take each other for the holder.
+    The test itself takes a shared lock, so two processes that test at the same time do not report each other.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, ValueError):
-        # A damaged row may name a run with a NUL.
+        # The name of a run in a damaged row may contain a NUL.
         return False
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
@@ -84,20 +84,20 @@ def held_in(folder: Path) -> tuple[str, ...]:
 
 
 def sweep(folder: Path) -> None:
-    """Delete the lock files in ``folder`` that are free: their processes have ended."""
+    """Delete the lock files in ``folder`` that no process holds."""
     for path in folder.iterdir():
         lock = try_lock(path)
         if lock is not None:
-            # Deleted while it is held, so that no other process locks a file that is about to go.
+            # The lock is held meanwhile, so no other process locks a file that is about to be deleted.
             with lock:
                 path.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[None]:
-    """Keep other processes from changing ``path``, by a lock on ``<name>.lock`` beside it.
+    """Hold a lock on ``<name>.lock`` beside ``path``, so that no other Chorus changes the file.
 
-    Each change replaces the file itself, so a lock on it would be a lock on the old one.
+    Each change replaces the file, so a lock on the file itself would stay with the old file.
     """
     lock = wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
     if lock is None:
@@ -107,7 +107,7 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
 
 
 def wait_for(path: Path, patience_seconds: float) -> FileLock | None:
-    """Lock the file ``path``; ``None`` if another process does not release it in time."""
+    """Lock the file ``path``; ``None`` if another process does not release it within ``patience_seconds``."""
     deadline = time.monotonic() + patience_seconds
     while True:
         lock = try_lock(path)

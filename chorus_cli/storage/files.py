@@ -1,8 +1,8 @@
-"""Files that survive a crash, a full disk or a power cut.
+"""Writing files that survive a crash, a full disk or a power cut, and reading files within a limit.
 
-A file is replaced atomically: it has either its old text or the new one. Text that the database does not take is
-appended to a rescue file of its own. Files are read up to a limit, and only if they are files: a pipe could wait for
-ever, and a device never ends.
+A file is replaced atomically: it has either its old text or the new one. Text that the database cannot store is
+appended to a rescue file. Only regular files are opened for reading, because reading a pipe may wait for ever and
+reading a device may never end.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from typing import BinaryIO
 from chorus_cli.core.limits import Limit
 
 PREFIX, SUFFIX = ".chorus-", ".tmp"
-"""Beginning and end of the names of files that are to replace others."""
+"""The beginning and the end of a temporary file's name."""
 
 UNSENT_DRAFTS = "draft-*unsent-*.md"
-"""The names of the drafts in which an older Chorus kept unsent messages."""
+"""The pattern for the names of drafts in which an older Chorus kept unsent messages."""
 
 RANDOM = "[a-z0-9_]{8}"
-"""The part of a name that `tempfile` makes, as a regular expression."""
+"""A regular expression for the random part that `tempfile` puts into a name."""
 
 TEMPORARY = rf"\.chorus-{RANDOM}\.tmp"
-"""The names of files that are to replace others, as a regular expression."""
+"""A regular expression for the name of a temporary file."""
 
 _STALE_SECONDS = 3600
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
-    """Replace the content of ``path`` durably; a symlink stays one, only the owner may read the result."""
+    """Replace the content of ``path``, or of the file it links to, durably; only the owner may read the result."""
     target = Path(os.path.realpath(path))
     data = text.encode() if isinstance(text, str) else text
     with syncing(target.parent) as sync, _put_back(target):
@@ -50,7 +50,7 @@ def write_atomically(path: Path, text: str | bytes) -> None:
 
 
 def sweep_stale(folder: Path) -> None:
-    """Delete the temporary files in ``folder`` of writes that were killed more than an hour ago."""
+    """Delete the temporary files in ``folder`` that killed writes have left, once they are stale (see `is_stale`)."""
     now = time.time()
     for leftover in folder.glob(f"{PREFIX}*{SUFFIX}"):
         # Another process may sweep the same folder.
@@ -60,15 +60,15 @@ def sweep_stale(folder: Path) -> None:
 
 
 def is_stale(changed_at: float, now: float) -> bool:
-    """Return whether no process can still write a temporary file, by the time of its last change in seconds since 1970.
+    """Return whether a temporary file, last changed at ``changed_at``, is too old for a process to be writing it.
 
-    That is so after an hour, and if the time is more than an hour ahead: the clock was wrong, or was set back.
+    Times are seconds since 1970. The limit is an hour. A file from further ahead, due to a wrong clock, is stale too.
     """
     return abs(now - changed_at) > _STALE_SECONDS
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, unless they are there, for the user only, and make their names durable."""
+    """Make a folder and its missing parents, durably and with access for the user only."""
     if folder.is_dir():
         return
     for place in (*(each for each in reversed(folder.parents) if not each.exists()), folder):
@@ -77,7 +77,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder, or the bytes of a file, durable: until then a power cut could lose them."""
+    """Make the names in a folder, or the bytes of a file, durable, so that a power cut cannot lose them."""
     with syncing(folder) as sync:
         sync()
 
@@ -93,7 +93,7 @@ def syncing(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def give_name(draft: Path, target: Path) -> None:
-    """Give a whole draft its name, and make that durable.
+    """Give the finished temporary file ``draft`` the name ``target``, durably.
 
     Raises:
         FileExistsError: another process has taken the name meanwhile.
@@ -103,7 +103,7 @@ def give_name(draft: Path, target: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
-        # A file system without hard links: the rename must not replace what another process has made.
+        # The file system has no hard links. A rename must not replace a file that another process has made.
         if target.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         draft.rename(target)
@@ -111,7 +111,7 @@ def give_name(draft: Path, target: Path) -> None:
 
 
 def copy_aside(path: Path, copy: Path) -> None:
-    """Copy a file to a new one that only the user can read, durably."""
+    """Copy a file durably to the new file ``copy``, which only the user can read."""
     with path.open("rb") as source, open(copy, "xb", opener=partial(os.open, mode=_PRIVATE)) as target:
         try:
             shutil.copyfileobj(source, target)
@@ -143,13 +143,13 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
 
 
 def home_mark(folder: Path) -> str:
-    """Return a mark of a home's folder for rescued texts, by which its files are known in the temporary folder."""
+    """Return eight hexadecimal digits that mark the rescue files of ``folder`` in the system's temporary folder."""
     return sha256(os.fsencode(folder.absolute())).hexdigest()[:8]
 
 
 @contextmanager
 def temporary(folder: Path) -> Iterator[Path]:
-    """Yield the path of an empty private file; at the end, delete what has that path, with SQLite's journal."""
+    """Yield the path of a new, empty, private file; at the end, delete the file at that path and its SQLite journal."""
     descriptor, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
     os.close(descriptor)
     try:
@@ -162,9 +162,9 @@ def temporary(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _put_back(target: Path) -> Iterator[None]:
-    """Bring the present file back, or none if there is none, should the block fail after it has replaced it.
+    """If the block fails, give ``target`` its former content again, or delete it if it was missing before.
 
-    A file that cannot be read cannot be brought back.
+    A former file that could not be read is not brought back.
     """
     with ExitStack() as kept:
         is_new, present = not target.exists(), None
@@ -192,7 +192,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _mode(target: Path) -> int:
-    """Return the owner's permissions of ``target``, at least to read and write."""
+    """Return the owner's permissions of ``target``, with reading and writing added."""
     try:
         return target.stat().st_mode & stat.S_IRWXU | _PRIVATE
     except FileNotFoundError:
@@ -207,7 +207,7 @@ def _appended(folder: Path | None, name: str, line: str) -> Path | None:
     except OSError:
         return None
     for place in (path.parent, folder.parent) if folder else (path.parent,):
-        # The text is there, even if the disk does not confirm the name.
+        # The text is stored, even if the sync of a folder fails.
         with suppress(OSError):
             sync_folder(place)
     return path
@@ -222,7 +222,7 @@ def _append(path: Path, line: str) -> None:
             os.fsync(file.fileno())
     except OSError:
         with suppress(OSError):
-            # A file with a line of another process stays.
+            # The file is deleted only if it has no line of another process.
             if line.startswith(path.read_text(encoding="ascii")):
                 path.unlink()
         raise
@@ -232,10 +232,10 @@ def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes
     """Return the bytes of a file.
 
     Raises:
-        OSError: it cannot be read, is larger than ``limit``, or is no file; its ``strerror`` says so.
+        OSError: it cannot be read, is larger than ``limit``, or is no regular file; ``strerror`` says which.
     """
     with opened_file(path, follows_link=follows_link) as file:
-        # A file that grows meanwhile has another size than it had.
+        # The file may grow after its size was read.
         data = file.read(limit.most + 1) if os.fstat(file.fileno()).st_size <= limit.most else None
     if data is None or len(data) > limit.most:
         raise OSError(errno.EFBIG, f"it has more than {limit.size}", str(path))

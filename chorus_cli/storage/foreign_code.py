@@ -1,6 +1,6 @@
-"""What somebody has put into the schema of a log: triggers, views and indexes that compute something, and other tables.
+"""Foreign code in the schema of a log: triggers, views, indexes that compute something, and changed tables.
 
-SQLite would run the triggers with every change of the log, and what indexes and tables compute with every new row.
+SQLite would run such triggers when the log changes, and the expressions of such indexes and tables for every new row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME_CHARACTERS = 60
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
 _INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name"
 _VIEWS = "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name"
-# The full-text indexes have a check of their own, and are made again.
+# `log/rows/search_index` checks the tables of the full-text indexes, and makes them again.
 _TABLES = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'table' "
     "AND name NOT GLOB 'message_words*' AND name NOT GLOB 'context_item_words*' ORDER BY name"
@@ -32,25 +32,25 @@ _ADDED_COLUMNS = re.compile(
     r"""(,\s*(\w+|"[^"]+")(\s+(TEXT|INTEGER|REAL|BLOB|ANY))?((\s+NOT\s+NULL)?\s+DEFAULT\s+('[^']*'|[\w.+-]+))?)+""",
     re.IGNORECASE,
 )
-"""Columns that were added with plain SQL, of which none computes anything or refuses a row."""
+"""Columns, added with plain SQL, that compute nothing and refuse no row."""
 
 _HARMLESS_INDEX = re.compile(r"""CREATE INDEX [^()]+\([\w\s,"]+\)\s*""")
 """An index that refuses no row and computes nothing, whoever made it."""
 
 
 def found(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return phrases that name the foreign triggers, views and indexes of a log; its views are not read."""
+    """Return phrases that name the foreign triggers, views and indexes of a log; none for a log of a newer Chorus."""
     foreign, _ = _differences(connection)
     return [] if migrations.is_newer(connection) else _named(*_views(connection), *foreign)
 
 
 def remove(connection: sqlite3.Connection) -> Sequence[str]:
-    """Drop what is foreign in a log, make its own triggers again that are not there, and name what was foreign.
+    """Drop the foreign triggers, views and indexes of a log, and return phrases that name them.
 
-    The triggers of a log without its tables are not made again.
+    Missing triggers of Chorus are made again, unless one of its tables is missing or changed.
     """
     views = _views(connection)
-    # First of all: a view may have the name of a table that is read next, and no end.
+    # Views go first: a view may have the name of a table that is read next, and yield rows without end.
     for kind, name in views:
         _drop(connection, kind, name)
     foreign, lacking = _differences(connection)
@@ -63,7 +63,7 @@ def remove(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def changed_tables(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return phrases for the tables of a log that differ from those that Chorus makes; it may have more columns."""
+    """Return phrases that name Chorus's tables that are missing or changed; harmless added columns are allowed."""
     if migrations.is_newer(connection):
         return []
     steps = _steps(connection)
@@ -75,7 +75,7 @@ def changed_tables(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def read_tables_only(connection: sqlite3.Connection) -> None:
-    """Confine a connection that only reads; to it, views are refused and generated columns are NULL."""
+    """Confine a connection that only reads (`store.confine`): it cannot read views, and generated columns are NULL."""
     store.confine(connection)
     views = {name.lower() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
     generated = {(table.lower(), column.lower()) for table, column in connection.execute(_GENERATED)}
@@ -106,7 +106,7 @@ def _views(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def _differences(connection: sqlite3.Connection) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the foreign triggers and indexes, and the statements of Chorus's triggers that are not there as such."""
+    """Return the foreign triggers and indexes, and the statements of Chorus's triggers that are missing or changed."""
     if migrations.is_newer(connection):
         return [], []
     own = _own(_TRIGGERS, _steps(connection))
@@ -125,7 +125,7 @@ def _steps(connection: sqlite3.Connection) -> int:
 
 
 def _is_as_made(found: str, own: str) -> bool:
-    """Return whether a statement is that of Chorus, maybe with columns that were added to it."""
+    """Return whether ``found`` is Chorus's ``own`` statement, maybe with harmless columns added."""
     if found == own:
         return True
     added = len(found) - len(own)
@@ -138,7 +138,7 @@ def _is_as_made(found: str, own: str) -> bool:
 
 @cache
 def _own(query: str, number_of_steps: int) -> Mapping[str, str]:
-    """Return the statements of a log's triggers, indexes or tables after the first steps, by their names."""
+    """Return the statements that ``query`` finds in a new log with the first ``number_of_steps`` steps, by name."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrations.migrate(connection, migrations.STEPS[:number_of_steps])
         return dict(connection.execute(query).fetchall())

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 
-# The keys; one that ends with a colon is followed by a persona's slug, unless its comment says otherwise.
+# The keys. A persona's slug follows a key that ends with a colon, unless the comment of the key says otherwise.
 LAST_PERSONA = "last_persona"
-BROKEN_OFF_THREADS = "broken_off_threads"  # those whose replies ended with their process and that no chat has named
-PURGE = "purge"  # the one that was decided and is not complete
-NEWEST_PURGE = "newest_purge"  # the newest operation that has overwritten rows of a purge
+BROKEN_OFF_THREADS = "broken_off_threads"  # with replies that ended with their process, until a chat names them
+PURGE = "purge"  # a purge that is decided but not complete, as JSON
+NEWEST_PURGE = "newest_purge"  # the operation of the newest purge that has overwritten rows
 LAST_THREAD = "last_thread:"  # the thread that was last used
-THREADS_BEFORE = "threads_before:"  # the newest thread of an earlier persona of that folder
-WINDOW = "window:"  # the window that the journal has noted last, as JSON
-CALIBRATION = "calibration:"  # of the token counts of a model
-MEMORY_RENEWED = "memory_renewed:"  # the time when the memory items last got their scores anew
-FOLD_FAILED = "fold_failed:"  # of a thread's id: its newest message at the time when its last fold failed
-TOOLS_REFUSED = "tools_refused:"  # the time at which a model refused tools
-PLAIN_HISTORY = "plain_history:"  # of a thread's id and a model: the boundary since which turns are sent as plain text
+THREADS_BEFORE = "threads_before:"  # the newest thread of earlier personas of the folder
+WINDOW = "window:"  # the window that was last noted in the journal, as JSON
+CALIBRATION = "calibration:"  # a model follows: how far estimates of its tokens were off
+MEMORY_RENEWED = "memory_renewed:"  # when the scores of the memory items were last computed
+FOLD_FAILED = "fold_failed:"  # a thread's id follows: its newest message when its last fold failed
+TOOLS_REFUSED = "tools_refused:"  # a model follows: when it refused tools
+PLAIN_HISTORY = "plain_history:"  # a thread's id and a model follow: since this boundary, turns go as plain text
 
 
 def value(connection: sqlite3.Connection, key: str) -> str | None:

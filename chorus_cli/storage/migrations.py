@@ -1,8 +1,7 @@
-"""The tables, as named steps that are applied once each and never edited afterwards.
+"""The steps that make the tables. Each step has a name, is applied once, and is never edited once it has landed.
 
-A step and the record of it are one transaction; before the first, a database that has rows already is copied to the
-backups.
-A recorded name that is not known here means that the file was made by a newer Chorus.
+One transaction applies a step and records its name. Before the first step, an existing database is copied to the
+backups. If a recorded name is not known here, a newer Chorus has changed the file.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backups: Path | None = None) -> None:
-    """Apply the missing steps, after a copy of the database to the folder ``backups``; ``None`` for a new one."""
+    """Apply the missing steps; first copy the database to the folder ``backups``, if one is given."""
     connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
     while True:
         missing = _missing(connection, steps)
@@ -77,12 +76,12 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
                 connection.execute("ROLLBACK")
             raise
         if is_applied:
-            # The copy before the first step serves those that follow at once.
+            # One copy, made before the first step, is enough.
             backups = None
 
 
 def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
-    """Make a database with all tables unless there is one; ``connect`` opens the new file."""
+    """Make a database, which ``connect`` opens, unless ``path`` exists; refuse a folder or an empty file there."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.exists():
@@ -116,18 +115,18 @@ def is_current(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) ->
 
 
 def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
-    """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
+    """Make the database under a temporary name first, so that no other process opens a half-made database."""
     try:
         with temporary(path.parent) as draft:
             with closing(connect(draft)) as connection:
                 migrate(connection)
-            # Another process may be first; its database is equally new.
+            # Another process may be first. Its database has the same tables.
             with suppress(FileExistsError):
                 give_name(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
     except DatabaseUnconfirmedError as error:
-        # The draft, which its sentence names, is gone then.
+        # The error names the temporary file, which is deleted by now.
         raise StorageError(f"The database {path} cannot be made: the disk does not confirm it.") from error
 
 
@@ -147,7 +146,7 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
 
 
 def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups: Path | None) -> bool:
-    """Apply the first missing step and return whether there was one: another process may have been first."""
+    """Apply the first missing step; return ``False`` if another process has applied them all meanwhile."""
     missing = _missing(connection, steps)
     if not missing:
         return False
@@ -170,13 +169,13 @@ def _origin_of(*first_message: object) -> str:
 
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
-    """Copy the database to a file of its own in ``folder``; the lock of ``connection`` keeps other writers away."""
+    """Copy the database to a new file in ``folder``, while the lock of ``connection`` keeps other writers away."""
     path = Path(file_of(connection))
     copy = folder / f"{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-before-{step}{path.suffix}"
     try:
         make_folder(folder)
         with temporary(folder) as draft:
-            # A second connection reads, because SQLite copies nothing from one that holds the lock for writing.
+            # A second connection reads, because SQLite cannot copy from a connection that holds the write lock.
             with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as target:
                 source.backup(target)
             draft.replace(copy)
@@ -184,8 +183,8 @@ def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StorageError(
-            f"{path} must be copied to {folder} before this Chorus can use it, which failed: {reason}. "
-            "Nothing was changed; make room there and start again."
+            f"{path} must be copied to {folder} before this Chorus can use it, but the copy failed: {reason}. "
+            "Nothing was changed. Remove the cause, such as a full disk, and start again."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that permissions keep the user from: looked for without an error, and the advice that helps."""
+"""Files and folders that permissions close to the user: finding them without an error, and advice on opening them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TypeGuard
 from chorus_cli.core.text.phrases import enumerated
 
 MOST_NAMED = 3
-"""The most paths that a sentence and its command name."""
+"""The largest number of paths that a message or its command names."""
 
 
 def is_there(path: Path) -> bool:
-    """Return whether there is a file or folder, as far as can be seen."""
+    """Return whether a file or folder exists; ``False`` if that cannot be found out."""
     try:
         return path.exists()
     except OSError:
@@ -23,7 +23,7 @@ def is_there(path: Path) -> bool:
 
 
 def is_refused(path: Path) -> bool:
-    """Return whether permissions keep a file or a folder that is there from being read."""
+    """Return whether permissions keep the user from reading an existing file, or from listing or entering a folder."""
     try:
         needed = os.R_OK | os.X_OK if path.is_dir() else os.R_OK
         return path.exists() and not os.access(path, needed)
@@ -32,10 +32,7 @@ def is_refused(path: Path) -> bool:
 
 
 def refused_folders(*roots: Path) -> list[Path]:
-    """Return the folders, of these and all below them, that cannot be listed or entered, and not those in them.
-
-    Links are not followed.
-    """
+    """Return the outermost folders, among ``roots`` and all folders below them, that cannot be listed or entered."""
     walked = (folder for root in roots for folder in _folders_below(root))
     found = {folder: None for folder in walked if is_refused(folder)}
     return [folder for folder in found if found.keys().isdisjoint(folder.parents)]
@@ -48,9 +45,9 @@ def _folders_below(root: Path) -> Iterator[Path]:
 
 
 def access_advice(*paths: Path) -> str:
-    """Return a sentence with the command that gives the user access to files, or to folders and all in them.
+    """Return a sentence with the command that gives the user access to files, or to folders with everything in them.
 
-    If a folder on the way to one cannot be entered, that is what the command opens. It names a few paths at most.
+    If a folder above a path cannot be entered, the command names that folder instead. At most three are named.
     """
     places = [barrier(path) for path in paths[:MOST_NAMED]]
     is_file = len(places) == 1 and is_there(places[0]) and places[0].is_file()
@@ -59,19 +56,19 @@ def access_advice(*paths: Path) -> str:
 
 
 def closed_paths(paths: Sequence[Path]) -> str:
-    """Return the names of some paths as a list, a few at most and the number of the others."""
+    """Return a list in words: the first three paths, and the number of the others."""
     others = len(paths) - MOST_NAMED
     more = [f"{others:,} {'other' if others == 1 else 'others'}"] if others > 0 else []
     return enumerated([*map(str, paths[:MOST_NAMED]), *more])
 
 
 def is_refusal(error: BaseException) -> TypeGuard[PermissionError]:
-    """Return whether an error says that permissions keep the user from a file or folder, which it names."""
+    """Return whether an error is a `PermissionError` that names a file or folder."""
     return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
 
 
 def advised(error: Exception) -> str:
-    """Return the sentences of an error, with the command that helps if it is due to permissions of the user's files."""
+    """Return the sentences of an error, with a command that helps if permissions of the user's own files caused it."""
     cause, sentences = error.__cause__, str(error)
     if cause is None or not is_refusal(cause) or "chmod" in sentences:
         return sentences
@@ -86,7 +83,7 @@ def _is_shut_by_its_owner(path: Path) -> bool:
 
 
 def refused(error: OSError) -> str:
-    """Return the sentences about a file or folder that the user may not reach."""
+    """Return the sentences for an error of using a file or folder, with a command if permissions are the cause."""
     path = error.filename2 or error.filename
     reason = f"{path or 'A file'} cannot be used: {error.strerror or error}."
     if not path:
@@ -95,6 +92,6 @@ def refused(error: OSError) -> str:
 
 
 def barrier(path: Path) -> Path:
-    """Return the outermost folder on the way to a path that cannot be entered; the path itself if there is none."""
+    """Return the outermost folder above ``path`` that cannot be entered; ``path`` itself if there is none."""
     ways = reversed(path.absolute().parents)
     return next((folder for folder in ways if is_there(folder) and not os.access(folder, os.X_OK)), path)

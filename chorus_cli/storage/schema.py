@@ -1,7 +1,7 @@
-"""The statements of the migrations, which create and change the tables of the log, of the journal and of all else.
+"""The SQL statements of the migrations, which create and change all tables.
 
 Most columns have a default or may be NULL, so that a row can be put in with plain SQL. Times are UTC text and are
-compared as text; ``UTC_TIME`` checks their shape, not that the time exists.
+compared as text. ``UTC_TIME`` checks the shape of a time, and lets times through that do not exist.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
 )
 
 ACTS_OF_ANY_KIND: tuple[str, ...] = (
-    # The rows go out and come back under their ids, so the references to them hold again when the step is committed.
+    # Each row is put back with its id, so references to it hold again when the step is committed.
     "PRAGMA defer_foreign_keys = ON",
     "CREATE TABLE operations_before AS SELECT * FROM operations",
     "CREATE TABLE sequence_before AS SELECT name, seq FROM sqlite_sequence WHERE name = 'operations'",
@@ -164,10 +164,10 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
     "DROP TABLE operations_before",
     "DROP TABLE sequence_before",
 )
-"""``operations`` without a list of kinds: ``log/rules/acts`` alone knows them."""
+"""Makes ``operations`` anew without a list of kinds, which only ``log/rules/acts`` has."""
 
 ITEM_WORDS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')"
-"""The index of the words of memory items, as ``log/rules/search_query.set_apart`` writes them."""
+"""The full-text index of memory items; ``log/rules/search_query.set_apart`` writes the texts in it."""
 
 MEMORY: tuple[str, ...] = (
     "ALTER TABLE context_items ADD COLUMN token_count INTEGER",
@@ -175,11 +175,11 @@ MEMORY: tuple[str, ...] = (
     "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
     "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
     "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
-    # Reading a context skips the operations on the memory, which may be many.
+    # Reading a context skips operations on the memory, which may be many.
     "CREATE INDEX operations_of_context ON operations(persona) WHERE kind NOT IN ('flash', 'memory')",
     ITEM_WORDS,
-    # An item without a hash was put in or changed with plain SQL, and is indexed when it is next read. A trigger cannot
-    # write the index itself: SQLite refuses that while a schema is not trusted.
+    # An item that was put in or changed with plain SQL has no hash, and is indexed when the items are next read. The
+    # trigger cannot write the index itself: SQLite refuses that while ``trusted_schema`` is off.
     """
     CREATE TRIGGER context_items_reworded AFTER UPDATE OF content ON context_items
     WHEN new.content <> old.content AND new.content_hash = old.content_hash BEGIN
@@ -187,15 +187,15 @@ MEMORY: tuple[str, ...] = (
     END""",
     "UPDATE context_items SET content_hash = NULL",
 )
-"""``context_items`` with token counts and the operation that hides an item, and the words of the items."""
+"""Adds token counts and the operation that hides an item to ``context_items``, and makes the index of their words."""
 
 
 ORIGIN_OF = "origin_of"
-"""The function of SQL that names an older log by the persona, the time and the content of its first message."""
+"""The SQL function that makes a log's name from the persona, time and content of its first message."""
 
 
 def _numbering(table: str) -> tuple[str, ...]:
-    """Return the statements that number a table's rows per persona: those there by their ids, new ones by a trigger."""
+    """Return the statements that number a table's rows per persona: present rows now, and new rows by a trigger."""
     return (
         f"ALTER TABLE {table} ADD COLUMN number INTEGER",
         f"""
@@ -216,7 +216,7 @@ def _numbering(table: str) -> tuple[str, ...]:
 
 
 NUMBERS: tuple[str, ...] = (
-    # The newest number is kept apart from the rows: that of a deleted row is not given again.
+    # The newest number is kept apart from the rows, so that the number of a deleted row is not given again.
     """
     CREATE TABLE numbers(
         persona TEXT NOT NULL,
@@ -238,11 +238,11 @@ NUMBERS: tuple[str, ...] = (
         INSERT INTO threads(id, persona, created_at) VALUES (new.thread_id, new.persona, new.timestamp);
     END""",
 )
-"""``threads`` and ``operations`` with numbers for the user, and a thread for each message."""
+"""Gives ``threads`` and ``operations`` numbers for the user, and makes a thread for each message that has none."""
 
 
 def _origin(table: str) -> tuple[str, ...]:
-    """Return the statements that give each row of a table the installation it was made by, and its place there."""
+    """Return the statements that store for each row of a table which installation made it, and its id there."""
     own = "(SELECT origin FROM installation)"
     return (
         f"ALTER TABLE {table} ADD COLUMN origin TEXT",
@@ -257,7 +257,7 @@ def _origin(table: str) -> tuple[str, ...]:
 
 IMPORTS: tuple[str, ...] = (
     "CREATE TABLE installation(origin TEXT NOT NULL) STRICT",
-    # A log with messages is named after the first, as imports of it have always named it; an empty one at random.
+    # A log with messages gets the name that earlier imports gave it, after its first message; others get a random name.
     f"""
     INSERT INTO installation SELECT COALESCE(
         (SELECT {ORIGIN_OF}(persona, timestamp, content) FROM messages ORDER BY id LIMIT 1), lower(hex(randomblob(8)))
@@ -289,9 +289,9 @@ IMPORTS: tuple[str, ...] = (
         PRIMARY KEY (conversation_id, message)
     ) STRICT, WITHOUT ROWID""",
 )
-"""Rows that name the installation they are from, messages with attachments, and the conversations of other programs.
+"""Adds the origin of each row, attachments of messages, and the tables of conversations from other programs.
 
-An imported message that is ``superseded`` is on another branch than the one its conversation ended with.
+An imported message is ``superseded`` if it is not on the branch with which its conversation ended.
 """
 
 BRANCHES: tuple[str, ...] = ("ALTER TABLE imported_messages ADD COLUMN parent TEXT",)
@@ -322,15 +322,15 @@ CHANGED_ROWS: tuple[str, ...] = (
         UPDATE changed_rows SET count = count + 1;
     END""",
 )
-"""Counts the changes of finished messages, so that a reader may keep them in memory until the count moves."""
+"""Counts the changes of finished messages, so that a reader may keep these in memory until the count changes."""
 
 PURGES: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN purged_by INTEGER",
     "ALTER TABLE context_items ADD COLUMN purged_by INTEGER",
-    # A purge and a later import ask for these few; no other row is in the index.
+    # A purge and later imports look up the purged rows, which are few; the index has no others.
     "CREATE INDEX messages_purged ON messages(origin, origin_seq) WHERE purged_by IS NOT NULL",
 )
-"""Messages and memory items with the operation that has overwritten them for good; such a row is in no list."""
+"""Adds to messages and memory items the purge that has overwritten them for good; no list shows such a row."""
 
 INTENTS: tuple[str, ...] = (
     """
@@ -344,9 +344,9 @@ INTENTS: tuple[str, ...] = (
         created_at TEXT NOT NULL
     ) STRICT""",
 )
-"""Changes of files that need a row of the journal, each kept here until that row is stored.
+"""Makes ``intents``: it keeps each change of a file until the journal has a row for the change.
 
-``before`` and ``after`` are hashes of the files.
+``before`` and ``after`` are hashes of the file.
 """
 
 OTHER_REQUESTS: tuple[str, ...] = (
@@ -362,7 +362,7 @@ OTHER_REQUESTS: tuple[str, ...] = (
     ) STRICT""",
     "CREATE INDEX other_requests_by_time ON other_requests(timestamp)",
 )
-"""Requests to models whose answers are no messages, such as those for summaries; only their usage is stored."""
+"""Makes ``other_requests``: the usage of requests whose answers are no messages, such as requests for summaries."""
 
 OUTBOX: tuple[str, ...] = (
     f"""
@@ -377,7 +377,7 @@ OUTBOX: tuple[str, ...] = (
         created_at TEXT NOT NULL CHECK (created_at {UTC_TIME})
     ) STRICT""",
 )
-"""Texts not said yet, each with the run that holds it: those at a prompt, and messages that wait for a thread."""
+"""Makes ``outbox``: texts at a prompt and messages that wait for a thread, each with the run that holds it."""
 
 _THOUGHT = ("thought_parts", "thought_tokens", "thought_seconds", "reply_id", "reasoning")
 
@@ -386,7 +386,7 @@ THOUGHTS: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN thought_tokens INTEGER",
     "ALTER TABLE messages ADD COLUMN thought_seconds REAL",
     "ALTER TABLE messages ADD COLUMN reply_id INTEGER",
-    # A reply's calls come after it, within the same turn. Imported rows have no ``run``: their replies stay unknown.
+    # A reply's calls follow it in the same turn. Imported rows have no ``run``, and their calls get no ``reply_id``.
     """
     UPDATE messages SET reply_id = found.reply_id FROM (
         SELECT id, role, MAX(CASE role WHEN 'assistant' THEN id END) OVER (
@@ -397,22 +397,22 @@ THOUGHTS: tuple[str, ...] = (
     "DROP TRIGGER messages_changed",
     _counted_changes(" OR ".join([_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _THOUGHT)])),
 )
-"""Replies with their model's thoughts, and calls of tools with the reply that made them.
+"""Adds the model's thoughts to replies, and to each call of a tool the id of the reply that made the call.
 
-``reasoning`` is the readable text of the thoughts, ``thought_parts`` JSON of the provider's own parts with the protocol
-that they belong to.
+``reasoning`` is the readable text of the thoughts. ``thought_parts`` is JSON with the provider's own parts and their
+protocol.
 """
 
 _LEFT = "FROM intents WHERE kind = 'persona'"
 _LEFT_PERSONA = f"persona IN (SELECT persona {_LEFT})"
 
 NO_INTENTS: tuple[str, ...] = (
-    # The window that the journal knew before the change. If the file says otherwise, the next opening notes it.
+    # Keep the window that the journal knew before the change. If the file differs, the next start notes the change.
     """
     INSERT OR IGNORE INTO meta SELECT 'window:' || persona, json_quote(json_extract(detail, '$.change[0]'))
     FROM intents WHERE kind <> 'persona'
     AND CASE WHEN json_valid(detail) THEN json_type(detail, '$.change[0]') END IS NOT NULL ORDER BY id""",
-    # The folder of such a persona may be there. Without the boundary it would have an earlier one's messages.
+    # The new persona's folder may exist. Without a boundary the persona would see an earlier one's messages.
     f"""
     INSERT INTO operations(persona, kind, after_message_id, detail)
     SELECT DISTINCT persona, 'clear', (SELECT COALESCE(MAX(id), 0) FROM messages), '{{"begins": true}}' {_LEFT}""",
@@ -429,4 +429,4 @@ NO_INTENTS: tuple[str, ...] = (
         (SELECT COALESCE(MAX(id), 0) FROM threads WHERE threads.persona = intents.persona) {_LEFT}""",
     "DROP TABLE intents",
 )
-"""Drops ``intents``, after settling those that killed processes left: the journal follows the files."""
+"""Settles the intents that killed processes left, so that the journal agrees with the files, and drops ``intents``."""

@@ -1,11 +1,11 @@
 """The SQLite database: one connection, owned by one thread.
 
-Services await the store, so that another process's lock never freezes the keyboard. The settings trade a few
-milliseconds a commit for durability: with ``TRUNCATE`` and ``EXTRA`` no acknowledged row is lost in a power cut, and
-write-ahead logging is avoided because it fails on network folders and races when several processes start at once.
+Services await the store, so another process's lock never freezes the keyboard. ``TRUNCATE`` and ``EXTRA`` cost a few
+milliseconds a commit; in return, a power cut loses no acknowledged row. Write-ahead logging is not used, because it
+fails on network folders and races when several processes start at once.
 
-A database that can be read but not written is opened as a private copy. The index and a reader's notes may change in
-the copy, which SQLite deletes when it is closed.
+A database that can be read but not written is opened as a private copy, which SQLite deletes when it is closed. The
+copy refuses new rows of the log, but its full-text index and the values in ``meta`` may change.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ C = TypeVar("C", bound=sqlite3.Connection)
 BUSY_TIMEOUT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.1
 IN_MEMORY = Path(":memory:")
-"""The path of a database that has no file: it is gone when it is closed, or with its process."""
+"""The path of a database without a file; its content is gone once it is closed or its process ends."""
 
 _TO_READ, _TO_WRITE = "BEGIN", "BEGIN IMMEDIATE"
-"""A write locks at its start: a transaction that turns from reading to writing could fail at once."""
+"""A write takes the lock at its start, because a transaction that reads first may be refused the lock at once."""
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -54,18 +54,18 @@ _MOST_FINISHED, _MOST_FINISHED_CHARACTERS = 5_000, 1 << 24
 
 _STEPS_AT_A_TIME = 1_000_000
 _MOST_STEPS = 100_000_000
-"""A second or two of work, more than a small log ever needs."""
+"""One or two seconds of work, which is more than any statement on a small log needs."""
 _MOST_STEPS_A_BYTE = 10
-"""What a large log may need beyond that; all checks of a log of short messages take one step a byte."""
+"""Additional steps for each byte of the file; all checks of a log of short messages take one step a byte."""
 
 _KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items", "outbox")
 
 
 class FinishedRows(Generic[T]):
-    """The finished rows of messages that were read last, by their ids.
+    """A cache of finished messages, by their ids.
 
-    They are forgotten when one of them was changed after all, by whichever program: the database counts that;
-    and when they are more than 5,000, or have more than ``most_characters`` together, so that memory stays bounded.
+    All are forgotten once any program has changed a finished message: the database counts such changes. To bound the
+    memory, all are also forgotten once there are more than 5,000 rows or ``most_characters`` characters.
     """
 
     def __init__(self, most_characters: int = _MOST_FINISHED_CHARACTERS) -> None:
@@ -75,7 +75,7 @@ class FinishedRows(Generic[T]):
         self._changes: object = None
 
     def forget(self) -> None:
-        """Forget all rows: a rollback may have taken back what was read."""
+        """Forget all rows; after a rollback they may be wrong."""
         self._rows, self._characters = {}, 0
 
     def read(
@@ -84,10 +84,10 @@ class FinishedRows(Generic[T]):
         ids: Sequence[int],
         read: Callable[[Sequence[int]], Iterable[tuple[int, T, int | None]]],
     ) -> list[T]:
-        """Return the rows of ``ids`` in their order; ``read`` returns those that are not known, each with its id.
+        """Return the rows of ``ids`` in their order; ``read`` is called with the ids that are not in the cache.
 
-        Those that it does not return are passed over. It also returns the characters of each row that is finished,
-        ``None`` for one that may change.
+        ``read`` returns for each row its id, the row, and its number of characters, or ``None`` in place of the number
+        if the row may still change. Ids for which it returns nothing are left out.
         """
         changes = connection.execute("SELECT count FROM changed_rows").fetchone()
         if changes != self._changes or len(self._rows) > _MOST_FINISHED or self._characters > self._most_characters:
@@ -104,7 +104,7 @@ class FinishedRows(Generic[T]):
 
 
 class Work:
-    """The steps that SQLite has done for a statement, and their bound: it grows with the file at ``path``."""
+    """The number of steps that SQLite has done for a statement, and its bound, which grows with the file ``path``."""
 
     def __init__(self, path: str, size_bytes: int) -> None:
         self._path = path
@@ -112,7 +112,7 @@ class Work:
         self.steps = 0
 
     def is_enough(self) -> bool:
-        """Count the steps since the last call, of which SQLite makes one from time to time."""
+        """Count the steps since SQLite's last call, and return whether it must stop the statement."""
         self.steps += _STEPS_AT_A_TIME
         if self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes:
             with suppress(OSError):
@@ -121,10 +121,10 @@ class Work:
 
 
 class Connection(sqlite3.Connection):
-    """A connection that knows the messages that it has read and that do not change any more.
+    """A connection with a cache of the finished messages that it has read.
 
-    ``has_begun`` says whether a transaction is open, also while it waits to be committed. Once it is confined, each
-    statement may do as much ``work`` as all together on any other connection.
+    ``has_begun`` is true from the beginning of a transaction until its commit or rollback ends. After `confine`,
+    ``work`` bounds each statement; on a plain connection of sqlite3 it bounds all statements together.
     """
 
     finished_rows: FinishedRows[Any]
@@ -132,17 +132,17 @@ class Connection(sqlite3.Connection):
     work: Work | None = None
 
     def execute(self, sql: str, parameters: _Parameters = (), /) -> sqlite3.Cursor:
-        """Run a statement."""
+        """Run a statement, whose steps are counted from 0."""
         if self.work:
             self.work.steps = 0
         return super().execute(sql, parameters)
 
 
 class Store:
-    """The open database; every call runs on its thread, one after the other.
+    """The database; all calls run on the store's thread, one after the other.
 
-    Before its tables are changed it is copied to the folder ``backups``, if there is one. One at the path `IN_MEMORY`
-    has no file, no journal and no temporary files. One that ``is_read_only`` is read from a private copy.
+    Before a migration the database is copied to the folder ``backups``, unless that is ``None``. With the path
+    `IN_MEMORY` it has no file, no journal and no temporary files. With ``is_read_only`` a private copy is opened.
     """
 
     def __init__(
@@ -166,22 +166,22 @@ class Store:
         await self._on_thread(self._open)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
+        """Run ``work`` on one snapshot of the database and return its result; ``work`` must not write."""
         return await self.write_in_steps(committed, lambda c: work(c, *args, **kwargs), _TO_READ)
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``work`` in one transaction: all of it is committed, or nothing.
+        """Run ``work`` in one transaction and return its result; if it raises an error, nothing is committed.
 
-        A caller that is cancelled while it waits may find the work done: it is never left half-way.
+        If the caller is cancelled while it waits, the work may still be done, but then as a whole.
         """
         return await self.write_in_steps(committed, lambda c: work(c, *args, **kwargs))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run ``work`` outside a transaction; each of its steps is one, made by `committed`.
+        """Run ``work`` outside a transaction; it makes a transaction for each of its steps with `committed`.
 
-        No other work of this process comes between the steps, and a caller that is cancelled does not end them.
+        No other work of this store runs between the steps, and cancelling the caller does not end them.
         """
 
         def steps() -> T:
@@ -195,9 +195,9 @@ class Store:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Keep the thread between two transactions, so that a process that is stopped keeps none waiting for its locks.
+        """Keep the thread from beginning a transaction, so that a stopped process holds no lock for which others wait.
 
-        It waits for the end of a transaction, but not for one that waits for another process to begin.
+        This waits for the end of an open transaction, but not for a transaction that still waits for its lock.
         """
         gives_up_at = time.monotonic() + self._busy_timeout_seconds + 1
         while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
@@ -210,7 +210,7 @@ class Store:
                 self._resting.release()
 
     async def seal(self) -> None:
-        """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
+        """If the store is read-only, refuse additions to the log from now on with a `DatabaseReadOnlyError`."""
         if self.is_read_only:
             await self.write_in_steps(seal)
 
@@ -256,7 +256,7 @@ class Store:
 
 
 def committed(connection: Connection, work: Callable[[Connection], T], begin: str = _TO_WRITE) -> T:
-    """Run ``work`` in one transaction, all or nothing, and return its result."""
+    """Run ``work`` in one transaction, commit it and return its result; roll it back after any error."""
     connection.execute(begin)
     connection.has_begun = True
     try:
@@ -290,9 +290,9 @@ def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
 
 
 def confine(connection: sqlite3.Connection) -> None:
-    """Bound the values and the steps of all later statements; beyond the steps they fail with ``SQLITE_INTERRUPT``.
+    """Bound the values and the steps of all later statements; too many steps fail with ``SQLITE_INTERRUPT``.
 
-    Whoever made the database may have put code into it, such as triggers without an end.
+    The database may contain foreign code, such as triggers that never end.
     """
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.STORED_ATTACHMENT.most)
@@ -305,22 +305,22 @@ def confine(connection: sqlite3.Connection) -> None:
 
 
 def is_writable(path: Path) -> bool:
-    """Return whether this process may write a file and make others beside it, as SQLite does."""
+    """Return whether this process may write a database and make files beside it, as SQLite must."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
 
 
 def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: float) -> None:
-    """Copy a database that cannot be written into an empty one."""
+    """Copy the database at ``path``, opened read-only, into the empty database of ``connection``."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=busy_timeout_seconds, isolation_level=None)) as source:
-        # Without a transaction, a copy would wait for another process for ever.
+        # Outside a transaction, the copying would wait for another process for ever.
         source.execute("BEGIN")
         source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
         source.backup(connection)
 
 
 def seal(connection: sqlite3.Connection) -> None:
-    """Refuse to add to the log from now on, on this connection: what it stored would be lost."""
+    """Refuse additions to the log on this connection from now on: its database is a copy that will be deleted."""
     for table in _KEPT:
         for act in ("INSERT", "DELETE"):
             connection.execute(
@@ -334,9 +334,9 @@ def seal(connection: sqlite3.Connection) -> None:
 
 
 def for_this_run(connection: C, work: Callable[Concatenate[C, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run ``work`` in a transaction, also on a sealed copy: it changes, the log that others read does not.
+    """Run ``work`` within the caller's transaction; on a sealed copy, lift the seal while ``work`` runs.
 
-    A failure leaves the seal to the rollback, which brings it back.
+    If ``work`` fails, the caller's rollback brings the seal back.
     """
     triggers = connection.execute("SELECT name FROM temp.sqlite_master WHERE name LIKE 'refused%'").fetchall()
     for (name,) in triggers:

@@ -1,7 +1,7 @@
-r"""Paths as typed or dropped on the terminal, their completions, and the writing of an export to one.
+r"""Paths that are typed or dropped on the terminal: reading and completing them, and writing an export to one.
 
-They are bare, quoted, with backslashes before blanks, or an address of a file. The bare reading comes first: in a line
-without quoting ``my export.zip`` is one name, blanks and all.
+A path may be bare, in quotes, with backslashes before blanks, or a ``file://`` address. If a file has the whole text
+as its name, the text is read as a bare path: ``my export.zip`` is then one name.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _ESCAPED = re.compile(r"\\(.)")
 _SPECIAL = re.compile(r"""([\s\\"'])""")
 _SHORTEST_QUOTED = 2
 _WRITTEN = frozenset({".md", ".markdown", ".json"})
-# Offers are made at every key.
+# Completions are computed at every key, so these limits keep them fast.
 _MOST_LOOKED_AT = 4_000
 _MOST_OFFERED = 100
-# Hidden files, and names that would be read as something else if they were typed.
+# Names with these beginnings are not offered until the beginning is typed: hidden files, and names read differently.
 _NOT_OFFERED_UNASKED = (".", "~", " ")
 
 
 def typed_path(typed: str) -> Path:
-    """Return the path that a whole text names; its own reading with quotes and backslashes is taken if that exists."""
+    """Return the path that the whole text names; quotes and backslashes stay only if a file has them in its name."""
     return _expanded(bare(typed))
 
 
 def typed_paths(typed: str) -> list[Path]:
-    """Return the paths that a text names: the whole text if it is one path, or else each word, which may be quoted."""
+    """Return the paths in a text: the whole text if such a path exists, or else each word, which may be quoted."""
     whole = typed_path(typed)
     return [whole] if is_there(whole) else [typed_path(word) for word in _WORD.findall(typed)]
 
 
 def bare(typed: str) -> str:
-    """Return a path without its quotes and backslashes, unless a file has them in its name."""
+    """Return a typed path without its quotes, backslashes or ``file://``, unless a file has them in its name."""
     if is_there(_expanded(typed)):
         return typed
     if len(typed) >= _SHORTEST_QUOTED and typed[0] == typed[-1] and typed[0] in "'\"":
@@ -65,7 +65,7 @@ def _expanded(typed: str) -> Path:
 
 
 def file_for(typed: str, new_name: str) -> Path:
-    """Return the path that was typed, relative to the current folder; for a folder, ``new_name`` in it."""
+    """Return the file to write: the typed one, with ``.md`` if it has no ending, or ``new_name`` in a typed folder."""
     path = typed_path(typed)
     if bare(typed).endswith("/") or _is_folder(path):
         return path / new_name
@@ -77,9 +77,9 @@ def file_for(typed: str, new_name: str) -> Path:
 
 
 def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
-    """Return the completions of a path: folders, with a slash, and files with one of the endings, ``None`` for any.
+    """Return the completions of a path: folders, with a slash, and files with one of ``endings`` (``None``: any file).
 
-    There are none for a folder that cannot be read, and not all for a very large one.
+    A folder that cannot be read has none, and a very large folder not all.
     """
     if typed == "~":
         return ["~/"]
@@ -97,13 +97,13 @@ def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
 
 
 def write(path: Path, text: str | bytes, *, replace: bool) -> None:
-    """Write a document to a file, whole or not at all."""
+    """Write a document to a file, whole or not at all; raise `FileExistsError` if it exists, unless ``replace``."""
     try:
         if path.exists() and not path.is_file():
             raise OutputError(f"{path} is not a regular file, so nothing was written.")
         with ExitStack() as taken:
             if not replace:
-                # The name is taken first, so that no file of another program can be overwritten.
+                # An empty file takes the name first, so that no file of another program can be overwritten.
                 path.touch(mode=0o600, exist_ok=False)
                 taken.callback(path.unlink, missing_ok=True)
             write_atomically(path, text)

@@ -43,7 +43,7 @@ def test_a_reply_and_thoughts_without_an_end_are_stopped() -> None:
 def test_calls_and_arguments_without_an_end_are_stopped() -> None:
     many = [CallPiece(number, f"c{number}", "remember", "{}") for number in range(1_100)]
     for pieces in (many, [CallPiece(0, "c1", "remember", "x" * 1_000_000)] * 17):
-        with pytest.raises(ModelError, match="it called tools in more than"):
+        with pytest.raises(ModelError, match="its calls of tools are too many or too long"):
             assembled(pieces)
 
 

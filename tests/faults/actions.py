@@ -236,7 +236,7 @@ ACTIONS = (
             # The model is told if the memory item cannot be stored, or is not confirmed, and goes on.
             lambda place, ending: (
                 _tool_told(UNCONFIRMED)(place, ending)
-                or _operation("memory")(place, ending) != _tool_told("could not do that")(place, ending)
+                or _operation("memory")(place, ending) != _tool_told("could not do its work")(place, ending)
             ),
         ),
         is_begun=_asked("Remember the milk"),

@@ -132,7 +132,7 @@ def break_a_constraint_that_is_checked_at_commit(connection: Connection) -> None
 
 FAILURES: dict[Callable[[Connection], None], tuple[type[Exception], str]] = {
     raise_an_error: (ValueError, "in the work"),
-    break_a_constraint: (StorageError, "^The database .* could not do that: UNIQUE constraint failed"),
+    break_a_constraint: (StorageError, "^The database .* could not do its work: UNIQUE constraint failed"),
     break_a_constraint_that_is_checked_at_commit: (StorageError, "FOREIGN KEY constraint failed"),
 }
 

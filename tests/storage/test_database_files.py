@@ -100,11 +100,11 @@ async def test_a_place_where_no_database_can_be_is_a_sentence(tmp_path: Path, pl
         (sqlite3.SQLITE_CORRUPT, DatabaseDamagedError, "put a backup in its place"),
         (sqlite3.SQLITE_CORRUPT_INDEX, DatabaseDamagedError, "put a backup in its place"),
         (sqlite3.SQLITE_NOTADB, DatabaseDamagedError, "put a backup in its place"),
-        (sqlite3.SQLITE_READONLY, StorageError, "Check its permissions"),
+        (sqlite3.SQLITE_READONLY, StorageError, "Check the permissions of the file"),
         (sqlite3.SQLITE_READONLY_DBMOVED, StorageError, "moved, deleted or replaced while Chorus had it open"),
-        (sqlite3.SQLITE_CANTOPEN, StorageError, "Check its permissions"),
-        (sqlite3.SQLITE_IOERR_FSYNC, StorageError, "could not do that: words of SQLite"),
-        (None, StorageError, "could not do that: words of SQLite"),
+        (sqlite3.SQLITE_CANTOPEN, StorageError, "Check the permissions of the file"),
+        (sqlite3.SQLITE_IOERR_FSYNC, StorageError, "could not do its work: words of SQLite"),
+        (None, StorageError, "could not do its work: words of SQLite"),
     ],
 )
 def test_each_code_of_sqlite_has_its_sentence(code: int | None, expected: type[StorageError], advice: str) -> None:

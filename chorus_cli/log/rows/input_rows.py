@@ -1,4 +1,4 @@
-"""Input history of the prompt, for Up, Down and Ctrl-R: as private as the log, and per persona."""
+"""The prompt's input history of each persona, for Up, Down and Ctrl-R."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.storage import meta_rows
 
 MOST_ROWS = limits.INPUT_LINES.most
-"""Number of inputs that are kept for each persona."""
+"""The largest number of inputs that are kept for each persona."""
 
 
 def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
@@ -27,12 +27,12 @@ def marked(connection: sqlite3.Connection, persona: str) -> tuple[list[str], str
 
 
 def purge_mark(connection: sqlite3.Connection) -> str:
-    """Return a mark that changes with every purge, which may have deleted inputs."""
+    """Return a mark that changes with every purge, because a purge may delete inputs."""
     return meta_rows.value(connection, meta_rows.NEWEST_PURGE) or ""
 
 
 def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
-    """Add an input, unless it is very long or repeats the last one, and delete the oldest beyond the limit."""
+    """Add an input, unless it is very long or the same as the last, and delete the oldest inputs beyond the limit."""
     if len(content) > limits.INPUT_LINE.most:
         return
     last = connection.execute(

@@ -1,4 +1,4 @@
-"""Remains of killed processes and failed writes: replies in progress, and retries without a word of a reply."""
+"""Clearing up replies in progress and empty retries that killed processes and failed writes have left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chorus_cli.storage import meta_rows
 
 
 class Mended(NamedTuple):
-    """Ids of the replies and calls that are ``interrupted`` now, and of those that live processes are writing."""
+    """Ids of the rows that were marked ``interrupted``, and of the rows that are still ``in_progress``."""
 
     interrupted: tuple[int, ...]
     in_progress: tuple[int, ...]
@@ -26,10 +26,10 @@ class Mended(NamedTuple):
 def mark_interrupted(
     connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
 ) -> Mended:
-    """Mark replies and calls as interrupted whose process is gone, and take their empty retries back.
+    """Mark replies and calls of ended processes as interrupted, and undo their retries that brought no reply.
 
-    Their threads are kept for `take_broken_off`. ``given_up`` are rows of a live process that could not be written when
-    they ended. Without replies in progress it costs one look at an empty index.
+    The same is done for the rows ``given_up``, whose end a live process could not write. The threads of ended processes
+    are noted for `take_broken_off`. If nothing is in progress, only an empty index is read.
     """
     found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming'").fetchall()
     owners = {run: run is not None and is_alive(run) for run in {run for _, run in found}}
@@ -48,7 +48,7 @@ def mark_interrupted(
 
 
 class BrokenOff(NamedTuple):
-    """A reply that ended with its process, by its persona and the number of its thread, and the question."""
+    """A reply that ended with its process: its persona, the number of its thread, and its question."""
 
     persona: str
     thread_number: int
@@ -56,13 +56,16 @@ class BrokenOff(NamedTuple):
 
 
 def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
-    """Return, once each, the last replies of open threads or an ``ask`` that ended with a process after ``since``."""
+    """Return the replies that ended with their process, and forget them.
+
+    Only the last reply of an open thread or of an ``ask`` counts, if it is newer than ``since`` and still in context.
+    """
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()
     found = connection.execute(
         "SELECT id, persona, number FROM threads "
-        # The thread of an ``ask`` is closed as it is opened.
+        # The thread of an ``ask`` is closed at the moment at which it is opened.
         "WHERE (closed_at IS NULL OR closed_at = created_at) AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (kept,),
     ).fetchall()
@@ -74,13 +77,13 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int | None) -> list[tuple[int, str | None]]:
-    """Return the id of each row in progress in a thread, or with ``None`` in any, with the run that writes it."""
+    """Return the ids of the rows in progress in a thread (``None``: any thread), each with the run that writes it."""
     rows = connection.execute("SELECT id, run, thread_id FROM messages WHERE status = 'streaming'")
     return [(id_, run) for id_, run, written_in in rows if thread_id in {None, written_in}]
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
-    """Return the question of an interrupted last reply; ``None`` if it is whole, older, or has left the context."""
+    """Return the last reply's question; ``None`` unless the reply is interrupted, after ``since`` and in context."""
     row = connection.execute(
         "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
         "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "
@@ -97,7 +100,7 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry that a row belongs to, if it brought no word of a reply, even if tools were called."""
+    """Undo the retry to which a row belongs, unless it brought words of a reply; calls of tools do not count."""
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()

@@ -1,8 +1,7 @@
-"""The log: every message of every persona, appended and never deleted; a purge leaves an empty row.
+"""The log: every message of every persona. Rows are added and never deleted; a purge leaves an empty row.
 
-A turn comes in through ``open_turn`` and, where the model calls tools, ``begin_call`` and ``end_call``; the messages of
-an operation through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing
-count is filled in.
+``open_turn`` stores a turn, and ``begin_call`` and ``end_call`` its calls of tools. ``insert_members`` and
+``open_retry`` store the messages of an operation. After that, only rows in progress change their words.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ COLUMNS = (
     "reasoning IS NOT NULL OR thought_tokens IS NOT NULL, thought_seconds, thought_tokens"
 )
 
-# An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
+# A cache finds a member several times as fast as the enum does, and a long view has a thousand rows.
 _role, _status = cache(Role), cache(Status)
 
 
 def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
-    """Return the messages of rows of ``COLUMNS``."""
+    """Return the messages in rows of ``COLUMNS``; raise `DatabaseDamagedError` if one cannot be read."""
     found: list[Message] = []
     for row in list(cursor):
-        # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
+        # Fields are given by position, because giving them by name takes a third longer for a large request.
         id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
         run, model, token_count, introduced_by, revises, usage, attached, superseded, reply_id, *thought = rest
         try:
@@ -59,7 +58,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 
 
 def counted_moment(text: str | None) -> datetime | None:
-    """Return the time of a message that is only counted, ``None`` if it cannot be read: its display reports that."""
+    """Return the time of a message that is only counted; ``None`` if unreadable. Showing the message reports that."""
     try:
         return timestamps.from_text(text) if text else None
     except ValueError:
@@ -68,7 +67,7 @@ def counted_moment(text: str | None) -> datetime | None:
 
 PAGE_ROWS = 500
 THERE = "purged_by IS NULL"
-"""The condition for messages that were not purged: only those are read."""
+"""The SQL condition for messages that were not purged."""
 _OF_SMALL_THREAD = (
     "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
 )
@@ -83,7 +82,7 @@ def open_turn(
 ) -> tuple[Message, Message]:
     """Store a question and the empty reply that process ``run`` is going to write; return both rows.
 
-    The next run goes on with this persona, in this thread, unless that is ``aside``.
+    Unless the turn is ``aside``, the next run goes on with this persona and this thread.
     """
     asked = insert_row(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
@@ -98,7 +97,7 @@ def open_turn(
 
 
 def reopen_thread(connection: sqlite3.Connection, thread_id: int) -> bool:
-    """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
+    """Open a closed thread again and return ``True``; do nothing if it is open or of an earlier persona."""
     cursor = connection.execute(
         f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}", {"id": thread_id}
     )
@@ -106,34 +105,34 @@ def reopen_thread(connection: sqlite3.Connection, thread_id: int) -> bool:
 
 
 def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
-    """Store the empty reply that process ``run`` is going to write, once more, in the turn of ``question``."""
+    """Store, in the turn of ``question``, the empty reply that process ``run`` is going to write for a retry."""
     thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
     empty = empty_reply(thread_id, question.turn_id, retry.created_at, model)
     return rows(connection, [insert_row(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
 
 
 def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:
-    """Store the members of an operation that are new, and return the ids of all in their order."""
+    """Store those members of an operation that are new, and return the ids of all members in their order."""
     known = turns_of(connection, [member for member in new.members if isinstance(member, int)])
     turn_of_thread: dict[int, int] = {}
     ids: list[int] = []
     for member in new.members:
         if isinstance(member, int):
-            # One that is not in the log is refused by the database itself.
+            # The database itself refuses an id that is not in the log.
             id_, (thread_id, turn_id) = member, known.get(member, (0, member))
         else:
             previous = None if member.role is Role.USER else turn_of_thread.get(member.thread_id)
             thread_id, chosen = member.thread_id, member.turn_id or previous
             id_ = insert_row(connection, new.persona, member._replace(turn_id=chosen), introduced_by=operation_id)
             turn_id = chosen or id_
-        # The context of a fork has messages of another thread, which new ones may answer.
+        # A new message may answer a message of another thread, because a fork has such messages in its context.
         turn_of_thread[new.thread_id or thread_id] = turn_id
         ids.append(id_)
     return ids
 
 
 def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoughts | None = None) -> None:
-    """Write a reply as far as it has come; nothing happens if it is complete already or of another process."""
+    """Write a reply as far as it has arrived; do nothing if its row is complete or belongs to another process."""
     timestamp = timestamps.to_text(reply.timestamp)
     connection.execute(
         "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ?, "
@@ -174,17 +173,17 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
 
 
 def first_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
-    """Return the first message of a turn, empty if it was purged; none if it is not in the log."""
+    """Return a list with the first message of a turn, without words if it was purged; empty if the log lacks it."""
     return messages(connection.execute(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (turn_id,)))
 
 
 def rows_since(
     connection: sqlite3.Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
 ) -> list[Message]:
-    """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
+    """Return the rows of a thread with larger ids than ``after`` and times after ``since`` and up to ``until``.
 
-    The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
-    named because SQLite, once it has statistics, may prefer to read the whole log by id.
+    Times are compared as text, so a row of the same second as a limit may be returned too; the caller must compare the
+    exact times. The query names its index, because SQLite with statistics might read the whole log by id instead.
     """
     cursor = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread "
@@ -197,7 +196,7 @@ def rows_since(
 
 
 def sized(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[int, Message, int | None]]:
-    """Yield the messages of ``ids`` with their characters, ``None`` unless nothing changes the message any more."""
+    """Yield each id, its message, and its number of characters (``None``: the message may still change)."""
     for message in rows(connection, ids):
         is_finished = message.status is Status.COMPLETE and message.token_count is not None
         characters = len(message.content) + len(message.preamble) + len(message.tool_calls or "")
@@ -215,9 +214,9 @@ def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
 def history(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
-    """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end.
+    """Return the next page of a persona's messages after the id ``after``, in the order of the log; empty at the end.
 
-    Of a thread that is a small part of the log, as after an import, only its own rows are looked at.
+    If the thread is a small part of the log, as after an import, only the thread's own rows are read.
     """
     is_small = thread_id is not None and _is_small(connection, thread_id)
     selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
@@ -232,7 +231,7 @@ def history(
 def id_before_newest(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
 ) -> int:
-    """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
+    """Return the id of the message before a persona's newest ``number`` messages; 0 if there is none."""
     selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
     row = connection.execute(
         f"SELECT id FROM messages NOT INDEXED WHERE {_OF_PERSONA} ORDER BY id DESC LIMIT 1 OFFSET :number",
@@ -248,11 +247,11 @@ def newest_id(connection: sqlite3.Connection) -> int:
 
 
 def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
-    """Return the newest turn of a thread, 0 when nothing was said in it."""
+    """Return the id of the newest turn of a thread, 0 when nothing was said in it."""
     if _is_small(connection, thread_id):
         query = "SELECT MAX(id) FROM messages WHERE thread_id = ? AND COALESCE(turn_id, id) = id"
     else:
-        # The plus sign keeps SQLite from the index by time: reading back from the newest id ends after a few rows.
+        # The plus sign keeps SQLite from the index by time. Reading back from the newest id ends after a few rows.
         query = "SELECT id FROM messages WHERE +thread_id = ? AND COALESCE(turn_id, id) = id ORDER BY id DESC LIMIT 1"
     row = connection.execute(query, (thread_id,)).fetchone()
     return int(row[0] or 0) if row else 0
@@ -266,7 +265,7 @@ def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
-    """Return the fingerprint by which a changed row is noticed (BLAKE2b, 8 bytes)."""
+    """Return the fingerprint that shows whether a row was changed: BLAKE2b, 8 bytes in hexadecimal digits."""
     text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -289,7 +288,7 @@ def insert_row(
 ) -> int:
     """Store a message and return its id; only the modules of the log and the imports call this.
 
-    ``origin`` is the installation that it was made by, and its place there; ``None`` means this one.
+    ``origin`` is the installation that made the message, and its id there; ``None`` means this installation.
     """
     timestamp = timestamps.to_text(content.timestamp)
     values: dict[str, object] = content._asdict()
@@ -312,13 +311,13 @@ def insert_row(
 def begin_call(
     connection: sqlite3.Connection, reply: Message, thoughts: Thoughts, call: MessageContent
 ) -> list[Message]:
-    """Store the end of a reply and the first of the calls it ends with, in progress; return both rows."""
+    """Store the end of a reply, and the first of its calls of tools as a row in progress; return both rows."""
     update_reply(connection, reply, thoughts)
     return rows(connection, [reply.id, _follow(connection, reply, call)])
 
 
 def end_call(connection: sqlite3.Connection, call: Message, following: Sequence[MessageContent]) -> list[Message]:
-    """Store the end of a call and the rows that follow it, of which the last is in progress; return all of them."""
+    """Mark a call as complete, and store the rows that follow, the last one in progress; return all these rows."""
     connection.execute(
         "UPDATE messages SET status = 'complete' WHERE id = ? AND run IS ? AND status = 'streaming'",
         (call.id, call.run),

@@ -1,7 +1,7 @@
-"""The journal's rows: every operation, every undo and redo of one, and what they say about messages and their times.
+"""The journal's rows: storing and reading operations, and finding the messages that they put in or took out.
 
-``introduce`` is the second of the two doors into the log (the first is a turn): an operation that puts messages into
-a context names them as members.
+``introduce`` stores every operation. The messages that an operation puts into a context are its members, and
+``introduce`` stores those members that are new.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chorus_cli.log.rules.operations import NewOperation, Operation
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"
-"""The detail of an operation as SQL reads it, which is none if it is no JSON."""
+"""SQL: the detail of an operation, or NULL if it is no JSON."""
 
 _ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
 SUBJECT = f"COALESCE(json_extract({DETAIL}, '$.undoes.operation'), json_extract({DETAIL}, '$.redoes.operation'))"
@@ -39,7 +39,7 @@ _CONCERNING_ANY = "persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS N
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
-    """Store an operation with its members, and those messages of it that are new, and return it as stored."""
+    """Store an operation with its members, and the new messages among the members; return the operation as stored."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     after = newest if new.after_message_id is None else new.after_message_id
     detail: dict[str, Any] = new.act.detail()
@@ -61,13 +61,13 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
         )
         act = replace(act, members=members)
     at = new.created_at.astimezone(UTC)
-    # A trigger gives the number, which RETURNING would not know yet.
+    # A trigger sets the number after the insert, so RETURNING would not return it.
     (number,) = connection.execute("SELECT number FROM operations WHERE id = ?", (operation_id,)).fetchone()
     return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"), number)
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation unless the user said something to its persona after message ``after`` or is answered now."""
+    """Store an operation, unless the user wrote to its persona after message ``after`` or gets a reply now."""
     (spoken,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
         "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
@@ -77,8 +77,8 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
-    """Store an undo or a redo, unless another program has done the same meanwhile: then it is refused."""
-    # Of a long journal only the undos and redos are read.
+    """Store an undo or a redo; raise `JournalError` if another program has done the same meanwhile."""
+    # Only undos and redos are read, because the journal may be long.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
         raise JournalError("Another Chorus has undone or redone the same meanwhile. Nothing was changed.")
@@ -86,13 +86,13 @@ def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Ope
 
 
 def newest_id_of_all(connection: sqlite3.Connection) -> int:
-    """Return the newest operation of all, 0 when there is none."""
+    """Return the id of the newest operation of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM operations").fetchone()
     return int(newest)
 
 
 def beginning(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest message of earlier personas of the same folder, 0 if there was none (see ``journal.own``)."""
+    """Return the id of the newest message when the persona was made, 0 if unknown (see ``journal.own``)."""
     row = connection.execute(
         f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
         f"AND json_extract({DETAIL}, '$.begins') ORDER BY id DESC LIMIT 1",
@@ -102,11 +102,11 @@ def beginning(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
-    """Return the operations that concern a thread, oldest first, from its boundary on: all of them if it has none.
+    """Return the operations that concern a thread, oldest first, from its boundary on, or all if it has no boundary.
 
-    With ``None`` those of all threads are returned, from the newest boundary that concerns them all. Those on the
-    memory are left out, which may be many and change no view. An undo is younger than its subject, so from the newest
-    back the fate of each operation is known when it is met, and the first boundary that counts ends the reading.
+    With ``None``, return those of all threads, from the newest boundary that concerns every thread. Operations on the
+    memory are left out, because they may be many and change no view. The newest are read first: an undo is newer than
+    its subject, so it is known by then whether the subject counts. Reading ends at the first boundary that counts.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
@@ -136,7 +136,7 @@ def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Op
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
-    """Return every operation that concerns a thread, with ``None`` those of all threads, oldest first."""
+    """Return every operation that concerns a thread (``None``: any thread), oldest first."""
     return _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id))
 
 
@@ -146,7 +146,7 @@ def unreadable(connection: sqlite3.Connection) -> list[Operation]:
 
 
 def set_aside(connection: sqlite3.Connection) -> None:
-    """Keep each operation that cannot be read as one that changes nothing."""
+    """Give each operation that cannot be read the kind of `Unreadable`; its detail keeps the old kind and detail."""
     connection.executemany(
         "UPDATE operations SET detail = json_object('kind', kind, 'detail', detail), kind = ? WHERE id = ?",
         [(Unreadable.kind, each.id) for each in unreadable(connection)],
@@ -159,20 +159,20 @@ def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
 
 
 def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
-    """Return the forks that were made of a thread, with every undo and redo of them, oldest first."""
+    """Return the forks of a thread, with every undo and redo of these forks, oldest first."""
     forks = f"kind = '{Fork.kind}' AND json_extract({DETAIL}, '$.thread') = :thread"
     return _with_reversals(connection, persona, forks, thread_id)
 
 
 def imports_of(connection: sqlite3.Connection, persona: str | None = None) -> list[Operation]:
-    """Return the imports of a persona or of all, with every undo and redo of them, oldest first."""
+    """Return the imports of a persona (``None``: of all), with every undo and redo of these imports, oldest first."""
     return _with_reversals(connection, persona, f"kind = '{Import.kind}'")
 
 
 def _with_reversals(
     connection: sqlite3.Connection, persona: str | None, condition: str, thread_id: int = 0
 ) -> list[Operation]:
-    """Return the operations of a persona or of all that meet a condition, with every undo and redo of them."""
+    """Return the operations, of a persona or of all, that meet a condition, with every undo and redo of them."""
     of_persona = "persona = :persona" if persona is not None else "TRUE"
     return _selected(
         connection,
@@ -183,12 +183,12 @@ def _with_reversals(
 
 
 def undone_imports(connection: sqlite3.Connection, persona: str | None = None) -> frozenset[int]:
-    """Return the imports of a persona or of all that are undone, by their ids."""
+    """Return the ids of the undone imports of a persona (``None``: of all)."""
     return frozenset(subject.operation_id or 0 for subject in journal.undone(imports_of(connection, persona)))
 
 
 def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int) -> set[int]:
-    """Return the messages of other threads that operations which count have put into the context of a thread."""
+    """Return the ids of messages, said in other threads, that effective operations put into the context of a thread."""
     # An edit may keep the messages of another thread after the restore that put them in was undone.
     including = [act for act in ACTS.values() if issubclass(act, Inclusion)]
     counting = journal.effective(_of_kinds(connection, persona, thread_id, (*including, Undo, Redo)))
@@ -197,7 +197,7 @@ def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int)
 
 
 def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> dict[int, frozenset[int]]:
-    """Return the threads that were opened as forks with each of these messages, by its id."""
+    """Return, by the id of each message, the threads that were opened as forks with this message."""
     found = connection.execute(
         "SELECT message_id, json_group_array(thread_id) FROM operations JOIN operation_members ON operation_id = id "
         f"WHERE kind = '{Fork.kind}' AND message_id IN (SELECT value FROM json_each(?)) GROUP BY message_id",
@@ -209,7 +209,7 @@ def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> di
 def _of_kinds(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, acts: Iterable[type[Act]]
 ) -> list[Operation]:
-    """Return the operations with such acts that concern a thread, with ``None`` those of all threads."""
+    """Return the operations with acts of these classes that concern a thread (``None``: any thread)."""
     condition = f"{_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))"
     kinds = json.dumps([act.kind for act in acts])
     return _selected(connection, condition, (persona, thread_id, thread_id, kinds))
@@ -225,7 +225,7 @@ def _selected(
 
 
 def act_of(connection: sqlite3.Connection, operation_id: int, kind: str, detail: Mapping[str, Any]) -> Act:
-    """Return the act of an operation, by its kind and the JSON of its row; `Unreadable` if these make no sense."""
+    """Return the act of an operation, by its kind and the JSON of its row; `Unreadable` if they make no sense."""
     try:
         found, members = ACTS[kind], "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position"
         rows = connection.execute(members, (operation_id,)).fetchall() if issubclass(found, Inclusion) else ()
@@ -258,11 +258,11 @@ LIVE = (
     "AND id NOT IN (SELECT value FROM json_each(:off)) "
     "AND (NOT superseded OR id IN (SELECT value FROM json_each(:back)))"
 )
-"""The rule of ``LogMarks`` in SQL: a message is neither undone nor replaced."""
+"""SQL: the condition that a message is neither undone nor replaced, as in ``LogMarks``."""
 
 
 def live_values(marks: LogMarks) -> dict[str, str]:
-    """Return the parameters of ``LIVE``."""
+    """Return the parameters that ``LIVE`` takes from the marks."""
     moved = marks.moved_off
     return {
         "undone": json.dumps([*marks.undone_operations]),
@@ -273,12 +273,12 @@ def live_values(marks: LogMarks) -> dict[str, str]:
 
 
 def left_out_by_imports(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
-    """Return the numbers of messages that imports of a persona have left out of its threads, by the thread."""
+    """Return, by thread id, how many messages the imports of a persona took out of the thread."""
     found = connection.execute(
         "WITH out(id, thread_id) AS ("
         "SELECT id, thread_id FROM messages WHERE superseded AND id NOT IN (SELECT value FROM json_each(:back)) "
         "UNION SELECT id, thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:off)) "
-        # Without an undone import no message is read.
+        # If no import is undone, this part reads no message.
         "UNION SELECT id, thread_id FROM messages WHERE json_array_length(:undone) > 0 "
         "AND thread_id IN (SELECT thread_id FROM imported_conversations WHERE persona = :persona) "
         "AND introduced_by IN (SELECT value FROM json_each(:undone))"
@@ -289,14 +289,14 @@ def left_out_by_imports(connection: sqlite3.Connection, persona: str) -> dict[in
 
 
 def import_marks(connection: sqlite3.Connection, persona: str | None = None) -> LogMarks:
-    """Return the marks that imports of a persona or of all have left."""
+    """Return the marks that the imports of a persona (``None``: of all) leave on messages."""
     return journal.log_marks(imports_of(connection, persona), 0)
 
 
 def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
     """Return whether something was said to or by a persona after message ``after``.
 
-    What an operation put in was not said, but the reply of a retry was, unless it stayed empty.
+    A message that an operation put in was not said, but the reply of a retry was, unless the reply stayed empty.
     """
     cursor = connection.execute(
         "SELECT introduced_by, run, status, content FROM messages WHERE id > ? AND persona = ? ORDER BY id",
@@ -309,9 +309,9 @@ def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) ->
 
 
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    """Return when something was last said in a thread.
+    """Return when something was last said in a thread; ``None`` if nothing was said or the time cannot be read.
 
-    What an operation put in was not, but for the reply of a retry and for imported messages that count.
+    Messages that an operation put in were not said, except replies of retries and imported messages that count.
     """
     newest = connection.execute(
         "SELECT timestamp, introduced_by FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1",
@@ -329,7 +329,7 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
 
 
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
-    """Return when something was said in a thread after ``since``.
+    """Return the times after ``since`` at which something was said in a thread.
 
     Rewordings do not count, nor do messages that were undone or replaced.
     """

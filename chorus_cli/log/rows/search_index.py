@@ -1,11 +1,11 @@
-"""The full-text index of the log, filled outside the write path, and rebuilt when its pages cannot be read.
+"""The full-text index of the log: it is filled after messages are stored, and rebuilt if its pages cannot be read.
 
-``meta`` stores, in the same transaction as the words, the last indexed message and the ids of older replies that were
-still being written then. So no row is in the index twice and none is missing, whenever a process is killed. A row is
-indexed once it is complete; after that the log does not change it. A row that was changed by hand is noticed when it
-no longer matches the query that found it.
+The transaction that adds words also stores in ``meta`` the last indexed message, and the ids of older replies that are
+still being written. So a kill at any time leaves no row in the index twice, and none missing. A row is indexed once it
+is no longer in progress; after that the log does not change its words. A row that was changed by hand is noticed when
+it no longer matches a query that finds it.
 
-The index contains texts as ``search_query.set_apart`` writes them, and only row numbers are read from it.
+The index contains texts as ``search_query.set_apart`` writes them. A search reads only row numbers from it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WordIndex(NamedTuple):
 
     @property
     def condition(self) -> str:
-        """The condition on a row of ``sqlite_master`` to be a part of the index."""
+        """The SQL condition that a row of ``sqlite_master`` belongs to the index."""
         return f"(name = '{self.table}' OR name GLOB '{self.table}_*' OR tbl_name GLOB '{self.table}_*')"
 
 
@@ -51,7 +51,7 @@ class IndexDamagedError(Exception):
 
 @contextmanager
 def damage_told() -> Iterator[None]:
-    """Turn errors that may mean damage of an index into one class; a full disk or a lock is none."""
+    """Turn errors that may mean a damaged index into `IndexDamagedError`; pass on others, such as a full disk."""
     try:
         yield
     except UNREADABLE as error:
@@ -67,14 +67,14 @@ def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError | MemoryError) -
 
 
 def require_sound_pages(connection: sqlite3.Connection, index: WordIndex) -> None:
-    """Refuse an index whose pages cannot be read; their content is not checked."""
+    """Raise `IndexDamagedError` if pages of the index cannot be read; the words in them are not checked."""
     fault = _fault(connection, f"{index.condition} AND rootpage > 0")
     if fault:
         raise IndexDamagedError(fault)
 
 
 def require_sound_log(connection: sqlite3.Connection) -> None:
-    """Refuse a database in which any table but those of the indexes is damaged: nothing may be written to it."""
+    """Raise `DatabaseDamagedError` if a table is damaged that is not of an index: then nothing may be written."""
     fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")
     if fault:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
@@ -82,18 +82,18 @@ def require_sound_log(connection: sqlite3.Connection) -> None:
 
 
 def replace(connection: sqlite3.Connection, index: WordIndex) -> None:
-    """Make an empty index in new pages and drop the old one."""
+    """Make an empty index in new pages. The old pages stay unused in the file."""
     connection.execute("PRAGMA writable_schema = ON")
     try:
         connection.execute(f"DELETE FROM sqlite_master WHERE {index.condition}")
     finally:
-        # It ends the mode and makes this connection forget the table; the next statement makes the others forget it.
+        # RESET ends the mode and makes this connection read the schema again; the next statement makes others do so.
         connection.execute("PRAGMA writable_schema = RESET")
     connection.execute(index.statement)
 
 
 def _fault(connection: sqlite3.Connection, condition: str) -> str:
-    """Return the first fault that SQLite finds in some tables, empty if there is none."""
+    """Return the first fault that SQLite finds in the tables that meet ``condition``, empty if there is none."""
     tables: Sequence[tuple[str]] = connection.execute(
         f"SELECT printf('\"%w\"', name) FROM sqlite_master WHERE type = 'table' AND {condition}"
     ).fetchall()
@@ -113,7 +113,7 @@ BATCH_ROWS = 2_000
 BATCH_CHARACTERS = 1_000_000
 COUNTED = 1_000
 STATE = "search_index"
-_FORMAT = 1  # raised when texts are to be indexed in another way: the index is then begun anew
+_FORMAT = 1  # increased when texts are indexed in another way: then the index is made anew
 _EXCERPT_WORDS = 24
 _THOUGHT_ROWS, _THOUGHT_CHARACTERS = 20_000, 1_000_000
 _PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
@@ -121,7 +121,7 @@ _SHOW = "INSERT INTO shown(rowid, content) VALUES (?, ?)"
 
 
 class Progress(NamedTuple):
-    """The last indexed message and the newest one; ``is_whole`` says that the index is up to date."""
+    """The ids of the last indexed and of the newest message; ``is_whole`` says that the index is up to date."""
 
     through: int
     newest: int
@@ -131,7 +131,7 @@ class Progress(NamedTuple):
 class Scope(NamedTuple):
     """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
 
-    Messages up to ``after_id`` are left out. Thoughts are searched only ``with_thoughts``.
+    Messages up to ``after_id`` are left out. Thoughts are searched only if ``with_thoughts`` is true.
     """
 
     since: datetime | None
@@ -142,7 +142,7 @@ class Scope(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A message that was found, and an excerpt of it, or of the thought before it, in which the matches are marked."""
+    """A message that was found, and an excerpt of it, or of its thoughts (``is_thought``), with the matches marked."""
 
     message: Message
     excerpt: str
@@ -150,7 +150,7 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Results of a search, newest first; ``more`` is the number beyond the limit, counted up to ``COUNTED``."""
+    """Results of a search, newest first; ``more`` is the number beyond the limit, but at most ``COUNTED`` + 1."""
 
     hits: tuple[Hit, ...]
     more: int
@@ -162,7 +162,7 @@ class _State(NamedTuple):
 
 
 def progress(connection: sqlite3.Connection) -> Progress:
-    """Return the progress of the index."""
+    """Return how much of the log is in the index."""
     state, newest = _state(connection), message_rows.newest_id(connection)
     if state is None:
         return Progress(0, newest, is_whole=False)
@@ -171,7 +171,7 @@ def progress(connection: sqlite3.Connection) -> Progress:
 
 
 def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progress:
-    """Index the next messages, at most ``rows``, and few enough for a short transaction."""
+    """Index the next messages, at most ``rows`` and few enough for a short transaction; return the progress."""
     with damage_told():
         state = _state(connection) or begin_anew(connection)
         finished = _no_longer_written(connection, state.waiting)
@@ -186,23 +186,23 @@ def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progr
 
 
 def begin_anew(connection: sqlite3.Connection) -> _State:
-    """Empty the index; the batches that follow fill it again."""
+    """Empty the index; later batches fill it again."""
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
     return _store(connection, _State(0))
 
 
 def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
-    """Begin the index anew in new pages; the old ones stay behind."""
+    """Empty the index by making it in new pages; later batches fill it again."""
     replace(connection, MESSAGES)
     return _store(connection, _State(0))
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Refuse an index that contradicts itself or lacks a message or a word; SQLite takes a write lock for that."""
+    """Raise `IndexDamagedError` if the index contradicts itself or lacks a message or word. This needs a write lock."""
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
-        # To SQLite, an index whose list of parts is zeros is a sound one without words.
+        # Words are counted, because SQLite takes an index whose list of parts is all zeros for a sound, empty index.
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
         (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
         connection.execute("DROP TABLE temp.words")
@@ -218,7 +218,7 @@ def check(connection: sqlite3.Connection) -> None:
 
 
 def _size(stored: bytes) -> int:
-    """Return the number of a message's words, which SQLite stores with seven bits in each byte, the highest first."""
+    """Return the number of a message's words, which SQLite stores as seven bits a byte, the highest bits first."""
     size = 0
     for byte in stored:
         size = size << 7 | byte & 0x7F
@@ -228,7 +228,7 @@ def _size(stored: bytes) -> int:
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
     """Return the indexed messages that contain all words and literals of the query, newest first.
 
-    A query of literals alone reads the whole log. A message that no longer matches its words shows a damaged index.
+    A query of literals alone reads the whole log. If a message found does not match, raise `IndexDamagedError`.
     """
     with damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
@@ -243,7 +243,7 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
 def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[int]:
     """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more."""
     withdrawn = [*operation_rows.undone_imports(connection)]
-    # CROSS JOIN keeps SQLite to this order: the index first, which gives the rows from the newest on.
+    # CROSS JOIN makes SQLite read the index first, which yields the newest rows first.
     source = "message_words CROSS JOIN messages ON id = message_words.rowid" if query.expression else "messages"
     order = "message_words.rowid" if query.expression else "id"
     conditions = [
@@ -251,7 +251,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
         "timestamp > :since" if scope.since else "",
         "persona = :persona" if scope.persona is not None else "",
         f"{order} > :after",
-        # A list and no chain of conditions, whose length SQLite limits.
+        # This is one condition on a list, because SQLite limits the length of a chain of conditions.
         "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0 "
         "AND COALESCE(instr(messages.attachments, value), 0) = 0)"
         if query.literals
@@ -274,9 +274,9 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
 
 
 def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
-    """Return an excerpt of each text, by id; a text that no longer matches has none.
+    """Return an excerpt of each text, by id; a text that does not match the expression of the query has none.
 
-    They come from an index of these texts in memory, which has the same tokenizer as the large one.
+    An index in memory finds the matches in these texts, with the same tokenizer as the index of the log.
     """
     if not query.expression:
         return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
@@ -300,20 +300,20 @@ def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, st
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield overlapping pieces of a text: the time for an excerpt grows with the square of the matches."""
+    """Yield overlapping pieces of a text, because the time for an excerpt grows with the square of the matches."""
     for start in range(0, max(1, len(text) - _OVERLAP_CHARACTERS), _PIECE_CHARACTERS - _OVERLAP_CHARACTERS):
         yield text[start : start + _PIECE_CHARACTERS]
 
 
 class ThoughtPage(NamedTuple):
-    """Thoughts by the ids of their messages; the next page has those ``before`` an id, and there is none before 1."""
+    """Thoughts by the ids of their messages. The next page ends before the id ``before``; 0 means there is none."""
 
     texts: Mapping[int, str]
     before: int
 
 
 def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> ThoughtPage:
-    """Return the thoughts before an id: few enough that neither the store nor the memory is held up."""
+    """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory."""
     first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
     cursor = connection.execute(
         "SELECT id, reasoning FROM messages NOT INDEXED WHERE id >= :first AND id < :before AND reasoning IS NOT NULL "
@@ -339,7 +339,7 @@ def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) 
 
 
 def excerpts_of_thoughts(texts: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
-    """Return an excerpt of each of the texts that contains all words and literals of the query, by id."""
+    """Return, by id, an excerpt of each text that contains all words and literals of the query."""
     possible = {id_: text for id_, text in texts.items() if all(literal in text for literal in query.literals)}
     return excerpts(possible, query) if possible else {}
 
@@ -347,7 +347,7 @@ def excerpts_of_thoughts(texts: Mapping[int, str], query: SearchQuery) -> Mappin
 def _next_rows(
     connection: sqlite3.Connection, after: int, rows: int
 ) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
-    """Return the next rows to index, the ids of the replies among them in progress, and the last id."""
+    """Return the finished ones of the next rows, the ids of those in progress, and the last id that was read."""
     cursor = connection.execute(
         "SELECT id, content, attachments, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?",
         (after, rows),
@@ -369,16 +369,16 @@ def _next_rows(
 
 
 def _names(attached: str) -> str:
-    """Return the lines that stand for the attachments of a row."""
+    """Return the lines that name the attachments of a row."""
     try:
         return with_lines("", from_text(attached))
     except (ValueError, TypeError):
-        # The row itself is told as damaged when it is read.
+        # Reading the row itself reports the damage.
         return ""
 
 
 def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -> Mapping[int, str]:
-    """Return the contents of the waiting rows that are complete by now, by id."""
+    """Return, by id, the contents of those waiting rows that are no longer in progress."""
     found = connection.execute(
         "SELECT id, content FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND status <> 'streaming'",
         (json.dumps(waiting),),

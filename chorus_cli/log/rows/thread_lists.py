@@ -1,4 +1,4 @@
-"""Lists of threads, and the newest rows of one."""
+"""Lists of threads, and the newest rows of a thread."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _UNREADABLE = datetime.min.replace(tzinfo=UTC)
 
 
 def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int, number: int) -> list[Message]:
-    """Return the newest messages of a thread of a persona, in the order of the log."""
+    """Return a persona's messages among the newest ``number`` of a thread, in the order of the log."""
     rows = message_rows.rows(connection, newest_ids(connection, thread_id, 0, number))
     return [row for row in rows if row.persona == persona]
 
 
 def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, number: int) -> list[int]:
-    """Return the newest rows of a thread with larger ids than ``after``, at most ``number``, by time."""
+    """Return the ids of at most ``number`` rows of a thread, newest time first; only ids above ``after`` count."""
     found = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND id > ? "
         f"AND {message_rows.THERE} ORDER BY timestamp DESC, id DESC LIMIT ?",
@@ -36,7 +36,7 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
 
 
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
-    """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
+    """Return the threads of a persona, oldest first, without closed ones that have only messages of undone imports."""
     withdrawn = withdrawn_threads(connection, persona)
     found = _threads(connection, persona)
     return [each for each in found if each.id not in withdrawn or each.closed_at is None]
@@ -48,7 +48,7 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
 
 
 class TitledThread(NamedTuple):
-    """A thread whose title was found, and the title with the matches marked."""
+    """A thread whose title was found; ``excerpt`` is the title with the matches marked."""
 
     id: int
     persona: str
@@ -58,7 +58,7 @@ class TitledThread(NamedTuple):
 
 
 def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title contains the query, newest first; with a time only those with a message since."""
+    """Return the threads whose title contains the query, newest first; with ``since``, only threads with later rows."""
     rows = connection.execute(
         "SELECT id, persona, COALESCE(number, id), closed_at IS NOT NULL, title FROM threads "
         "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since IS NULL OR EXISTS ("
@@ -76,7 +76,7 @@ def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> 
 
 
 def withdrawn_threads(connection: sqlite3.Connection, persona: str) -> set[int]:
-    """Return the threads in which there is nothing but messages of undone imports, by their ids."""
+    """Return the ids of the threads that have only messages of undone imports."""
     undone = operation_rows.undone_imports(connection, persona)
     if not undone:
         return set()
@@ -92,7 +92,7 @@ def withdrawn_threads(connection: sqlite3.Connection, persona: str) -> set[int]:
 
 
 def open_titles(connection: sqlite3.Connection, persona: str, active_thread_id: int) -> dict[int, str]:
-    """Return the titles of the open threads of a persona and of the active one by their ids, oldest first."""
+    """Return, by id, the titles of a persona's open threads and of the active thread, oldest first."""
     found = "SELECT id, title FROM threads WHERE (persona = ? AND closed_at IS NULL) OR id = ? ORDER BY id"
     return dict(connection.execute(found, (persona, active_thread_id)).fetchall())
 

@@ -1,4 +1,4 @@
-"""Threads: the conversations of a persona, which always has at least one. The prompt needs this module."""
+"""Threads: the conversations of a persona."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FIRST_WORDS = (
     "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "
     "WHERE thread_id = {thread} AND role = 'user' AND purged_by IS NULL ORDER BY timestamp, id LIMIT 1)"
 )
-"""The beginning of a thread's first message: the name of a thread without a title."""
+"""SQL: the beginning of the user's first message in a thread, which names a thread without a title."""
 OWN = f"id > COALESCE((SELECT value FROM meta WHERE key = '{meta_rows.THREADS_BEFORE}' || persona), 0) + 0"
-"""The threads of a persona, without those of an earlier one of its folder."""
+"""The SQL condition that a thread does not belong to an earlier persona of the same folder."""
 
 
 class ThreadKey(NamedTuple):
@@ -28,7 +28,7 @@ class ThreadKey(NamedTuple):
 
 
 def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
-    """Return the open thread of a persona that was used last, else its newest one, ``None`` if it has none yet."""
+    """Return the open thread of a persona that was used last, or else the newest open one; ``None`` if none is open."""
     row = connection.execute(
         "SELECT id, number FROM threads WHERE persona = :persona AND closed_at IS NULL "
         "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
@@ -38,16 +38,16 @@ def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
 
 
 def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> ThreadKey:
-    """Return the thread that was last used, or open the first one."""
+    """Return the open thread that was last used; if none is open, make a new one."""
     return last_used(connection, persona) or new(connection, persona, "", now)
 
 
 def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> ThreadKey:
-    """Open another thread of a persona."""
+    """Make another thread of a persona, and return its key."""
     cursor = connection.execute(
         "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)", (persona, title, timestamps.to_text(now))
     )
-    # A trigger gives the number, which RETURNING would not know yet.
+    # A trigger sets the number after the insert, so RETURNING would not return it.
     return _key(connection, int(cursor.lastrowid or 0))
 
 
@@ -57,7 +57,7 @@ def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
 
 
 def numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
-    """Return the thread of a persona with a number; refuse one that it does not have."""
+    """Return the thread of a persona with a number; raise `UnknownThreadError` if there is none."""
     row = connection.execute(
         f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {OWN}",
         {"persona": persona, "number": number},
@@ -79,13 +79,13 @@ def number_and_name(connection: sqlite3.Connection, thread_id: int) -> tuple[int
 
 
 def titles(connection: sqlite3.Connection, persona: str) -> set[str]:
-    """Return the titles of all threads of a persona, closed ones among them."""
+    """Return the titles of all threads of a persona, open and closed."""
     found = connection.execute("SELECT title FROM threads WHERE persona = ?", (persona,))
     return {str(title) for (title,) in found}
 
 
 def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> bool:
-    """Return whether a persona has such a thread that is not closed."""
+    """Return whether the persona has the thread, and the thread is open."""
     (found,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM threads WHERE id = ? AND persona = ? AND closed_at IS NULL)", (thread_id, persona)
     ).fetchone()
@@ -93,7 +93,7 @@ def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> boo
 
 
 def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
-    """Return the open thread of a persona with a number; refuse a closed one."""
+    """Return the open thread of a persona with a number; raise `ThreadError` if it is closed."""
     found = numbered(connection, persona, number)
     if not is_open(connection, persona, found.id):
         raise ThreadError(f"Thread #{number} is closed. /thread {number} in the chat opens it again.")
@@ -101,7 +101,7 @@ def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> 
 
 
 def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
-    """Close threads; those that are closed already stay closed since then."""
+    """Close threads; a thread that is closed already keeps its time of closing."""
     connection.executemany(
         "UPDATE threads SET closed_at = ? WHERE id = ? AND closed_at IS NULL",
         [(timestamps.to_text(now), id_) for id_ in thread_ids],
@@ -109,14 +109,14 @@ def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: dateti
 
 
 def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
-    """Close every thread of an earlier persona of a folder, so that the new one does not see them."""
+    """Close every thread of an earlier persona of a folder, so that the new persona does not see them."""
     found = connection.execute("SELECT id FROM threads WHERE persona = ?", (persona,)).fetchall()
     close(connection, [id_ for (id_,) in found], now)
     meta_rows.store(connection, meta_rows.THREADS_BEFORE + persona, str(max((id_ for (id_,) in found), default=0)))
 
 
 def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
-    """Remember the thread to go on with, open it again if it is closed, and return it."""
+    """Store that a thread was used last, open it again if it is closed, and return its key."""
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
@@ -128,14 +128,14 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
 
 
 def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
-    """Give a thread a title; an empty one leaves it to its first message."""
+    """Give a thread a title; if the title is empty, the first message names the thread."""
     connection.execute("UPDATE threads SET title = ? WHERE id = ?", (title, thread_id))
 
 
 def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
-    """Return the thread with a number that a persona has, or had; refuse any other with a list of its threads.
+    """Return the thread with a number, of the persona or an earlier persona; raise `ThreadError` if there is none.
 
-    With ``after``, closed threads count only if they have a message with a larger id.
+    With ``after``, a closed thread counts only if it has a message with a larger id.
     """
     asked = {"persona": persona, "after": after}
     found = connection.execute(
@@ -145,7 +145,7 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
     )
     known: dict[int, int] = dict(found)
     if number not in known:
-        # Rows put in with plain SQL may name a thread of another persona, which has only its id here.
+        # A row that was put in with plain SQL may name a thread of another persona. Its id serves as its number here.
         known |= connection.execute(
             "SELECT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
             "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
@@ -159,7 +159,7 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
 
 
 def writers(connection: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Return the threads with a reply in progress, each with the run that writes it: one look at an index."""
+    """Return the ids of the threads with a reply in progress, each with the run that writes the reply."""
     return connection.execute(
         "SELECT DISTINCT thread_id, COALESCE(run, '') FROM messages WHERE status = 'streaming'"
     ).fetchall()

@@ -1,7 +1,7 @@
-"""Acts: what an operation does to a context, one class for each kind.
+"""Acts on a context, with one class for each kind.
 
-Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory and
-the log are in ``log_acts``.
+``journal`` decides which operations count, and ``context/rules/view`` computes their effect. ``log_acts`` has the base
+class, and the acts on the memory and the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 @dataclass(frozen=True)
 class Clear(Act):
-    """A new conversation; one that ``begins`` parts a persona from an earlier one of the same folder for good."""
+    """A new conversation. With ``begins`` it hides an earlier persona of the same folder from this persona for good."""
 
     kind = "clear"
     stored: ClassVar = {"begins": Stored("begins", bool)}
@@ -43,7 +43,7 @@ class Clear(Act):
 
     @property
     def start(self) -> str:
-        """The words for a context that starts at the act."""
+        """The words that name this act as the start of a context."""
         return "the creation of this persona on" if self.begins else "your /new of"
 
 
@@ -59,9 +59,9 @@ class Edit(Inclusion):
 
 @dataclass(frozen=True)
 class Restore(Inclusion):
-    """A session put in place of the context of every thread.
+    """A restored session, which replaces the context of every thread.
 
-    ``threads`` has for each run of members their thread and their number; without it, each goes where it was said.
+    ``threads`` has the thread and the size of each run of members; without it, members go where they were said.
     """
 
     kind = "restore"
@@ -72,7 +72,7 @@ class Restore(Inclusion):
     threads: tuple[tuple[int, int], ...] = ()
 
     def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
-        """Return the members that are put into each thread, if ``threads`` says it."""
+        """Return the members that go into each thread; ``None`` if ``threads`` is empty."""
         found: dict[int, tuple[int, ...]] = {}
         first = 0
         for thread, number in self.threads:
@@ -83,9 +83,9 @@ class Restore(Inclusion):
 
 @dataclass(frozen=True)
 class Fork(Inclusion):
-    """The beginning of a thread with the context of another, ``origin``, whose number is ``origin_number``.
+    """The beginning of a thread with the context of the thread ``origin``, whose number is ``origin_number``.
 
-    The members stay rows of the other thread. A summary covers the first ``summarised`` of them.
+    The members stay rows of the threads in which they were said. A summary covers the first ``summarised`` members.
     """
 
     kind = "fork"
@@ -110,13 +110,13 @@ class Fork(Inclusion):
 
     @property
     def start(self) -> str:
-        """The words for a context that starts at the act."""
+        """The words that name this act as the start of a context."""
         return f"the fork of thread #{self.origin_number} on"
 
 
 @dataclass(frozen=True)
 class Retry(Act):
-    """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
+    """Another reply to the last message. It takes the messages with the ids ``replaced`` out of the context."""
 
     kind = "retry"
     stored: ClassVar = {"replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)])}
@@ -143,11 +143,11 @@ class Window(Act):
         return {"context_hours": {"before": self.before, "after": self.after}}
 
     def describe(self) -> str:
-        """Name both values."""
+        """Name the window before and after the change."""
         return f"window {_hours(self.before)} → {_hours(self.after)}"
 
     def result(self, *, is_undone: bool) -> str:
-        """Name the window once the change is undone, or redone."""
+        """Name the window after an undo of the change (``is_undone``), or after a redo."""
         value = self.before if is_undone else self.after
         return "the default" if value is None else _hours(value)
 
@@ -159,7 +159,7 @@ class Window(Act):
 
 @dataclass(frozen=True)
 class Fold(Act):
-    """The oldest messages, by their ids, put into the summary; one that ``rewords`` only changes its text."""
+    """An act that puts the oldest messages (``folded``) into the summary, or with ``rewords`` only changes its text."""
 
     kind = "compact"
     stored: ClassVar = {"folded": pairs("folds"), "rewords": Stored("rewords", bool)}
@@ -227,5 +227,5 @@ ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 
 
 def _hours(value: JsonValue) -> str:
-    """Write a value of the window, which may be anything that was put into the file by hand."""
+    """Write a value of the window, which may be of any type because users edit the file by hand."""
     return "default" if value is None else f"{value}h" if isinstance(value, int) else shortened(str(value))

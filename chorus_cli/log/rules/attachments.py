@@ -1,4 +1,4 @@
-"""Attachments: files that belong to a message, whose bytes are stored once, by their SHA-256."""
+"""Attachments: files that belong to a message. The same bytes are stored once, under their SHA-256."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})
 _KILO = 1000
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PDF = "application/pdf"
-# Those that all providers take; of others, which an import may bring, they are told the names.
+# All providers take these types. Of pictures of other types, which an import may bring, models get only the names.
 _PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _TEXT_TYPES = frozenset({"application/json", "application/xml"})
 _UNNAMED = "file"
 
 
 class Kind(Enum):
-    """The way a file is sent: a text within the message, a picture or a PDF as a part of its own, others by name."""
+    """The way a file is sent: a text within the message, a picture or a PDF as a separate part, others only by name."""
 
     TEXT = auto()
     PICTURE = auto()
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 
 ALL_SENT = frozenset({Kind.TEXT, Kind.PICTURE, Kind.PDF})
-"""The kinds of files that can be sent at all."""
+"""The kinds of files whose content can be sent."""
 
 
 class Attachment(NamedTuple):
@@ -48,9 +48,9 @@ class Attachment(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """The way it is sent."""
+        """The way in which the file is sent."""
         if self.media_type in _PICTURE_TYPES:
-            # The size of a damaged picture, as an import may bring it, is not known; a provider would refuse it.
+            # An import may bring a damaged picture, whose width is unknown. A provider would refuse it.
             return Kind.PICTURE if self.width else Kind.OTHER
         if self.media_type == _PDF:
             return Kind.PDF
@@ -59,13 +59,13 @@ class Attachment(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name and size, in one line without brackets: ``photo.png 1.2 MB``."""
+        """The file's name and size, in one line without brackets: ``photo.png 1.2 MB``."""
         kept = "".join(sign if sign.isprintable() and sign not in "[]" else " " for sign in self.name)
         return f"{' '.join(kept.split()) or _UNNAMED} {size_in_words(self.size_bytes)}"
 
     @property
     def line(self) -> str:
-        """Its line in texts: ``[attachment: photo.png 1.2 MB]``."""
+        """The line for the file in texts: ``[attachment: photo.png 1.2 MB]``."""
         return attachment_line(self.label)
 
 
@@ -89,7 +89,7 @@ def is_sha256(text: str) -> bool:
 
 
 def digests_in(data: bytes) -> list[str]:
-    """Return the texts in some bytes that may be a SHA-256, also if the rest is damaged."""
+    """Return all texts in ``data`` that may be a SHA-256; the rest may be damaged."""
     return [match[0].decode() for match in _DIGEST.finditer(data)]
 
 
@@ -99,7 +99,7 @@ def with_lines(content: str, attachments: Sequence[Attachment]) -> str:
 
 
 def as_json(attachment: Attachment) -> dict[str, str | int]:
-    """Return an attachment for a file or a row, without the numbers that are not known."""
+    """Return an attachment as JSON for a file or a row, without the numbers that are not known."""
     return {name: value for name, value in attachment._asdict().items() if value or name in _REQUIRED}
 
 

@@ -11,10 +11,10 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
 
-# Far more than are carried out; all are kept, because those that are not are answered too.
+# Far more than Chorus carries out. The other calls are kept too, because each of them gets an answer.
 _MOST_CALLS = 1_000
 SIGNED = "__thought__"
-"""Separates the id of a call from the signature of Gemini's that litellm appends."""
+"""The separator that litellm puts between the id of a call and a signature of Gemini's."""
 
 
 class ToolCall(NamedTuple):
@@ -40,7 +40,7 @@ def calls_as_json(calls: Iterable[ToolCall]) -> str:
 
 @dataclass(frozen=True)
 class CallPiece:
-    """A piece of a call in a chunk of a stream; servers leave out any of its fields, or repeat them."""
+    """A piece of a call in a chunk of a stream; a server may leave out or repeat any field."""
 
     index: int | None = None
     id: str = ""
@@ -58,10 +58,10 @@ class _Slot:
     ends_with: str = ""
 
     def is_followed_by(self, piece: CallPiece) -> bool:
-        """Return whether a piece begins another call: with another id, or a name after whole arguments."""
+        """Return whether a piece begins another call: it has another id, or a name although the arguments are whole."""
         if piece.id and self.id:
             return piece.id != self.id
-        # Some servers repeat the name with each piece, so the arguments are not parsed at each.
+        # Some servers repeat the name in every piece. Arguments are parsed only if they end with a brace, to save time.
         may_be_whole = bool(piece.name and self.name) and self.ends_with == "}"
         return may_be_whole and _listed("".join(self.arguments)) != [None]
 
@@ -77,8 +77,8 @@ class _Slot:
 class CallAssembly:
     """Assembles the calls of a reply.
 
-    A piece belongs to the newest call of its index, or without an index to that of its id, else to the newest of all.
-    Some servers number every call 0, so another id, or a name after arguments that are whole, begins another call.
+    A piece belongs to the newest call with its index. Without an index it belongs to the call with its id, or else to
+    the newest call. Some servers give every call the index 0; `_Slot.is_followed_by` tells their calls apart.
     """
 
     def __init__(self) -> None:
@@ -87,10 +87,10 @@ class CallAssembly:
         self._length = 0
 
     def add(self, piece: CallPiece) -> bool:
-        """Take the next piece of the stream, and return whether it begins another call; refuse calls without an end."""
+        """Take the next piece of a stream; return whether it begins a call. Raise `ModelError` beyond the limits."""
         self._length += len(piece.id) + len(piece.name) + len(piece.arguments)
         if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > _MOST_CALLS:
-            raise ModelError(f"The reply was stopped: it called tools in more than {limits.ARRIVING_CALLS.size}.")
+            raise ModelError("The reply was stopped: its calls of tools are too many or too long.")
         slot = self._slot_of(piece)
         begins = slot is None or slot.is_followed_by(piece)
         if slot is None or begins:
@@ -102,7 +102,7 @@ class CallAssembly:
         return begins
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls in the order in which they began; one without a name or arguments is none."""
+        """Return the calls in the order in which they began, without those that have neither name nor arguments."""
         assembled = (ToolCall(slot.id, slot.name, "".join(slot.arguments)) for slot in self._slots)
         cleaned = (ToolCall(*map(join_surrogates, call)) for call in assembled)
         return tuple(call for call in cleaned if call.name.strip() or call.arguments.strip())
@@ -115,7 +115,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return the id of a call, numbered if it is empty or ``taken``: results name calls by it. A signature stays."""
+    """Return ``wanted``, with a number if empty or ``taken``: results name calls by id. A signature in it stays."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:
@@ -127,7 +127,7 @@ def unique_id(wanted: str, taken: Collection[str]) -> str:
 
 
 def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
-    """Return the calls in JSON text, as the log keeps them; those not in the shape of the OpenAI API are left out."""
+    """Return the calls in JSON text, as the log keeps them; calls not in the shape of the OpenAI API are left out."""
     found: list[ToolCall] = []
     for call in _listed(tool_calls):
         match call:
@@ -155,7 +155,7 @@ def called_name(tool_calls: str) -> str:
 
 
 def _listed(tool_calls: str) -> list[object]:
-    """Return the values of a list in JSON text, or its only value; ``None`` if the text is no JSON."""
+    """Return the values of a list in JSON text, or a list with its only value; ``[None]`` if the text is no JSON."""
     try:
         found: object = json.loads(tool_calls)
     except (ValueError, RecursionError):

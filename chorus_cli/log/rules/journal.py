@@ -1,7 +1,7 @@
 """The rules of the journal: which operations count, where the context begins, how rows of the log are marked.
 
-An operation is a row and so is taking it back, so nothing is ever one-way: of the undos and redos of an operation or a
-turn the newest decides.
+An undo or a redo is an operation too. The newest undo or redo of an operation or of a turn decides whether the
+operation or the turn counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class ThreadJournal:
     """The operations that concern a thread, from its boundary on, and their effect on its context.
 
-    ``later`` are those in effect since the ``boundary``, oldest first. They keep the messages ``kept`` in context at
-    any age, the ``pinned`` ones word for word; those ``brought`` may have been said in another thread. Retries took
-    out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
-    them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
-    from the model. ``newest_id`` is the newest operation that breaks the prefix of requests, on the context or a
-    forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
+    ``later`` are the operations since the ``boundary`` that count, oldest first. They keep the messages ``kept`` in
+    context at any age, and the ``pinned`` messages word for word. The messages ``brought`` may have been said in other
+    threads. Retries took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off`` says, by id,
+    whether imports moved a message off the live branch (``True``) or back to it. The messages ``hidden`` are off it
+    because another program had hidden them from the model. ``newest_id`` is the newest operation that breaks the prefix
+    by changing the context or hiding a memory item, 0 if there is none. ``fold_is_undone``: the newest fold was undone.
     """
 
     thread_id: int
@@ -51,7 +51,7 @@ class ThreadJournal:
 
 
 def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: int = 0) -> ThreadJournal:
-    """Read the effect of the operations that concern a thread; they must reach back to its boundary.
+    """Return the effect of the ``operations`` that concern a thread; they must reach back to its boundary.
 
     ``forgetting`` is the newest operation that hides a memory item now, 0 if there is none.
     """
@@ -81,7 +81,7 @@ def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: 
 
 
 def own(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations of this persona, oldest first, without those of an earlier one of the same folder."""
+    """Return the operations of this persona, oldest first, without those of an earlier persona of its folder."""
     beginnings = [each.id for each in operations if isinstance(each.act, Clear) and each.act.begins]
     return [each for each in operations if each.id > max(beginnings, default=0)]
 
@@ -98,7 +98,7 @@ def undone(operations: Iterable[Operation]) -> set[Subject]:
 
 
 def effective(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations that count, oldest first: those never undone, or redone since."""
+    """Return the operations that count, oldest first: all that are not undone now, without undos and redos."""
     return _counting(operations, undone(operations))
 
 
@@ -114,7 +114,7 @@ def replaced(operations: Iterable[Operation]) -> set[int]:
 
 
 def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
-    """Return the messages that imports moved off the live branch, or back to it (``False``), by id."""
+    """Return, by message id, whether imports moved a message off the live branch (``True``) or back to it."""
     moved: dict[int, bool] = {}
     for each in counting:
         if isinstance(each.act, Import):
@@ -124,7 +124,7 @@ def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
 
 
 def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
-    """Return the messages that imports moved off the live branch last because another program had hidden them."""
+    """Return the messages that an import brought as hidden by another program, unless a later import moved them."""
     hidden: set[int] = set()
     for each in counting:
         if isinstance(each.act, Import):
@@ -139,12 +139,12 @@ def boundary(operations: Sequence[Operation]) -> Operation | None:
 
 
 def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
-    """Return whether an operation changes the memory, as an undo or redo of such a one does."""
+    """Return whether an operation changes the memory, or undoes or redoes an operation that does."""
     return isinstance(_act_concerned(operation, by_id), MemoryAct)
 
 
 def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
-    """Return the act of an operation, or of the subject of an undo or redo; ``None`` if it is not known."""
+    """Return the act of an operation, or of the operation that it undoes or redoes; ``None`` if that is not known."""
     if operation.subject is None:
         return operation.act
     subject = by_id.get(operation.subject.operation_id or 0)
@@ -152,7 +152,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold was undone, not only a rewording of it: then the user wants the messages."""
+    """Return whether the newest fold was undone, and not only its rewording; the user then wants the messages back."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -168,7 +168,7 @@ def undoable(operations: Sequence[Operation]) -> Operation | None:
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that is not redone, if the user has sent and done nothing since but undos and redos."""
+    """Return the newest undo that is not redone, if the user has since sent nothing and only made undos and redos."""
     open_undos: list[Operation] = []
     vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
     counting = [each for each in operations if not each.automatic and each.id not in vain]
@@ -184,14 +184,14 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
 
 
 def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
-    """Return operation ``number``, or without a number the newest one that an undo takes back; refuse any other."""
+    """Return operation ``number``, or without it the newest to undo; raise `JournalError` if it cannot be undone."""
     if number is None:
         if newest := undoable(operations):
             return newest
         raise JournalError("There is nothing to undo here.")
     chosen = _numbered(operations, number)
     if chosen.subject is not None:
-        raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
+        raise JournalError(f"Operation {number} is an undo or a redo itself, so it cannot be undone.")
     if chosen.act.is_final:
         raise JournalError(f"No undo takes operation {number} back: it {chosen.act.describe()}.")
     if chosen not in effective(operations):
@@ -203,7 +203,7 @@ def to_redo(operations: Sequence[Operation], number: int) -> Subject:
     """Return what a redo of operation ``number`` puts back: the subject of an undo, or the undone operation itself."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
-        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
+        raise JournalError(f"Operation {number} is a redo itself, so it cannot be redone.")
     subject = chosen.subject or Subject(operation_id=chosen.id)
     newest = latest_reversals(operations).get(subject)
     if newest is None or not isinstance(newest.act, Undo):
@@ -223,7 +223,7 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
 
 
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
-    """Return ``context_hours`` in the persona's file at a moment: as the first change since found it, or ``now``."""
+    """Return ``context_hours`` at a moment: its value before the first later change, or ``now`` if there is none."""
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
         act = _act_concerned(operation, by_id)
@@ -240,8 +240,8 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_operations`` are undone with what they put in. With ``by_thread`` the marks of a thread hold for its
-    messages.
+    ``undone_operations`` are undone, and with them the messages that they put in. If ``by_thread`` has marks for a
+    thread, only these hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -257,12 +257,12 @@ class LogMarks:
         return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
-        """Return whether another reply, or another branch of an imported conversation, took its place."""
+        """Return whether another reply, or another branch of an imported conversation, took the message's place."""
         marks = self.by_thread.get(message.thread_id, self)
         return message.id in marks.replaced or marks.moved_off.get(message.id, message.superseded)
 
     def words(self, message: Message) -> str:
-        """Return the marks as they stand behind a message, empty if it has none."""
+        """Return the marks as text to be shown after a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""
         is_hidden = message.id in self.by_thread.get(message.thread_id, self).hidden
         replaced = "[hidden in the program it came from]" if is_hidden else "[replaced by another reply]"
@@ -273,9 +273,9 @@ NO_MARKS = LogMarks()
 
 
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
-    """Read the marks off the operations of a persona that concern a thread, with ``None`` those of every thread.
+    """Return the marks that the operations of a persona leave in a thread, or with ``None`` in every thread.
 
-    Acts in a fork on messages of another thread leave no mark on them there.
+    An act in a fork on messages of another thread leaves no mark on them in that thread.
     """
     if thread_id is not None:
         return _marks(operations)
@@ -310,5 +310,5 @@ def unread_notice(operations: Iterable[Operation]) -> str:
 
 
 def marker(boundary: Operation) -> str:
-    """Return the words that stand in a log where a boundary was set."""
+    """Return the marker that a log shows in place of a boundary."""
     return CLEARED if isinstance(boundary.act, Clear) else PROVIDED

@@ -1,6 +1,6 @@
-"""Acts: their base, which says how the row of one keeps it, and the acts on the log and the memory.
+"""Acts: their base class, and the acts on the log and the memory.
 
-Each class has a kind, declares the fields that its row keeps, and describes itself to the user.
+Each class has a kind, declares the fields that the row of an act keeps, and describes the act to the user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chorus_cli.log.rules.messages import Runs, expanded, runs
 class Stored(NamedTuple):
     """How the JSON of a row keeps a field of an act: its key, and how its value is read and written.
 
-    A field that is not ``required`` is left out of the row if it is empty, and then has its default.
+    An empty field that is not ``required`` is left out of the row. A field that is not in the row has its default.
     """
 
     key: str
@@ -29,7 +29,7 @@ class Stored(NamedTuple):
 
 
 def pairs(key: str) -> Stored:
-    """Keep pairs of numbers, such as runs of ids."""
+    """Return how a row keeps pairs of numbers, such as runs of ids."""
     return Stored(
         key,
         lambda found: tuple((int(first), int(last)) for first, last in found),
@@ -38,11 +38,11 @@ def pairs(key: str) -> Stored:
 
 
 class Act:
-    """An act, by default without detail and members and no boundary.
+    """An act. By default it has no detail and no members, and is no boundary.
 
-    ``changes_messages`` says whether the act changes which messages are in context, ``breaks_prefix`` whether the next
-    request begins anew after it, ``is_final`` that no undo takes it back. ``words`` name the act to the user, with the
-    number of its members in place of ``{}``. ``start`` is in front of the time at which a context starts.
+    ``changes_messages`` says that the act changes which messages are in context, ``breaks_prefix`` that the next
+    request has another prefix, ``is_final`` that no undo takes the act back. ``words`` name the act to the user; the
+    number of its members replaces ``{}`` in them.
     """
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class Act:
         return {each.key: each.write(value) for each, value in values if value or each.required}
 
     def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
-        """Return the members for each thread; ``None`` for an act that puts each into the thread it was said in."""
+        """Return the members for each thread; ``None`` if each goes into the thread in which it was said."""
         return None
 
     def describe(self) -> str:
@@ -85,7 +85,7 @@ class Act:
 
     @property
     def start(self) -> str:
-        """The words for a context that starts at a boundary, to be followed by its time."""
+        """The words that name the boundary at which a context starts; the time of the boundary follows them."""
         return ""
 
 
@@ -93,8 +93,8 @@ class Act:
 class Inclusion(Act):
     """An act that puts ``members``, the ids of messages, into the context.
 
-    The members of a boundary begin the context in their order and are as old as the boundary. Those of any other act
-    stay whatever their age, after those of the boundary, until the act is undone or a boundary follows.
+    The members of a boundary begin the context, in their order, and count as old as the boundary. The members of any
+    other act follow them and stay at any age, until the act or their turn is undone, or a new boundary follows.
     """
 
     members: tuple[int, ...] = ()
@@ -120,7 +120,7 @@ class ItemUse(NamedTuple):
     access_count: int
 
     def changed(self, before: ItemUse, after: ItemUse) -> ItemUse:
-        """Return the use after a change; a time that was set again since stays, and so do accesses since."""
+        """Return this use after a change from ``before`` to ``after``; newer times and newer accesses stay."""
         return ItemUse(
             after.created_at if self.created_at == before.created_at else self.created_at,
             after.last_accessed if self.last_accessed == before.last_accessed else self.last_accessed,
@@ -129,7 +129,7 @@ class ItemUse(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """The parts of an item that an act concerns, others being ``None``; ``use`` does not count in comparisons."""
+    """The parts of an item that an act concerns; all other parts are ``None``."""
 
     visible: bool | None = None
     archived: bool | None = None
@@ -140,25 +140,25 @@ class ItemState(NamedTuple):
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
-        """Read the parts that are concerned."""
+        """Read the parts that are in the JSON."""
         state = cls(*(parts.get(name) for name in cls._fields))
         return state if state.use is None else state._replace(use=ItemUse(*state.use))
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Write the parts that are concerned."""
+        """Write the parts that are not ``None``."""
         return {name: part for name, part in self._asdict().items() if part is not None}
 
     def agrees_with(self, present: ItemState) -> bool:
-        """Return whether ``present`` has every part that is concerned."""
+        """Return whether ``present`` has the same parts, but for ``use`` and parts that are ``None`` here."""
         return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
 
     def over(self, present: ItemState) -> ItemState:
-        """Return ``present`` with the parts that are concerned in place of its own."""
+        """Return ``present`` with the parts of this state in place of its own, where they are not ``None``."""
         concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
         return present._replace(**concerned)
 
     def differing(self, other: ItemState) -> ItemState:
-        """Return only those parts that ``other`` has otherwise."""
+        """Return only the parts that differ from those of ``other``."""
         others = other._asdict()
         equal: dict[str, Any] = {name: None for name, part in self._asdict().items() if part == others[name]}
         return self._replace(**equal)
@@ -185,7 +185,7 @@ class ItemChange(NamedTuple):
         ]
 
     def over(self, present: ItemState) -> ItemState:
-        """Return the state of an item that had ``present`` before the change."""
+        """Return the state after the change of an item whose state before the change was ``present``."""
         state = self.after.over(present)
         if present.use and self.before.use and self.after.use:
             return state._replace(use=present.use.changed(self.before.use, self.after.use))
@@ -198,13 +198,13 @@ class ItemChange(NamedTuple):
 
 
 class MemoryAct(Act, ABC):
-    """An act on the items of a memory, which an undo changes back; a hidden item breaks the prefix by its row."""
+    """An act on memory items, which an undo changes back. The row of a hidden item, not the act, breaks the prefix."""
 
     __slots__ = ()
     changes_messages = False
     breaks_prefix = False
     passes_over: ClassVar[bool] = False
-    """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
+    """Whether an undo or redo passes over items that have changed since; otherwise such an item makes it fail."""
 
     @property
     @abstractmethod
@@ -221,7 +221,7 @@ class MemoryAct(Act, ABC):
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
 
-    ``title`` holds the first words of a single item, or the place that several come from.
+    ``title`` holds the first words of a single item, or the place from which several items come.
     """
 
     kind = "memory"
@@ -243,7 +243,7 @@ class MemoryChange(MemoryAct):
         """Name the change with its item, or with the number of items."""
         done = _DONE.get(self.change, self.change)
         if len(self.changes) == 1:
-            # A purge empties the title; no item was ever remembered without words.
+            # Only a purge empties the title, because every item has words.
             title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged text)"
             return f"{done} #{self.changes[0].item_id} {title}"
         source = f" from {shortened(self.title)}" if self.title else ""
@@ -254,7 +254,7 @@ class MemoryChange(MemoryAct):
 class Flash(MemoryAct):
     """A flash save of the memory: its checkpoint, and the ids of the items that it archived.
 
-    The ids are kept here, so that an undo outlives the checkpoint. ``archives`` is false for the inverse.
+    The act keeps the ids itself, so it can be undone without the checkpoint. ``archives`` is false for the inverse.
     """
 
     kind = "flash"
@@ -266,7 +266,7 @@ class Flash(MemoryAct):
 
     @property
     def changes(self) -> tuple[ItemChange, ...]:
-        """The archived items; one that was pinned since is not archived by a redo."""
+        """The archived items and their states; a redo does not archive an item that was pinned since."""
         before, after = ItemState(archived=False, pinned=False), ItemState(archived=True)
         if not self.archives:
             before, after = after, ItemState(archived=False)
@@ -286,8 +286,8 @@ class Flash(MemoryAct):
 class Import(Act):
     """Conversations of other programs, each in a thread of its own; ``sources`` names the programs.
 
-    The rows say which import put them in. A newer export may show that a conversation went on from another branch:
-    ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
+    Each imported row names its import. A newer export may show that a conversation went on from another branch:
+    ``supersedes`` are earlier rows that left the live branch, ``revives`` rows that came back to it.
     ``hidden`` are rows off the live branch that the other program had hidden from the model.
     """
 
@@ -313,10 +313,10 @@ class Import(Act):
 
 
 class PurgedIds(NamedTuple):
-    """The rows that a purge concerns, by their ids.
+    """The ids of the rows that a purge concerns.
 
-    ``titles`` are threads that lose their title, ``preambles`` messages that lose theirs, ``acts`` operations on the
-    memory that lose their words, and ``checkpoints`` those of the memory that keep only the ids of their items.
+    Threads in ``titles`` lose their title, messages in ``preambles`` their preamble, and operations on the memory in
+    ``acts`` their words. Checkpoints in ``checkpoints`` keep only the ids of their items.
     """
 
     messages: frozenset[int] = frozenset()
@@ -350,7 +350,7 @@ NO_IDS = PurgedIds()
 
 @dataclass(frozen=True)
 class Purge(Act):
-    """Rows overwritten for good; no undo takes that back."""
+    """The overwriting of rows, which no undo takes back."""
 
     kind = "purge"
     is_final = True
@@ -362,7 +362,7 @@ class Purge(Act):
         return cls(PurgedIds.from_json(detail))
 
     def detail(self) -> dict[str, JsonValue]:
-        """Write the ids, which are all that remains."""
+        """Write the ids."""
         return self.purged.as_json()
 
     def describe(self) -> str:
@@ -374,7 +374,7 @@ class Purge(Act):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable(Act):
-    """An act that cannot be read, which changes nothing; a salvage sets it aside, and then it is of this kind."""
+    """An act that cannot be read; it changes nothing. A salvage stores this kind in its row (``is_set_aside``)."""
 
     kind = "unreadable"
     is_final = True
@@ -390,7 +390,7 @@ class Unreadable(Act):
 
 
 class Greeting(Inclusion):
-    """A greeting of the persona's character card, which it says before the user says anything."""
+    """A greeting from the persona's character card; the persona says it before the user says anything."""
 
     __slots__ = ()
     kind = "greeting"

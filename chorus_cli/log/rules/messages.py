@@ -29,7 +29,7 @@ TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Status(StrEnum):
-    """The state of a message: only a reply is ever anything but complete."""
+    """The state of a message; every message is complete but for some replies and calls of tools."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"
@@ -37,12 +37,12 @@ class Status(StrEnum):
     TRUNCATED = "truncated"
     FAILED = "failed"
 
-    # An attribute and no property: every message of every request is asked.
+    # This is an attribute because a property is slower, and every message of every request is asked for it.
     broke_off: bool
-    """Whether the reply ended before its author meant it to."""
+    """Whether the message ended early: it was interrupted or truncated, or it failed."""
 
     def __new__(cls, value: str) -> Self:
-        """Make a member; only two of them do not break off."""
+        """Make a member with its ``broke_off``."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.broke_off = value not in {"complete", "streaming"}
@@ -50,14 +50,14 @@ class Status(StrEnum):
 
 
 class Thought(NamedTuple):
-    """How long a model thought before a reply, and in how many tokens; ``None`` where that is not known."""
+    """How long a model thought before a reply, and how many tokens that took; ``None`` means unknown."""
 
     seconds: float | None = None
     tokens: int | None = None
 
     @property
     def words(self) -> str:
-        """One line about it: ``thought for 12 s, 640 tokens``."""
+        """One line about the thought: ``thought for 12 s, 640 tokens``."""
         tokens = "" if self.tokens is None else counted(self.tokens, "token")
         if self.seconds is None:
             return f"thought in {tokens}" if tokens else "with thoughts"
@@ -69,21 +69,21 @@ UNMEASURED = Thought()
 
 
 class Thoughts(NamedTuple):
-    """The readable text of one reply's thoughts, and the provider's own parts in JSON, word for word; "" for none."""
+    """The readable text of a reply's thoughts, and the provider's own parts word for word as JSON; "" for none."""
 
     text: str = ""
     parts: str = ""
 
 
 class Message(NamedTuple):
-    """One row of the log: a tuple, because a request makes a thousand of them and those are made seven times as fast.
+    """One row of the log. A request makes a thousand of them, and a tuple is made many times as fast as a dataclass.
 
-    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is the text for the model before the
+    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is text that the model gets before the
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
-    row that it rewords. An imported message that is ``superseded`` is not on the branch that its
-    conversation ended with. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if that is unknown.
+    row whose words this message replaces. ``superseded`` marks an imported message that is not on the branch with
+    which its conversation ended. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if unknown.
     ``thought`` is ``None`` for a reply without thoughts.
     """
 
@@ -111,12 +111,12 @@ class Message(NamedTuple):
 
 
 class MessageContent(NamedTuple):
-    """A message apart from its row: as it is written to the log, and as a session holds it.
+    """A message without a row: about to be stored, or held by a session.
 
-    ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
-    it. ``revises`` is the row that it rewords. Without ``token_count`` it is counted on the first read.
-    ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply, which are never sent. ``reply_id`` is the
-    reply that ended with this call of a tool.
+    Without ``turn_id``, a message of the user opens a turn, and any other message joins the turn of the member before
+    it. ``revises`` is the row whose words it replaces. Without ``token_count``, its tokens are counted on the first
+    read. ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply; no model is sent them. ``reply_id``
+    is the reply that ended with this call of a tool.
     """
 
     thread_id: int
@@ -144,7 +144,7 @@ _KEPT = {*Message._fields} & {*MessageContent._fields} - _OF_ROW
 
 
 def content_of(message: Message) -> MessageContent:
-    """Return the content of a row, to be counted anew wherever it is written."""
+    """Return the content of a row, without its token count: tokens are counted anew once the content is stored."""
     return MessageContent(**{name: getattr(message, name) for name in _KEPT})
 
 
@@ -154,7 +154,7 @@ def is_filled(message: Message | MessageContent) -> bool:
 
 
 def is_written(message: Message) -> bool:
-    """Return whether a row has anything in it, unlike that of a reply that never came."""
+    """Return whether a row has words, calls or attachments; the row of a reply that never came has none."""
     return bool(message.content or message.tool_calls or message.attachments)
 
 
@@ -164,7 +164,7 @@ def words_of(message: Message | MessageContent) -> str:
 
 
 def is_reply_of_calls(message: Message) -> bool:
-    """Return whether a reply is nothing but calls of tools, which have rows of their own."""
+    """Return whether a complete reply is empty because it consists of calls of tools, which have their own rows."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
     return is_empty_reply and message.status is Status.COMPLETE
 
@@ -181,7 +181,7 @@ def turns(messages: Iterable[Message]) -> list[list[Message]]:
 
 
 def last_question(seen: tuple[Message, ...]) -> int:
-    """Return the position of the last question in a context; refuse one without any."""
+    """Return the position of the last question in a context; raise `JournalError` if there is none."""
     asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
     if asked is None:
         raise JournalError("There is nothing in context to be answered again.")
@@ -189,7 +189,7 @@ def last_question(seen: tuple[Message, ...]) -> int:
 
 
 Runs = tuple[tuple[int, int], ...]
-"""Pairs of the first and the last of ids that follow one another without a gap."""
+"""Pairs of a first and a last id; each pair stands for these two ids and all ids between them."""
 
 
 def runs(ids: Iterable[int]) -> Runs:

@@ -23,7 +23,7 @@ class Numbers(NamedTuple):
     operations: Mapping[int, int] = _NO_NUMBERS
 
     def thread(self, thread_id: int) -> int:
-        """Return the number of a thread, or its id if a row put in with plain SQL names a thread of another persona."""
+        """Return the number of a thread, or its id if plain SQL has put in a row with a thread of another persona."""
         return self.threads.get(thread_id, thread_id)
 
     def operation(self, operation_id: int) -> int:
@@ -35,9 +35,9 @@ NO_NUMBERS = Numbers()
 
 
 class NewOperation(NamedTuple):
-    """An operation about to be stored; ``thread_id`` is ``None`` for one on every thread of the persona.
+    """An operation about to be stored; ``thread_id`` is ``None`` if it concerns every thread of the persona.
 
-    Without ``after_message_id`` it follows the newest message. ``members`` are rows of the log, or new messages.
+    Without ``after_message_id`` it follows the newest message. ``members`` are ids of rows of the log, or new messages.
     """
 
     persona: str
@@ -53,9 +53,9 @@ class NewOperation(NamedTuple):
 class Operation:
     """One row of the journal; ``number`` is its name for the user, counted per persona.
 
-    ``thread_id`` is ``None`` for an operation on every thread of the persona. ``after_message_id`` is the newest
-    message that lies before the operation. ``automatic`` marks an operation that the user did not ask for: a fold, or
-    the undo by which a retry without a reply takes itself back.
+    ``thread_id`` is ``None`` for an operation on all threads of the persona. ``after_message_id`` is the newest message
+    before the operation. ``automatic`` marks an operation for which the user did not ask, such as a fold in the
+    background, or the undo of a retry that brought no reply.
     """
 
     id: int
@@ -79,7 +79,7 @@ class Operation:
         return self.members if by_thread is None else by_thread.get(thread_id, ())
 
     def brought_into(self, thread_id: int) -> tuple[int, ...]:
-        """Return the messages that the act puts into the context of a thread whichever thread they were said in."""
+        """Return the members that the act puts into a thread's context even if they were said in another thread."""
         is_for_thread = self.thread_id is not None or self.act.members_by_thread() is not None
         return self.members_in(thread_id) if is_for_thread else ()
 
@@ -90,7 +90,7 @@ class Operation:
 
     @property
     def made_after(self) -> int:
-        """The newest message of all when it was stored, which for an edit may lie behind ``after_message_id``."""
+        """The newest message of all when the operation was stored; an edit's ``after_message_id`` may be older."""
         return self.after_message_id if self.newest_message_id is None else self.newest_message_id
 
     def describe(self, said: Mapping[int, str] = _NOTHING_SAID, numbers: Mapping[int, int] = _NO_NUMBERS) -> str:

@@ -1,8 +1,8 @@
-r"""Search terms as an expression for SQLite's full-text search, in which nothing that the user typed is syntax.
+r"""Translation of search terms for SQLite's full-text search, which takes nothing that the user types as syntax.
 
-Scripts that are written without blanks (Chinese, Japanese, Thai, …) would make one word of a whole sentence. Their
-characters are separated in the index and in the search terms, so that each is a word of its own and a run of them a
-phrase: any part of a sentence is found. Korean is treated likewise, because its particles cling to the words.
+SQLite takes a whole sentence for one word in scripts without blanks (Chinese, Japanese, Thai, …). The index and the
+search terms therefore contain each of their characters as a word, and a run of characters is searched as a phrase. So
+any part of a sentence is found. Korean is treated the same way, because particles are attached to its words.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
 
 APART = "\x1f"
-"""The separator between characters that are words of their own; it never occurs in a text."""
+"""The separator before and after each character that is a word of its own."""
 
 MARKS = ("\ufdd0", "\ufdd1")
-"""The opening and closing mark of a match while an excerpt is made: code points that never occur in a text."""
+"""The opening and closing mark of a match while an excerpt is made: code points that no text should contain."""
 
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240
@@ -39,9 +39,9 @@ _QUOTES = str.maketrans("“”„‟", '""""')
 
 
 class SearchQuery(NamedTuple):
-    """The conditions that every message found meets: an ``expression`` for FTS5, maybe empty, and ``literals``.
+    """A search: each result matches the ``expression`` of FTS5, which may be empty, and contains all ``literals``.
 
-    These are pieces without any letter or digit (emoji, arrows), which the index does not know.
+    Literals are terms without a letter or digit, such as emoji and arrows, which the index does not contain.
     """
 
     expression: str
@@ -49,7 +49,7 @@ class SearchQuery(NamedTuple):
 
 
 def search_query(text: str) -> SearchQuery:
-    """Parse the terms of a search, of which there must be one: words, phrases in double quotes, ``begin*``."""
+    """Parse the terms of a search: words, phrases in double quotes, ``begin*``; raise `CommandError` without any."""
     expressions: dict[str, None] = {}
     literals: dict[str, None] = {}
     for match in _PIECE.finditer(cleaned_input(text)[0].translate(_QUOTES)):
@@ -65,7 +65,7 @@ def search_query(text: str) -> SearchQuery:
 
 
 def beginnings(text: str) -> str:
-    """Return search terms of which each may also be the beginning of a word."""
+    """Return the search terms changed so that each one also finds the words that begin with it."""
 
     def begun(match: re.Match[str]) -> str:
         is_word = _has_word(match["phrase"] or match["word"] or "")
@@ -75,12 +75,12 @@ def beginnings(text: str) -> str:
 
 
 def set_apart(text: str) -> str:
-    """Return a text as it is indexed: every character of a script without blanks is a word of its own."""
+    """Return a text as the index contains it, with every character of a script without blanks set apart as a word."""
     return text if text.isascii() else _WITHOUT_BLANKS.sub(rf"{APART}\1{APART}", text)
 
 
 def marked_literals(content: str, literals: tuple[str, ...]) -> str:
-    """Return the part of ``content`` around the first of ``literals`` in it, which is marked."""
+    """Return the part of ``content`` around the first literal, which is marked; without one, the beginning."""
     found = [(content.find(literal), literal) for literal in literals if literal in content]
     if not found:
         return content[:_LONGEST_EXCERPT]
@@ -92,7 +92,7 @@ def marked_literals(content: str, literals: tuple[str, ...]) -> str:
 
 
 def excerpt(marked: str) -> str:
-    """Write a marked part of a message in one line, cut around the first thing that was found."""
+    """Write a marked part of a message in one line, cut around the first match."""
     opening, closing = MARKS
     line = " ".join(marked.replace(APART, "").split())
     begin = max(0, line.find(opening) - _LEAD)
@@ -105,8 +105,8 @@ def excerpt(marked: str) -> str:
 
 
 def _has_word(piece: str) -> bool:
-    """Return whether the index contains at least one character of a piece.
+    """Return whether a piece has a letter or a digit; the index contains nothing else.
 
-    SQLite's tables of letters are older than Python's. Letters of Unicode 3.2 are letters to both.
+    SQLite's tables of letters are older than Python's, but both take the letters of Unicode 3.2 for letters.
     """
     return any(unicodedata.ucd_3_2_0.category(sign)[0] in "LN" for sign in piece)

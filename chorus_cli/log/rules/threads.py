@@ -28,8 +28,8 @@ class ThreadState(StrEnum):
 class Thread(NamedTuple):
     """One conversation with a persona, which the user knows by ``number``.
 
-    ``title`` is the user's and may be empty, as may the ``first_words`` of its first message. ``messages`` counts all
-    rows. ``last_spoken`` is ``None`` if that cannot be read.
+    A thread without a ``title`` goes by its ``first_words``; both may be empty. ``messages`` does not count rows that
+    were purged or that imports took out. ``last_spoken`` is the newest message's time, ``None`` if none can be read.
     """
 
     id: int
@@ -53,12 +53,12 @@ class Thread(NamedTuple):
 
     @property
     def last_active(self) -> datetime:
-        """The time of the newest message, or else of the opening."""
+        """The time of the newest message, or else the time at which the thread was opened."""
         return self.last_spoken or self.created_at
 
 
 class Exchange(NamedTuple):
-    """The last turn of a thread that still counts; it may have no question, or no reply and so no ``status``."""
+    """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``."""
 
     at: datetime
     question: str
@@ -67,9 +67,9 @@ class Exchange(NamedTuple):
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
-    """Return the state of a thread by the status of the newest reply that still counts.
+    """Return the state of a thread; ``newest_reply`` is the status of the newest reply in its context.
 
-    ``is_running`` if a live process writes a reply in it; ``waiting`` messages of this process wait for it.
+    ``is_running`` says that a live process writes a reply in it, and ``waiting`` how many messages wait for it.
     """
     if thread.closed_at is not None:
         return ThreadState.CLOSED
@@ -77,19 +77,19 @@ def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: St
         return ThreadState.RUNNING
     if waiting:
         return ThreadState.WAITING
-    # A reply in progress whose process is gone broke off, too.
+    # A reply in progress is interrupted too if its process has ended.
     if newest_reply not in {None, Status.COMPLETE}:
         return ThreadState.INTERRUPTED
     return ThreadState.IDLE if thread.messages else ThreadState.EMPTY
 
 
 def newest_reply(messages: Iterable[Message]) -> Message | None:
-    """Return the last message that is not the user's: a reply, or a call of a tool on the way to one."""
+    """Return the last message that is not the user's: a reply, a call or a result; ``None`` if there is none."""
     return next((row for row in reversed([*messages]) if row.role is not Role.USER), None)
 
 
 def last_exchange(messages: Sequence[Message]) -> Exchange | None:
-    """Return the last turn of the messages in context, without the calls of tools in it; ``None`` if there is none."""
+    """Return the last turn of the messages in context, without its calls of tools; ``None`` if there is none."""
     if not messages:
         return None
     turn = [row for row in messages if row.turn_id == messages[-1].turn_id]
@@ -100,7 +100,7 @@ def last_exchange(messages: Sequence[Message]) -> Exchange | None:
 
 
 def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:
-    """Return the open threads and the ``most`` closed ones that were active last, in their order."""
+    """Return, in their order, the open threads and those ``most`` closed threads that were active last."""
     closed = sorted((each for each in threads if each.closed_at is not None), key=lambda each: each.last_active)
     listed = {each.id for each in closed[-most:]}
     return [each for each in threads if each.closed_at is None or each.id in listed]
@@ -113,9 +113,9 @@ def number_in(typed: str) -> int | None:
 
 
 def named(threads: Iterable[Thread], typed: str) -> list[Thread]:
-    """Return the threads whose title is ``typed``, or else those whose title begins with it; open ones first.
+    """Return the threads whose title is ``typed``, or else those whose title begins with ``typed``.
 
-    Case and the number of blanks do not matter; closed threads count only if no open one fits.
+    Case and the number of blanks do not matter. Closed threads are returned only if no open thread fits.
     """
     wanted = _folded(typed)
     known = [(_folded(thread.title or thread.first_words), thread) for thread in threads]

@@ -1,4 +1,4 @@
-"""Shared wording of times, counts, windows and operations; the log and a conversation as text, Markdown and JSON."""
+"""Wording of times, boundaries and turns; the log and a conversation as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def speaker(role: Role, persona: str) -> str:
 def log_entry(
     entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None, thoughts: str = ""
 ) -> str:
-    """Write a message or a boundary of the log after its local time; with ``numbers``, a boundary names its thread.
+    """Write a message or a boundary of the log, its local time first; with ``numbers``, a boundary names its thread.
 
-    A line before the words of a reply says how long its model thought; with ``thoughts``, these follow in it.
+    Before the words of a reply, brackets contain how long its model thought, and the text ``thoughts`` if given.
     """
     if isinstance(entry, Operation):
         words = f"{marker(entry)} {entry.describe()}" if entry.members else marker(entry)
@@ -73,7 +73,7 @@ def reach(since: datetime, boundary: Operation | None) -> str:
 
 
 def start(boundary: Operation) -> str:
-    """Name the boundary that a context starts at: ``your /new of Thu 2026-02-12 14:30``."""
+    """Name the boundary at which a context starts: ``your /new of Thu 2026-02-12 14:30``."""
     return f"{boundary.act.start} {local(boundary.created_at)}"
 
 
@@ -88,7 +88,7 @@ def turn(question: Message, *, is_answered: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Messages of one persona with the boundaries between them, of the whole thread or of the context only."""
+    """The messages of a thread, or only those in its context, with the boundaries between them."""
 
     persona: str
     name: str
@@ -102,7 +102,7 @@ class Export:
 
     @property
     def messages(self) -> list[Message]:
-        """The messages alone."""
+        """The entries that are messages."""
         return [entry for entry in self.entries if isinstance(entry, Message)]
 
 
@@ -132,7 +132,7 @@ def document(export: Export, *, is_json: bool) -> str:
 
 
 def markdown(export: Export) -> str:
-    """Write an export as Markdown: a heading for each message, below it its words; control characters are escaped."""
+    """Write an export as Markdown: a heading and the words of each message; control characters are escaped."""
     what = "everything that was said" if export.is_whole else "what was in context"
     amount, thread = counted(len(export.messages), "message"), export.numbers.thread(export.thread_id)
     head = (
@@ -182,7 +182,7 @@ def entry_as_json(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Mapping[int, Thoughts] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return a message of the log, or a boundary, which alone has the key ``marker``; ``thoughts`` are by their ids."""
+    """Return a message or boundary as JSON; only a boundary has a ``marker``. ``thoughts`` are keyed by message id."""
     if isinstance(entry, Message):
         return message_as_json(entry, numbers, marks, thoughts.get(entry.id))
     return {
@@ -198,9 +198,9 @@ def entry_as_json(
 def message_as_json(
     message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: Thoughts | None = None
 ) -> dict[str, object]:
-    """Return a message as in the log, with the numbers of its thread and of the operation that put it in.
+    """Return a message as JSON, in which numbers name its thread and the operation that put it in.
 
-    With ``marks`` also whether it was undone, or replaced by another reply. Like calls of tools, a provider's parts of
+    With ``marks`` it also says whether the message was undone or replaced. Calls of tools and a provider's parts of
     ``thoughts`` are JSON within a text, which keeps them word for word.
     """
     fields: dict[str, object] = {

@@ -104,7 +104,7 @@ async def test_redo_is_over_once_something_was_said(world: World) -> None:
     [
         (None, "There is nothing to undo here."),
         (7, "There is no operation 7 here."),
-        (2, "Operation 2 only takes something back or puts it back."),
+        (2, "Operation 2 is an undo or a redo itself, so it cannot be undone."),
         (1, "Operation 1 is undone already."),
     ],
 )

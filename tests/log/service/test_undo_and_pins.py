@@ -132,7 +132,7 @@ async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
     [
         (1, "Operation 1 is not undone, so there is nothing to put back."),
         (2, "Undo 2 is redone already, so there is nothing to put back."),
-        (3, "Operation 3 puts something back itself; it cannot be redone."),
+        (3, "Operation 3 is a redo itself, so it cannot be redone."),
         (4, "There is no operation 4 here. /context ops lists them."),
     ],
 )
