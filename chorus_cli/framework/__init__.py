@@ -1,1 +1,1 @@
-"""Declarations of commands: arguments, completion, help and replies are computed from one function each."""
+"""Declarations of commands: a command is one function, from which its arguments, completion and help are computed."""

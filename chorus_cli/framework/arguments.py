@@ -1,10 +1,10 @@
-"""The arguments of commands and their help: declared once, in a signature and its docstring.
+"""The arguments of commands and their help. A function's signature and docstring declare them once.
 
     async def set_window(context: Services, time: Annotated[Span, TIME]) -> Reply: ...
 
 There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
-``/context save don't lose this`` just works. An argument that is keyword-only is an option: ``since`` is typed as
-``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, in the chat as in the shell.
+``/context save don't lose this`` just works. A keyword-only argument is an option: the user types ``since`` as
+``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def nothing_to_offer(_services: object, _text: str) -> Sequence[Candidate]:
 class Parameter(Generic[T_co]):
     """A kind of argument, declared once and used in any number of signatures.
 
-    ``parse`` takes the text and the aware local time and raises a ``ChorusError``. ``complete`` takes the services and
-    the text so far; it is called at every key and must be cheap. ``complete_after``, if given, is called instead, also
-    with the preceding arguments. ``typed`` writes several words of a shell as they are typed in the chat. If there are
-    ``choices``, an option refuses every other word. Make variants with ``dataclasses.replace``.
+    ``parse`` takes the text and the aware local time, and raises a ``ChorusError`` for a wrong text. ``complete`` takes
+    the services and the text so far; it is called at every key and must be fast. ``complete_after``, if given, is
+    called instead, also with the preceding arguments. ``typed`` joins words from a shell into a text as in the chat.
+    With ``choices``, an option refuses every other word. Make variants with ``dataclasses.replace``.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Parameter(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter in a signature; an ``option`` has its keyword's name, and is a flag if its parameter has none."""
+    """A parameter in a signature. ``option`` is the keyword of an option, and empty for any other argument."""
 
     parameter: Parameter[object]
     required: bool
@@ -77,12 +77,12 @@ class Argument:
 
     @property
     def is_flag(self) -> bool:
-        """Whether this is an option without a value."""
+        """Whether this is an option without a value: its parameter has no name."""
         return bool(self.option) and not self.parameter.name
 
     @property
     def spelling(self) -> str:
-        """The word that an option begins with: ``--dry-run``."""
+        """The word with which an option begins: ``--dry-run``."""
         return f"--{self.option.strip('_').replace('_', '-')}"
 
     @property
@@ -94,14 +94,14 @@ class Argument:
 
 
 def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-    """Read the arguments that follow the context in a handler's signature, and the options behind those."""
+    """Return the arguments that a handler's signature declares after the context, and the options that it declares."""
     _services, *declared = inspect.signature(handler, eval_str=True).parameters.values()
     found = [_argument(each) for each in declared]
     return tuple(each for each in found if not each.option), tuple(each for each in found if each.option)
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
-    """Return a text without its options, and their values, each up to the next option; in quotes there is none."""
+    """Return a text without its options, and their values; a value ends at the next option that is not in quotes."""
     spelled = {option.spelling: option for option in options}
     found = [match for match in _OPTION.finditer(text) if match[1] in spelled]
     if not found:
@@ -146,7 +146,7 @@ class AskedTime:
 
 # Within double quotes there is no option.
 _OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z-]+)(?!\S)')
-# SQLite's ids have at most nineteen digits.
+# A number of eighteen digits is not too large for SQLite.
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 
 
@@ -179,7 +179,7 @@ def flag(meaning: str) -> Parameter[bool]:
 
 
 def phrases(words: Sequence[str]) -> str:
-    """Write words of a shell as terms of a search: one with blanks is a phrase."""
+    """Join words from a shell to a search; put a word that contains blanks into quotes, which make it a phrase."""
     return " ".join(f'"{word}"' if len(word.split()) > 1 and '"' not in word else word for word in words)
 
 
@@ -209,7 +209,7 @@ _LINE_BREAK = re.compile(r"(?<=\S)\n(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """The user's help in a docstring: a line for menus, the paragraphs below it, the examples."""
+    """The help for the user in a docstring: a line for menus, the paragraphs below it, and the examples."""
 
     summary: str
     details: str
@@ -217,7 +217,7 @@ class Documentation:
 
 
 def documentation_of(handler: Callable[..., object]) -> Documentation:
-    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section."""
+    """Parse a handler's docstring: its first line, the paragraphs up to the first section, and ``Examples:``."""
     text = inspect.getdoc(handler) or ""
     summary, _, rest = text.partition("\n")
     details, *sections = _SECTION.split(rest)

@@ -1,7 +1,7 @@
-"""Parses a command line into a command and its arguments, and completes one; has the user's own commands too.
+"""Parses a command line into a command and its arguments, completes command lines, and reads the user's own commands.
 
-Names are matched exactly, then by unique prefix; a near miss gets a suggestion. Within a group, the default command's
-argument is tried between the two, because ``/context 24h`` names no command at all.
+A name is matched exactly, then as a unique prefix; otherwise similar names are suggested. Within a group, a text such
+as ``24h`` in ``/context 24h`` is tried as the argument of the group's default command before it is tried as a prefix.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def _found(
     lead: str = "/",
     refusal: ChorusError | None = None,
 ) -> Entry:
-    """Return the entry of this name or of a unique prefix of its name.
+    """Return the entry that has this name, or is the only entry whose name begins with it.
 
-    Any other word is refused with a suggestion, or without one by the ``refusal`` of the group's default command.
+    Otherwise raise an error with a suggestion; without a suggestion, raise the ``refusal`` of the default command.
     """
     typed = word.casefold()
     if typed in words:
@@ -114,7 +114,7 @@ def _found(
         return words[found[0]]
     if typed in guesses:
         raise CommandError(_unknown(lead + word, guesses[typed].path))
-    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
+    # A word that may be an argument must be more similar to a name: "last" is an incomplete time, not "at".
     alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
         meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
@@ -127,7 +127,7 @@ def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
 
 
 def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str]:
-    """Keep only the first of several names of the same entry."""
+    """Return only the first of the names of each entry."""
     first_names: dict[int, str] = {}
     for name in names:
         first_names.setdefault(id(words[name]), name)
@@ -143,7 +143,7 @@ def _unknown(typed: str, meant: str = "", group: str = "") -> str:
 
 
 def _word_at(line: str, start: int) -> tuple[str, int | None]:
-    """Return the word at ``start`` and where the next one starts; ``None`` while this one may be incomplete."""
+    """Return the word at ``start`` and where the next word starts; ``None`` if no blank follows this word yet."""
     end = next((place for place in range(start, len(line)) if line[place].isspace()), None)
     if end is None:
         return line[start:], None
@@ -193,7 +193,7 @@ def _values(argument: Argument, context: C, before: Sequence[str], line: str, st
 
 
 ARGUMENTS = "$ARGUMENTS"
-"""The place in a template for the text typed after its name."""
+"""This stands in a template for the text that the user types after the template's name."""
 
 _ENDING = ".md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -203,21 +203,21 @@ _AROUND = " \t\"'"
 
 
 class Template(NamedTuple):
-    """A template: the name that is typed after the slash, one line about it, and its text."""
+    """A command of the user's own: the name that follows the slash, a line about the command, and its text."""
 
     name: str
     description: str
     body: str
 
     def filled(self, arguments: str) -> str:
-        """Return the message: ``arguments`` in their place, or at the end of a template that has none."""
+        """Return the message: ``arguments`` replace ``$ARGUMENTS``, or follow a template without ``$ARGUMENTS``."""
         if ARGUMENTS in self.body:
             return self.body.replace(ARGUMENTS, arguments)
         return f"{self.body}\n\n{arguments}" if arguments else self.body
 
 
 def template_of(name: str, text: str) -> Template:
-    """Read a template; front matter may hold a ``description:``, which otherwise is the first line of the text."""
+    """Read a template; its description is ``description:`` in the front matter, or else the first line of the text."""
     text = text.replace("\r\n", "\n")
     matter = _FRONT_MATTER.match(text)
     body = text[matter.end() if matter else 0 :].strip()
@@ -227,7 +227,7 @@ def template_of(name: str, text: str) -> Template:
 
 
 class OwnCommands(Generic[C]):
-    """The registry with the user's commands, read again when a file has changed; the first of the folders wins."""
+    """The registry with the user's own commands. Changed files are read again; earlier folders take precedence."""
 
     def __init__(
         self,
@@ -245,10 +245,10 @@ class OwnCommands(Generic[C]):
         self._told: set[str] = set()
 
     def registry(self, slug: str) -> CommandRegistry[C]:
-        """Return all commands in a chat with a persona."""
+        """Return the registry of all commands in a chat with a persona."""
         files: dict[Path, tuple[int, int]] = {}
         for folder in self._folders_of(slug):
-            # A folder that cannot be read has none.
+            # A folder that cannot be read has no commands.
             with suppress(OSError), os.scandir(folder) as entries:
                 named = [each for each in entries if each.name.endswith(_ENDING) and not each.name.startswith(".")]
                 for entry in sorted((each for each in named if each.is_file()), key=lambda each: each.name):
@@ -259,11 +259,11 @@ class OwnCommands(Generic[C]):
         return self._registry
 
     def is_own(self, command: Command[C]) -> bool:
-        """Return whether a command is one of the user's, which asks a model."""
+        """Return whether a command is the user's own; each of these asks a model."""
         return command.names[0] in self._own.words and not command.group
 
     def new_flaws(self, slug: str) -> list[str]:
-        """Return the sentences about files that are not used, each once in a run."""
+        """Return sentences about files that cannot be commands; a sentence is returned only once in a run."""
         self.registry(slug)
         new = [flaw for flaw in self._flaws if flaw not in self._told]
         self._told.update(new)

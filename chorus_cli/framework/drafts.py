@@ -1,4 +1,4 @@
-"""Texts in the user's editor: drafts until they are stored, and the reply when the editor has closed."""
+"""Opens texts in the user's editor as drafts, and stores them when the editor has closed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ENDED = "The editor was ended along with the chat."
 
 
 class Edited(NamedTuple):
-    """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
+    """A text before and after the user edited it, and the ``path`` of the draft that contains it.
 
-    ``doubt`` is a sentence if the user must be asked whether the text is final. An editor that returned at once, or was
-    ended with unsaved changes, ``may_be_open``.
+    If the user must be asked whether the text is final, ``doubt`` is a sentence that says why. ``may_be_open`` means
+    that the draft is unchanged, but that the editor may still be open or was ended by Chorus.
     """
 
     path: Path
@@ -38,12 +38,12 @@ class Edited(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether the text differs from the original, if only by a line end."""
+        """Whether the text differs from the original, even if only in a line end."""
         return self.text != self.original
 
 
 class Editing:
-    """Opens texts in the editor as drafts in the folder that ``folder`` returns, owned by the process ``run``."""
+    """Opens drafts in the editor. They are in the folder that ``folder`` returns, and belong to the process ``run``."""
 
     def __init__(self, editor: UserEditor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
         self._editor = editor
@@ -53,7 +53,7 @@ class Editing:
         self._is_ended = False
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
-        """Open ``text`` at a line, as a draft whose name ends in ``name``; if the caller is cancelled, it stays."""
+        """Open ``text`` at ``line`` in a draft whose name ends in ``name``; a cancelled caller leaves the draft."""
         path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
@@ -63,7 +63,7 @@ class Editing:
         return await _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
 
     async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
-        """Open the same draft again, at ``line`` if that is given, and return the original with its edited text."""
+        """Open the same draft again, at ``line`` if it is given; the result has the original of the first edit."""
         try:
             complaint, may_be_open = await self._visit(edited.path, line)
         except EditorError as error:
@@ -71,7 +71,7 @@ class Editing:
         return await _read(edited, complaint, may_be_open=may_be_open)
 
     def end(self) -> None:
-        """End the editor if one is open; its text is then used only if the user says so."""
+        """End the editor if one is open; Chorus then uses the text only if the user says so."""
         self._is_ended = True
         self._editor.end()
 
@@ -80,7 +80,7 @@ class Editing:
         drafts.delete(edited.path)
 
     async def _visit(self, path: Path, line: int | None) -> tuple[str, bool]:
-        """Open a draft in the editor; return its error message, and whether it may only have opened a window."""
+        """Open a draft in the editor; return the editor's complaint, and whether the editor ``may_be_open``."""
         began = self._clock.monotonic()
         self._is_ended = False
         complaint, cancelled = await run_to_completion(self._editor.open(path, line), self.end)
@@ -95,7 +95,7 @@ class Editing:
 async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     text = await asyncio.to_thread(drafts.read, before.path)
     if not before.original.startswith(BYTE_ORDER_MARK):
-        # Some editors add one; it is not part of the text.
+        # Some editors add a byte order mark, which is not part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)
     may_change = may_be_open and text == before.text
     doubt = complaint or (_RETURNED_AT_ONCE if may_change else "")
@@ -109,13 +109,13 @@ class Refused(NamedTuple):
 
 
 Store = Callable[[str], Awaitable[Reply | Refused]]
-"""Stores the edited text and returns the reply; a ``ChorusError`` names a mistake to correct in it."""
+"""Stores the edited text and returns the reply; raises a ``ChorusError`` for a mistake that the user can correct."""
 
 
 async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
-    """Store the edited text and return the reply; delete the draft once it is stored, or if nothing is to be stored.
+    """Store the edited text and return the reply; ``name`` is the thing that was edited.
 
-    ``name`` is the thing edited.
+    The draft is deleted if it is stored or empty, and if it is unchanged unless the editor ``may_be_open``.
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
@@ -131,7 +131,7 @@ async def answered(editing: Editing, edited: Edited, store: Store, name: str) ->
 
 
 class _Draft(NamedTuple):
-    """A text that was edited, and the way to store it."""
+    """An edited text, and the function that stores it."""
 
     editing: Editing
     edited: Edited

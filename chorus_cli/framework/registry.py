@@ -1,7 +1,7 @@
-"""Commands, each declared once by a decorator with its name, its handler's signature and docstring.
+"""Commands. A decorator declares each command by its name and by the signature and docstring of its handler.
 
-A group is a value that a module fills, and a registry is built of groups, so that no module is imported for its side
-effect. ``C`` is the type of a handler's first argument.
+A module fills a group with commands, and a registry is built from groups, so no module is imported for a side effect.
+``C`` is the type of a handler's first argument.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ R = TypeVar("R", bound=Outcome)
 class Command(Generic[C]):
     """One command: its names, arguments, documentation and handler.
 
-    ``names`` are its names within the group, the primary one first; ``""`` is the group's word alone. ``aliases`` are
-    its names at the top level. ``default`` means that the group's word followed by an argument runs this command. A
-    ``stoppable`` command may take long and leaves nothing half-done when it is cancelled. ``guesses`` are words that
-    are no names, but lead to it in a suggestion. ``only_in_chat`` is for one that makes no sense from a shell.
+    ``names`` are its names within the group, the primary name first; ``""`` is the group's word alone. ``aliases`` are
+    its names without the group's word. ``default`` means that the group's word followed by an argument runs this
+    command. A ``stoppable`` command may take long, and leaves nothing half-done when it is cancelled. ``guesses`` are
+    other words for which Chorus suggests the command. A command that is ``only_in_chat`` makes no sense in a shell.
     """
 
     group: str
@@ -58,7 +58,7 @@ class Command(Generic[C]):
 
     @property
     def path(self) -> str:
-        """The full name as it is typed: ``/context set``."""
+        """The full name, as the user types it: ``/context set``."""
         return "/" + " ".join(word for word in (self.group, self.names[0]) if word)
 
     @property
@@ -70,7 +70,7 @@ class Command(Generic[C]):
 
     @property
     def other_names(self) -> tuple[str, ...]:
-        """The other names, as they are typed: ``/new``, ``/context default``."""
+        """The other names, as the user types them: ``/new``, ``/context default``."""
         synonyms = tuple("/" + f"{self.group} {name}".strip() for name in self.names[1:])
         return synonyms + tuple(f"/{alias}" for alias in self.aliases)
 
@@ -89,20 +89,20 @@ class Command(Generic[C]):
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def bound(self, text: str, now: datetime, word: str = "", lead: str = "/") -> Bound[C]:
-        """Parse the text after the name; a refusal calls the command by the ``word`` that was typed, or by its path."""
+        """Parse the text after the name; errors call the command by the name that ``word`` begins, or by its path."""
         rest, given = without_options(self.options, text)
         names = self.aliases if lead == "/" else self.names
-        # The word may be the beginning of a name.
+        # The user may have typed only the beginning of a name.
         called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), "") or self.path
         if rest and not self.arguments:
             only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
             raise CommandError(f"{called} takes {only if self.options else 'no argument'}.")
-        # One word for each argument, and the rest for the last one.
+        # Each argument takes one word, and the last argument takes the rest.
         words = rest.strip().split(None, len(self.arguments) - 1) if self.arguments else []
         return self._bound(words, given, now, called)
 
     def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
-        """Parse the words that a shell gives, and the values of options by their keywords."""
+        """Parse the words from a shell, and the values of options, which ``given`` has by their keywords."""
         *single, last = self.arguments or (None,)
         given_words = list(words[: len(single)])
         if last is not None and (rest := words[len(single) :]):
@@ -174,7 +174,7 @@ class CommandGroup(Generic[C]):
 
     @property
     def guesses(self) -> dict[str, Command[C]]:
-        """Commands by the words that are no names, but lead to them in a suggestion."""
+        """Commands by other words for which Chorus suggests them."""
         return {guess: command for command in self.commands for guess in command.guesses}
 
     @property
@@ -209,10 +209,10 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands: groups merged by name, ``words`` by the first word of a line, and ``guesses`` that lead to some."""
+    """All commands. ``groups`` are merged by name; ``words`` and ``guesses`` map a line's first word to a command."""
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
-        """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses."""
+        """Merge the groups, and the user's ``own`` group; a name in the user's group is no longer a guess."""
         self.groups = _merged((*groups, *([own] if own else [])))
         self.words = _first_words(self.groups)
         names = own.words if own else {}
@@ -229,7 +229,7 @@ class CommandRegistry(Generic[C]):
 
 
 def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
-    """Merge the groups of the same name, of which one has the summary, in the order of first appearance."""
+    """Merge the groups of the same name, in the order of first appearance; one of them has the summary."""
     same_name: dict[str, list[CommandGroup[C]]] = {}
     for group in groups:
         same_name.setdefault(group.name, []).append(group)

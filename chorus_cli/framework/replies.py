@@ -14,11 +14,11 @@ _PLAIN_COLUMNS = 80
 
 
 Data = Callable[[], Awaitable[object]]
-"""The values that an answer shows, for ``--json``; it is called only if they are asked for."""
+"""Returns the values that an answer shows; called only for ``--json``."""
 
 
 def data_of(value: object) -> Data:
-    """Return values that are known already."""
+    """Return a function that returns ``value``, which is known already."""
 
     async def data() -> object:
         return value
@@ -28,7 +28,7 @@ def data_of(value: object) -> Data:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence or a paragraph; at a shell, one that ``is_failure`` goes to standard error, and the exit code is 1."""
+    """A sentence or a paragraph. If ``is_failure``, a shell gets it on standard error, and the exit code is 1."""
 
     text: str
     data: Data | None = field(default=None, compare=False)
@@ -37,7 +37,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A text that is no part of the talk, such as thoughts: shown dim."""
+    """A text outside the conversation, such as thoughts, which the terminal shows dim."""
 
     text: str
 
@@ -52,7 +52,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under column heads; cells of the columns in ``cut`` are on one line, truncated to the terminal's width."""
+    """Rows under column heads; a cell of a column in ``cut`` is cut to one line within the terminal's width."""
 
     title: str
     columns: tuple[str, ...]
@@ -78,7 +78,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text for the input line; one that ``gives_way`` is in the log, and a command replaces it."""
+    """A sentence, and a text for the input line; if the text ``gives_way``, it is in the log, and "/" replaces it."""
 
     text: str
     typed: str
@@ -92,14 +92,14 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class PrivateChat:
-    """Begin a private chat in the same terminal; its end comes back here."""
+    """Begin a private chat in the same terminal; when it ends, this chat goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A yes-or-no question before an action; ``declined``, also where no one can be asked, must lose nothing.
+    """A yes-or-no question before an action. ``declined`` is the answer to a no, and where no one can be asked.
 
-    If that keeps a draft, ``discarded`` may offer to discard it.
+    ``declined`` must lose nothing. If it keeps a draft, ``discarded`` may offer to delete the draft.
     """
 
     text: str
@@ -116,11 +116,11 @@ class Question:
 
 Reply = Text | Aside | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
 Answer = Reply | RunningTurn
-"""The result of awaiting a command: a reply, or a turn to follow."""
+"""The result of a command: a reply, or a running turn whose events the caller follows."""
 
 
 async def as_json(reply: Reply) -> object:
-    """Return the values that a reply shows; of one that has none, its text or its rows."""
+    """Return the values of a reply for JSON: its ``data`` or, if it has none, its rows or its text."""
     if isinstance(reply, Text | Output | Table | Report) and reply.data is not None:
         return _plain_values(await reply.data())
     if isinstance(reply, Table):
@@ -132,7 +132,7 @@ async def as_json(reply: Reply) -> object:
 
 
 def _plain_values(value: object) -> object:
-    """Return JSON of values of any class: their fields by name, times as texts."""
+    """Return a value in the types of JSON: objects become their fields by name, and times become texts."""
     if isinstance(value, datetime):
         return timestamps.to_text(value)
     names = [each.name for each in fields(value)] if is_dataclass(value) else getattr(value, "_fields", ())

@@ -1,4 +1,4 @@
-"""The log file of bugs: tracebacks, warnings and what libraries write to standard error, without secrets."""
+"""The log file of bugs. It has tracebacks, and the warnings of libraries, without keys and other secrets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import TextIO, cast
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
 
-# A secret is recognised as a whole.
+# Only a whole secret is recognised, so more of a line is searched for secrets than is kept.
 _LONGEST_NOTE, _LOOKED_AT = 200, 10_000
 
 
 def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
-    """Append the traceback of ``error`` to the log file, if there is one, and return a sentence about it."""
+    """Append the traceback of ``error`` to the log file, if there is one, and return a sentence for the user."""
     if log_file is None:
         return _place_of(error)
     kind = type(error).__name__
@@ -42,7 +42,7 @@ def _without_keys(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _append(log_file: Path, entry: str) -> None:
-    """Append an entry, which begins with the time, to the log file, or to a new one if it has grown large."""
+    """Append the time and an entry to the log file; a file that is too large is first renamed to end in ``.old``."""
     with suppress(FileNotFoundError):
         if log_file.stat().st_size > limits.LOG_FILE.most:
             log_file.replace(log_file.with_name(f"{log_file.name}.old"))
@@ -52,7 +52,7 @@ def _append(log_file: Path, entry: str) -> None:
 
 
 def _place_of(error: BaseException) -> str:
-    """Return a sentence that names the kind and the place of a bug, without the words of the error."""
+    """Return a sentence that names the kind and the place of a bug, but does not quote the error."""
     *_, last = traceback.extract_tb(error.__traceback__) or [traceback.FrameSummary("?", 0, "?")]
     kind, name = type(error).__name__, last.filename.rpartition(os.sep)[2]
     return (
@@ -65,7 +65,7 @@ _BEGINS = "Traceback (most recent call last)"
 
 
 class ForeignWords(io.TextIOBase):
-    """Replaces standard error ``own``: the first line of each text goes to the file of ``log_file``, if any."""
+    """Replaces standard error, which is ``own``; a text's first line goes to the file that ``log_file`` returns."""
 
     def __init__(self, own: TextIO | None, log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> None:
         self.own = own
@@ -75,14 +75,14 @@ class ForeignWords(io.TextIOBase):
         self._in_traceback = False
 
     def writable(self) -> bool:
-        """Return that it can be written."""
+        """Return ``True``, because any text is accepted."""
         return True
 
     def write(self, text: str) -> int:
-        """Note the first line of a text, if there are words in it; the others may quote the conversation."""
+        """Log the first line that has words; the other lines may quote the conversation."""
         first_line = next(filter(None, map(str.strip, self._own_lines(text))), "")
         if first_line and self.is_kept:
-            # What cannot be kept is no reason to fail, for a library even less.
+            # A library must not fail because its text cannot be logged.
             with suppress(ChorusError, OSError):
                 log_file = self._log_file()
                 if log_file is not None:
@@ -91,7 +91,7 @@ class ForeignWords(io.TextIOBase):
         return len(text)
 
     def _own_lines(self, text: str) -> Iterator[str]:
-        """Yield the lines of a text; of a traceback, which Python writes line by line, only the kind of its error."""
+        """Yield the lines of a text; of a traceback, which Python writes line by line, yield only the kind of error."""
         for line in text.splitlines():
             if line.startswith(_BEGINS):
                 self._in_traceback = True
@@ -104,7 +104,7 @@ class ForeignWords(io.TextIOBase):
 
 @contextmanager
 def noted(log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> Iterator[None]:
-    """Have what libraries write to standard error meanwhile noted in a log file."""
+    """Within this context, log what libraries write to standard error."""
     own = sys.stderr
     sys.stderr = cast("TextIO", ForeignWords(own, log_file, environment))
     try:
@@ -115,7 +115,7 @@ def noted(log_file: Callable[[], Path | None], environment: Mapping[str, str]) -
 
 @contextmanager
 def unnoted() -> Iterator[None]:
-    """Have it forgotten meanwhile: it may quote a private chat."""
+    """Within this context, log nothing that libraries write, because their words may quote a private chat."""
     words = sys.stderr if isinstance(sys.stderr, ForeignWords) else None
     was_kept = words is not None and words.is_kept
     if words is not None:

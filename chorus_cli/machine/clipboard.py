@@ -1,6 +1,6 @@
-"""The user's clipboard, set by the installed tools and by the terminal itself with OSC 52, which works over SSH.
+"""The user's clipboard. Installed tools copy to it, and so does the terminal by OSC 52, which works over SSH.
 
-The sequence bypasses the guard of the terminal; only base64 varies in it. A picture is read by the tools alone.
+OSC 52 bypasses the guard of the terminal, because only base64 varies in it. Only tools can read a picture.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST_SEQUENCE_BYTES = 100_000
 _PATIENCE_SECONDS = 3.0
 _OVER_SSH = ("SSH_CONNECTION", "SSH_TTY")
 _TOOLS = (
-    # The command, and the variable that must be set for it to reach a clipboard.
+    # Each command, and the variable without which the command reaches no clipboard.
     (("pbcopy",), ""),
     (("wl-copy",), "WAYLAND_DISPLAY"),
     (("xclip", "-selection", "clipboard"), "DISPLAY"),
@@ -32,18 +32,18 @@ _PICTURE_TOOLS = (
     (("wl-paste", "--type", "image/png"), "WAYLAND_DISPLAY"),
     (("xclip", "-selection", "clipboard", "-t", "image/png", "-o"), "DISPLAY"),
 )
-_TMUX = (("tmux", "load-buffer", "-w", "-"), "TMUX")  # tmux ignores OSC 52 unless it is told not to
+_TMUX = (("tmux", "load-buffer", "-w", "-"), "TMUX")  # tmux ignores OSC 52 by default
 
 
 @dataclass(frozen=True, slots=True)
 class Clipboard:
-    """The clipboard. ``terminal`` is the process's output, even if it is not a terminal."""
+    """The user's clipboard. ``terminal`` is the output of Chorus, which need not be a terminal."""
 
     environment: Mapping[str, str]
     terminal: TextIO | None
 
     def copy(self, text: str) -> str:
-        """Copy a text in every available way, and name the ways: ``by wl-copy``."""
+        """Copy a text in every available way; return the ways, such as ``by wl-copy``, or raise an ``OutputError``."""
         ways = [f"by {name}" for name in self._taken_by(text)]
         if self._offer_to_terminal(text):
             ways.append("by your terminal, if it allows that (OSC 52)")
@@ -60,12 +60,12 @@ class Clipboard:
         )
 
     def picture(self) -> bytes:
-        """Return the picture in the clipboard, in PNG."""
+        """Return the picture in the clipboard in PNG; raise an ``AttachmentError`` if there is none."""
         tools = [tool for command, variable in _PICTURE_TOOLS if (tool := self._tool(command, variable))]
         if not tools:
             raise AttachmentError(
-                "The clipboard cannot be read: there is none of wl-paste, xclip and pngpaste. /attach FILE attaches a "
-                "picture that is in a file."
+                "The clipboard cannot be read: neither wl-paste nor xclip nor pngpaste works here. /attach FILE "
+                "attaches a picture that is in a file."
             )
         found = next(filter(None, map(self._output, tools)), b"")
         if not found:
@@ -73,7 +73,7 @@ class Clipboard:
         return found
 
     def _output(self, command: list[str]) -> bytes:
-        """Return the output of a tool, one byte more than is taken if it is too long; nothing if the tool fails."""
+        """Return a tool's output, cut to one byte more than an attachment may have; empty if the tool fails."""
         try:
             process = subprocess.Popen(
                 command,
@@ -95,7 +95,7 @@ class Clipboard:
         return found if is_too_long or process.returncode == 0 else b""
 
     def _tool(self, command: tuple[str, ...], variable: str) -> list[str]:
-        """Return the command of a tool with its path; empty if it is not there, or reaches no clipboard."""
+        """Return the command of a tool with its path; empty if it is not installed, or ``variable`` is not set."""
         name, *arguments = command
         program = shutil.which(name, path=self.environment.get("PATH"))
         if program is None or (variable and not self.environment.get(variable)):
@@ -103,7 +103,7 @@ class Clipboard:
         return [program, *arguments]
 
     def _taken_by(self, text: str) -> Iterator[str]:
-        """Yield the names of the tools that took the text: the first desktop tool that works, and tmux."""
+        """Copy by the first desktop tool that works and by tmux, and yield the names of those that worked."""
         if any(map(self.environment.get, _OVER_SSH)):
             desktop = [tool for tool in _TOOLS if tool[1] == "DISPLAY"]  # SSH forwards only this one
         else:
@@ -120,7 +120,7 @@ class Clipboard:
         if not tool:
             return False
         try:
-            # Some stay in the background to serve the text, so their output must not be waited for.
+            # Some tools stay in the background to serve the text, and would keep a pipe for their output open.
             done = subprocess.run(
                 tool,
                 input=text.encode(),
@@ -139,7 +139,7 @@ class Clipboard:
         return self.terminal is not None and self.terminal.isatty() and self.environment.get("TERM") != "dumb"
 
     def _offer_to_terminal(self, text: str) -> bool:
-        """Write the sequence if there is a terminal and it is not too long; terminals do not confirm it."""
+        """Write OSC 52, unless it is too long or there is no terminal; return whether it was written."""
         sequence = f"\x1b]52;c;{b64encode(text.encode()).decode()}\x1b\\"
         if self.terminal is None or not self._is_terminal or len(sequence) > LARGEST_SEQUENCE_BYTES:
             return False

@@ -1,4 +1,4 @@
-"""Time on this machine: the system's clock, a timeout that does not run on while the process is stopped, and pauses."""
+"""The system's clock, a timeout that does not run while the process is stopped, and pauses for other tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SystemClock:
 
 
 class Patience:
-    """A timeout for one wait or several, in ticks: a process stopped by Ctrl-Z misses one tick, not the deadline."""
+    """A timeout for one wait or several. It counts sixty ticks; a stop by Ctrl-Z, however long, costs one tick."""
 
     def __init__(self, seconds: float) -> None:
         self._tick_seconds = seconds / _TICKS
@@ -42,7 +42,7 @@ class Patience:
         return self._ticks_left <= 0
 
     async def wait_for(self, awaitable: Awaitable[_Answer]) -> _Answer:
-        """Await an answer."""
+        """Await an answer; raise a ``TimeoutError`` once all ticks are used up."""
         async with asyncio.timeout(None) as watchdog:
             self._next_tick(watchdog)
             try:
@@ -62,13 +62,13 @@ class Patience:
 
 
 class Pauses:
-    """Breaks in the reading of streams, which all share one; after five milliseconds the keyboard has its turn."""
+    """Lets the keyboard and other tasks run when the streams that share this object have taken five milliseconds."""
 
     def __init__(self) -> None:
         self._turn_began: float | None = None
 
     async def after_chunk(self) -> None:
-        """Let other tasks go on if this turn of the event loop has lasted long."""
+        """Let other tasks run if this turn of the event loop has lasted for five milliseconds."""
         loop = asyncio.get_running_loop()
         if self._turn_began is None:
             self._turn_began = loop.time()

@@ -1,6 +1,6 @@
 """The user's editor, in the foreground of the terminal that Chorus runs in.
 
-It belongs to the same group of processes, so that Ctrl-Z in it stops both and the shell's ``fg`` brings both back.
+The editor belongs to the process group of Chorus, so Ctrl-Z in it stops both, and the shell's ``fg`` continues both.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _GO_TO = frozenset({"code", "codium", "cursor"})
 _FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
 
 _VIMS = frozenset({"vim", "gvim", "nvim", "view"})
-# No swap file, no viminfo or shada, and after the user's own settings neither undo nor backup files.
+# With these Vim writes no swap, viminfo or shada file and, whatever the user's settings are, no undo or backup file.
 _WITHOUT_TRACES = ["-n", "-i", "NONE", "-c", "set noundofile nobackup nowritebackup"]
 
-# What Ctrl-C and Ctrl-\ send to every process in the foreground.
+# Ctrl-C and Ctrl-\ send these signals to every process in the foreground.
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
-# And Ctrl-Z, which stops this process too: no handler may touch the terminal then.
+# Ctrl-Z stops this process too, and must do so without a handler, which would touch the terminal.
 _WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: signal.SIG_DFL}
-# Python ignores the other two.
+# Python itself ignores SIGPIPE and SIGXFSZ.
 _IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 
-# Time for an editor that is asked to end to rescue unsaved text.
+# An editor that is asked to end has this time to rescue unsaved text.
 _GRACE_SECONDS = 3.0
 
 _PASTES_UNMARKED = b"\x1b[?2004l"
@@ -60,7 +60,7 @@ _IN_TERMINAL = frozenset(
 
 
 class UserEditor:
-    """The editor that ``environment`` names; within ``alone`` it has the terminal. Vim keeps no private text."""
+    """The editor named in ``environment``. It runs in the context ``alone``; if ``is_private``, Vim leaves no trace."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class UserEditor:
         self._process_id: int | None = None
 
     async def open(self, path: Path, line: int | None = None) -> str:
-        """Wait until the user has left the editor; return a sentence if it failed, else an empty text.
+        """Open a file and wait until the editor ends; return a sentence if it failed, else an empty text.
 
-        The file is opened at ``line``, counted from 1, if the editor is known to take one. Without a terminal an editor
-        is started unless it is known to need one: it may have a window, or be a script. The wait must not be cancelled,
-        because the terminal is lent out until it ends.
+        The file is opened at ``line``, counted from 1, if the editor is known to take a line. Without a terminal, an
+        editor that is known to need a terminal raises an ``EditorError``; any other is started, because it may have a
+        window. The wait must not be cancelled, because the editor has the terminal until it ends.
         """
         command = _command(self.environment)
         name = Path(command[0]).name
@@ -97,7 +97,7 @@ class UserEditor:
         return f"{name} ended with status {code}." if code else ""
 
     def end(self) -> None:
-        """Ask the open editor to end, even if it is stopped, and kill it if it does not."""
+        """Ask the open editor to end, even if it is stopped, and kill it if it has not ended after three seconds."""
         if self._process_id is not None:
             self._send(self._process_id, signal.SIGTERM, signal.SIGCONT)
             asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._send, self._process_id, signal.SIGKILL)
@@ -108,13 +108,13 @@ class UserEditor:
 
     def _wait(self, process_id: int) -> int:
         _, status = os.waitpid(process_id, 0)
-        # From here on the number may be another process's.
+        # From here on another process may get this number.
         self._process_id = None
         return status
 
     def _send(self, process_id: int, *signals: signal.Signals) -> None:
         for each in signals:
-            # It may have ended and been waited for in this moment.
+            # The editor may have ended a moment ago.
             with suppress(ProcessLookupError):
                 if process_id == self._process_id:
                     os.kill(process_id, each)
@@ -166,12 +166,12 @@ def _file_at(program: str, path: str, line: int | None) -> list[str]:
 
 
 def _names(program: str) -> set[str]:
-    """Return the names of a program: its own and its link target's, as editor may lead to vim.basic."""
+    """Return the names of a program: its own, and the name of a link's target, such as ``vim`` for vim.basic."""
     return {Path(program).name, Path(program).resolve().name.partition(".")[0]}
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> int:
-    """Start the editor, with the signals ignored here set back to default, and return its process id."""
+    """Start the editor with the default effect of the signals that this process ignores; return its process id."""
     try:
         with _masked(umask_of(environment)):
             return os.posix_spawn(command[0], command, without_secrets(environment), setsigdef=_IGNORED_HERE)
@@ -181,7 +181,7 @@ def _started(command: list[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _masked(umask: int) -> Iterator[None]:
-    """Set the mask of permissions for a moment: a child inherits it."""
+    """Set the umask within this context, so that a child inherits it; -1 leaves the umask as it is."""
     if umask < 0:
         yield
         return
@@ -194,7 +194,7 @@ def _masked(umask: int) -> Iterator[None]:
 
 @contextmanager
 def _terminal_lent() -> Iterator[None]:
-    """Lend the terminal to a child as a shell does, and restore it exactly."""
+    """Put the terminal into the modes that a shell gives to a program, and restore it exactly afterwards."""
     before = termios.tcgetattr(_INPUT)
     plain = [*before]
     plain[0] = before[0] | termios.ICRNL
@@ -205,10 +205,10 @@ def _terminal_lent() -> Iterator[None]:
         os.write(_OUTPUT, _PASTES_UNMARKED)
         yield
     finally:
-        # A window that was closed meanwhile needs no restoring.
+        # If the terminal's window was closed meanwhile, there is nothing to restore.
         with suppress(termios.error, OSError):
             _, _, _, local_modes, *_ = termios.tcgetattr(_INPUT)
-            # A full-screen program that died reads single keys; one that reads lines has not touched the screen.
+            # A full-screen program that died leaves the mode of single keys; other programs do not change the screen.
             if not local_modes & termios.ICANON:
                 os.write(_OUTPUT, _SCREEN_GIVEN_BACK)
             termios.tcsetattr(_INPUT, termios.TCSANOW, before)
@@ -216,7 +216,7 @@ def _terminal_lent() -> Iterator[None]:
 
 @contextmanager
 def _keys_left_to_the_editor() -> Iterator[None]:
-    """Ignore the keys that send signals while an editor may read them as commands; only the main thread can do so."""
+    """Ignore the signals of keys that an editor may use as commands; outside the main thread do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
 """The environment of other programs, such as jobs, editors and clipboard tools: the user's own, without secrets.
 
-Chorus makes files for its user only; the files of other programs have the permissions that the user's own mask leaves.
+The umask of Chorus lets only the user read its files; other programs get the umask that the user had set.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ _UMASK = "CHORUS_UMASK"
 
 
 def with_umask(environment: Mapping[str, str], mask: int) -> dict[str, str]:
-    """Return the environment with the mask of permissions that the user had when Chorus was started."""
+    """Return the environment with ``mask``, the umask that the user had when Chorus was started."""
     return {**environment, _UMASK: f"{mask:o}"}
 
 
 def umask_of(environment: Mapping[str, str]) -> int:
-    """Return the user's mask of permissions; -1 if it is not in the environment, which means: as it is now."""
+    """Return the user's umask; -1, which changes no umask, if the environment does not contain it."""
     return int(environment.get(_UMASK, "-1"), 8)
 
 
 def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the variables that no other program is given: keys of providers, and all like secrets."""
+    """Return the names of variables that other programs do not get: their names or values are like those of secrets."""
     from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key  # noqa: PLC0415 - not for a start
 
     return tuple(
@@ -30,6 +30,6 @@ def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of another program."""
+    """Return the environment for another program, without secrets and without the umask."""
     withheld = set(withheld_names(environment))
     return {name: value for name, value in environment.items() if name not in {*withheld, _UMASK}}

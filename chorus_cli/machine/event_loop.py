@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
-# Its type differs between versions of the library's stubs.
+# Versions of asyncio's stubs disagree on this type.
 _Found = list[Any]
 
 _LAST_WORK_SECONDS = 0.5
@@ -28,7 +28,7 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
 
 
 def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
-    """Let the second of these signals end the process at once, even while C code holds the interpreter (glibc)."""
+    """Let the second signal of the same kind end the process at once, even while C code runs; this needs glibc."""
     import ctypes  # noqa: PLC0415 - it takes milliseconds
 
     library = ctypes.CDLL(None)
@@ -36,13 +36,13 @@ def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
         library.signal.restype = ctypes.c_void_p
         library.sysv_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         for number in numbers:
-            # The interpreter's own handler is set again, once.
+            # This sets Python's own handler again, but only for the next signal.
             library.sysv_signal(number, library.signal(number, signal.SIG_DFL))
 
 
 @contextmanager
 def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]:
-    """Have errors reported that no caller gets, whose tracebacks Python would print, maybe with a key in them."""
+    """Report errors that no caller gets; Python would print their tracebacks, perhaps with a key in them."""
     loop, in_threads, unraisable = asyncio.get_running_loop(), threading.excepthook, sys.unraisablehook
     in_loop = loop.get_exception_handler()
 
@@ -63,7 +63,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop that ends without waiting for threads: a look-up of a host, or an import, may take half a minute."""
+    """A loop whose end waits half a second for threads, because the look-up of a host may take half a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class _EventLoop(asyncio.SelectorEventLoop):
         self.set_default_executor(self._threads)
 
     async def shutdown_default_executor(self, *_seconds: float | None) -> None:
-        """Give work that was broken off a moment to end by itself; newer Pythons pass a patience of their own."""
+        """Give work in threads half a second to end, and ignore the timeout that newer Pythons pass."""
         ending = threading.Thread(target=self._threads.shutdown, daemon=True)
         ending.start()
         ending.join(_LAST_WORK_SECONDS)
@@ -86,7 +86,7 @@ class _EventLoop(asyncio.SelectorEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> _Found:
-        """Look a host up in a thread of its own: one that is given up keeps its thread until the resolver answers."""
+        """Look a host up in a new thread, because a cancelled look-up keeps its thread until the resolver answers."""
         found: Future[_Found] = Future()
         # From here on the look-up cannot be cancelled, only the wait for it.
         found.set_running_or_notify_cancel()

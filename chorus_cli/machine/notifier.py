@@ -1,4 +1,4 @@
-"""What work in the background says to the user, and work that a cancellation does not interrupt."""
+"""Passes sentences of work in the background to the user, and does work that a cancellation must not interrupt."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class Notifier:
         self._listeners: list[tuple[Listener, Listener, Listener]] = []
 
     def progress(self, sentence: str) -> None:
-        """Tell at once how the command that is being carried out gets on."""
+        """Tell the user at once about the progress of the running command."""
         for progress, _, _ in self._listeners:
             progress(sentence)
 
     def aside(self, sentence: str) -> None:
-        """Tell of work in the background; the sentence may wait until the prompt is back."""
+        """Tell the user about work in the background; the sentence may wait until the prompt is back."""
         for _, aside, _ in self._listeners:
             aside(sentence)
 
     def done(self, sentence: str) -> None:
-        """Tell that a reply or a job in the background has ended, as an aside that the terminal rings for."""
+        """Tell the user, with the terminal's bell, that a reply or a job in the background has ended."""
         for _, _, done in self._listeners:
             done(sentence)
 
     @contextmanager
     def heard_by(self, progress: Listener, aside: Listener, done: Listener | None = None) -> Iterator[None]:
-        """Pass sentences on to these listeners meanwhile; without ``done`` its sentences are asides too."""
+        """Within this context, pass sentences to these listeners; ``aside`` stands in for a missing ``done``."""
         listeners = (progress, aside, done or aside)
         self._listeners.append(listeners)
         try:
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> tuple[T, bool]:
-    """Do ``work`` to its end, and return also whether the caller was cancelled, which calls ``hurry``."""
+    """Return the result of ``work``, and whether the caller was cancelled meanwhile; a cancellation calls ``hurry``."""
     task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():

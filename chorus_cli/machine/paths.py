@@ -1,4 +1,4 @@
-"""Where everything is kept on this machine, and with which permissions."""
+"""The paths of all that Chorus keeps on this machine, and their permissions."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
 
 
 class Paths:
-    """The folders and what they contain: settings, the state of runs, and in ``data`` everything else."""
+    """The folders of Chorus: ``config`` for settings, ``state`` for the state of runs, ``data`` for everything else."""
 
     def __init__(self, data: Path, config: Path, state: Path) -> None:
         self.data, self.config, self.state = data, config, state
         self.database = data / "chorus.db"
         self.personas = data / "personas"
         self.attachments = data / "attachments"
-        # Copies of the database, with the attachments of the daily ones, each once, and the deleted personas.
+        # Copies of the database, one copy of each attachment in the daily copies, and deleted personas.
         self.backups = data / "backups"
         self.kept_attachments = self.backups / "attachments"
         self.deleted_personas = self.backups / "deleted"
-        # The defaults and the user's own commands for every persona.
+        # Default settings and the user's own commands, both for every persona.
         self.config_file = config / "config.jsonc"
         self.commands = config / "commands"
-        # Texts being edited, texts that the database did not take, and a locked file for each living process.
+        # Texts in an editor, texts that the database could not store, and a locked file for each process of Chorus.
         self.drafts = state / "drafts"
         self.rescue = state / "rescue"
         self.run = state / "run"
         self.log_file = state / "chorus.log"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:
-        """Return the name and path of each, for ``chorus paths``."""
+        """Return the name and the path of each place, for ``chorus paths``."""
         return (
             ("database", self.database),
             ("personas", self.personas),
@@ -54,7 +54,7 @@ class Paths:
 
     @property
     def obstacle(self) -> str:
-        """The words for the reason why a log that is there cannot be written, but may be read; empty if it can be."""
+        """The reason, in words for the user, why an existing database cannot be written; empty if there is none."""
         needed = {self.data: os.W_OK | os.X_OK, self.database: os.W_OK}
         refused = [path for path, access in needed.items() if not os.access(path, access)]
         if not refused or not os.access(self.database, os.F_OK):
@@ -64,7 +64,7 @@ class Paths:
         return f"{refused[0]} cannot be written ({reason})"
 
     def make(self) -> None:
-        """Make the folders, private to the user."""
+        """Make the folders, private to the user; raise a ``HomeError`` if one cannot be made or written."""
         for folder in (self.data, self.config, self.state, self.run):
             try:
                 make_folder(folder)
@@ -75,7 +75,7 @@ class Paths:
 
 
 def paths(environment: Mapping[str, str], home: str | None) -> Paths:
-    """Return the paths: below ``home`` or ``CHORUS_HOME`` if given, else in the platform's user folders."""
+    """Return the paths: below ``home``, else below ``CHORUS_HOME``, else in the platform's folders for users."""
     chosen = home or environment.get("CHORUS_HOME")
     if chosen:
         try:
@@ -104,14 +104,14 @@ def shipped_personas() -> Path:
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _FILES = ("chorus.db", "config.jsonc", "schema.json", ".chorus-", ".config.jsonc")
-"""Beginnings of the names of files beside the folders, with their journals, locks and previous texts."""
+"""The names of files that Chorus keeps beside its folders, and of their journals and locks, begin with one of these."""
 
-# Folders that may hold thousands of files: while they are private, so are the files.
+# These folders may hold thousands of files, which nobody else can reach while the folder is private.
 _LARGE = frozenset({"attachments", "backups", "sessions"})
 
 
 class _Found(NamedTuple):
-    """A file or folder with permissions for others, who can reach it if it ``is_exposed``: by the folders around it."""
+    """A file or folder with permissions for other users; ``is_exposed`` if no private folder around it stops them."""
 
     path: Path
     mode: int
@@ -119,7 +119,7 @@ class _Found(NamedTuple):
 
 
 def made_private(paths: Paths) -> str:
-    """Take the permissions of other users from all that is kept; return a sentence if they could make use of any."""
+    """Remove other users' permissions from all that Chorus keeps; return a sentence if they could have used some."""
     wide = [found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed)]
     kept = [found for found in wide if not _narrow(found) and found.is_exposed]
     narrowed = [found for found in wide if found not in kept and found.is_exposed]
@@ -135,13 +135,13 @@ def made_private(paths: Paths) -> str:
 
 
 def exposed(paths: Paths) -> list[Path]:
-    """Return the files and folders that other users can get at: all that lie in no private folder."""
+    """Return the files and folders with permissions for other users that no private folder protects."""
     wide = (found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed))
     return sorted(found.path for found in wide if found.is_exposed)
 
 
 def _roots(paths: Paths) -> Iterator[tuple[Path, bool]]:
-    """Yield all that Chorus keeps, and whether it is exposed: whole folders, or its own things in one with others."""
+    """Yield the folders of Chorus, or its own entries in a folder with other files, and whether each is exposed."""
     own = {path.name for path in (paths.personas, paths.attachments, paths.backups, paths.commands, paths.state)}
     if paths.state.parent != paths.data:
         yield paths.state, True
@@ -156,7 +156,7 @@ def _roots(paths: Paths) -> Iterator[tuple[Path, bool]]:
 
 
 def _wide(path: Path, *, is_exposed: bool) -> Iterator[_Found]:
-    """Yield what has permissions for others, ``path`` and all below it."""
+    """Yield all that has permissions for other users, from ``path`` and below it."""
     with suppress(OSError):
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
@@ -170,7 +170,7 @@ def _wide(path: Path, *, is_exposed: bool) -> Iterator[_Found]:
 
 
 def _narrow(found: _Found) -> bool:
-    """Take the permissions of others; return whether that had an effect, which some file systems do not have."""
+    """Remove other users' permissions; return whether they are gone, because some file systems ignore the change."""
     try:
         found.path.chmod(stat.S_IMODE(found.mode) & ~_OTHERS)
         return not found.path.lstat().st_mode & _OTHERS

@@ -1,4 +1,4 @@
-"""Interfaces to the outside world: a Protocol only where there are two implementations."""
+"""Interfaces to the outside world; each Protocol here has at least two implementations."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ class Clock(Protocol):
         """Return seconds of a clock that never goes back."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for so many seconds."""
 
 
 class TokenCounter(Protocol):
-    """Counts tokens: the real vocabulary, or words in tests."""
+    """Counts tokens by a vocabulary; in tests, counts words."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether the vocabulary is loaded, so that counting takes no longer than the text needs."""
+        """Whether the vocabulary is loaded, so that counting need not load it first."""
 
     def load(self) -> None:
-        """Load the vocabulary, which takes a while; any thread may do so."""
+        """Load the vocabulary, which takes a while; any thread may call this."""
 
     def at_most(self, text: str) -> int:
-        """Return the number of tokens of ``text``, or an upper bound of it while the vocabulary is not loaded."""
+        """Return the number of tokens of ``text``, or an upper bound while the vocabulary is not loaded."""
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of ``text``; never raises for any text."""
+        """Return the number of tokens of ``text``, which may be any text."""
 
 
 class AttachmentStore(Protocol):
     """The bytes of attachments, by their SHA-256: in files, or in memory for a private chat."""
 
     def store(self, data: bytes) -> str:
-        """Store ``data`` once and return its SHA-256."""
+        """Store ``data``, unless it is stored already, and return its SHA-256."""
 
     def read(self, digest: str) -> bytes:
         """Return the bytes whose SHA-256 is ``digest``."""

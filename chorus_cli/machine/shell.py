@@ -1,7 +1,7 @@
-"""Commands of the user's shell, each in a session of its own: a group of processes without a terminal.
+"""Runs commands of the user's shell. The processes of each command are a group of their own without a terminal.
 
 A watcher in the group waits on a pipe that only this process can write to. When the pipe closes, even because this
-process was killed, the watcher kills the group. It also keeps the number of the group from being used again.
+process was killed, the watcher kills the group. While the watcher lives, no other group can get the group's number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENDED = {"Z", "X"}
 
 
 def marked_processes(mark: str, ignored: str, group: int) -> tuple[Leftover, ...]:
-    """Return the processes with the variable ``mark`` and none that begins with ``ignored``; ``group`` is the job's."""
+    """Return the processes with ``mark`` but not ``ignored`` in their environment; ``group`` is the job's group."""
     folders: list[Path] = []
     with suppress(OSError):
         folders = [folder for folder in _PROCESSES.iterdir() if folder.name.isdecimal()]
@@ -44,7 +44,7 @@ def _marked(folder: Path, mark: bytes, ignored: bytes, group: int) -> Leftover |
         # ``42 (name) S 1 42 …``, where the name may contain anything.
         status = (folder / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        # It has ended, or belongs to another user.
+        # The process has ended, or belongs to another user.
         return None
     name, _, rest = status.partition("(")[2].rpartition(")")
     state, _parent, its_group, *_ = rest.split()
@@ -55,7 +55,7 @@ _PLAIN_SHELL = "/bin/sh"
 _READ_BYTES = 65_536
 _MARK, _COMMAND = "CHORUS_JOB", "CHORUS_JOB_COMMAND"
 
-# The watcher is a grandchild that the command does not know, so that no command waits for it as for a child of its own.
+# The watcher is a grandchild, so that a command that waits for its own children does not wait for the watcher.
 _SCRIPT = f"""
 exec 3<&0 </dev/null
 ( ( trap '' HUP INT QUIT TERM; exec >/dev/null 2>&1; read -r line <&3; kill -KILL 0 ) & )
@@ -65,7 +65,7 @@ exec "$0" -c "$1" 3<&-
 
 
 class UserShell:
-    """The user's shell: ``SHELL`` of ``environment``, or the plain one of the system."""
+    """The user's shell: ``SHELL`` of ``environment``, or else ``/bin/sh``."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = without_secrets(environment)
@@ -76,7 +76,7 @@ class UserShell:
         self.withheld = withheld_names(environment)
 
     def start(self, command: str) -> ShellProcess:
-        """Start a command, without input and without a terminal."""
+        """Start a command without input and without a terminal; raise a ``JobError`` if that fails."""
         if "\0" in command:
             raise JobError("The command contains a NUL character, so no shell can take it.")
         self._started += 1
@@ -99,7 +99,7 @@ class UserShell:
 
 
 class ShellProcess:
-    """A command that was started; its watcher waits on its standard input, its processes bear ``mark``."""
+    """A command that was started, with its watcher; ``mark`` is an environment variable of all its processes."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         if process.stdin is None or process.stdout is None:
@@ -114,7 +114,7 @@ class ShellProcess:
         threading.Thread(target=self._reap, name="job", daemon=True).start()
 
     async def read(self) -> bytes:
-        """Wait for the next output; empty at its end. Without a reader the command waits too."""
+        """Wait for the next output and return it, empty at the end. A command waits while nobody reads its output."""
         while not self._output.closed:
             try:
                 return os.read(self._output.fileno(), _READ_BYTES)
@@ -123,11 +123,11 @@ class ShellProcess:
         return b""
 
     async def wait(self) -> int:
-        """Wait until the command ends, and return its exit code, negative for the signal that killed it."""
+        """Wait until the command ends; return its exit code, or the negative number of the signal that killed it."""
         return await asyncio.shield(self._exit_code)
 
     def send(self, number: Signals) -> None:
-        """Send a signal to the whole group, even if it is suspended."""
+        """Send a signal to the whole group, and then SIGCONT, so that a suspended group receives it."""
         if self._watched.closed:
             return
         for each in (number, signal.SIGCONT):
@@ -135,11 +135,11 @@ class ShellProcess:
                 os.killpg(self._process.pid, each)
 
     async def leftovers(self) -> tuple[Leftover, ...]:
-        """Return the processes that the command began and that still run; none where there is no ``/proc``."""
+        """Return the processes that the command started and that still run; without ``/proc``, return none."""
         return await asyncio.to_thread(marked_processes, f"{_MARK}={self._mark}", f"{_COMMAND}=", self._process.pid)
 
     def close(self) -> None:
-        """Kill what is left of the group, and read no more output; a second call does nothing."""
+        """Kill the processes left in the group and close the output; a second call does nothing."""
         if self._watched.closed:
             return
         self.send(signal.SIGKILL)
@@ -161,7 +161,7 @@ class ShellProcess:
     def _reap(self) -> None:
         code = self._process.wait()
         with suppress(RuntimeError):
-            # After the end of the loop nobody waits.
+            # The loop may have ended; then nobody waits.
             self._loop.call_soon_threadsafe(_fulfil, self._exit_code, code)
 
 

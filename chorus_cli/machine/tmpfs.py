@@ -1,4 +1,4 @@
-"""A folder in memory for a private chat: for texts that another program, such as an editor, can only take as files.
+"""A folder in memory, where a private chat puts texts for programs that only read files, such as an editor.
 
 A watcher waits on a pipe that only this process can write to. When the pipe closes, even because this process was
 killed, the watcher deletes the folder.
@@ -21,8 +21,8 @@ _IN_MEMORY = (SHARED_MEMORY, Path("/run"))
 _SHELL = "/bin/sh"
 _WATCHER = 'trap "" HUP INT QUIT TERM; read -r _; exec rm -rf -- "$1"'
 _NONE = (
-    "This machine has no file system in memory (XDG_RUNTIME_DIR or /dev/shm), and a private chat writes no other file. "
-    "/set KEY VALUE changes a setting, and a text can be typed at the prompt."
+    "A private chat writes files only in memory, but there is no file system in memory (XDG_RUNTIME_DIR or /dev/shm). "
+    "Change a setting with /set KEY VALUE, and type a text at the prompt."
 )
 
 
@@ -41,14 +41,14 @@ class MemoryFolder:
         self._watcher: subprocess.Popen[bytes] | None = None
 
     def path(self) -> Path:
-        """Return the folder; an error if this machine has no file system in memory, or it is full."""
+        """Return the folder; raise a ``HomeError`` if it cannot be made in memory."""
         with self._making:
             if self._path is None:
                 if not _is_usable(self._parent):
                     raise HomeError(_NONE)
                 path = self._parent / f"chorus-private-{os.urandom(8).hex()}"
                 try:
-                    # The watcher comes first: killed in between, this process leaves nothing.
+                    # The watcher is started first, so that this process leaves nothing if it is killed in between.
                     self._watcher = _watching(path, self._environment)
                     path.mkdir(mode=0o700)
                 except OSError as error:
@@ -67,7 +67,7 @@ class MemoryFolder:
 
 
 def _is_usable(folder: Path) -> bool:
-    """Return whether the user can write to a folder that is in a file system of its own where Linux has tmpfs."""
+    """Return whether a folder is writable and in memory: below a mount point, where Linux usually mounts tmpfs."""
     is_mounted = any(each.is_mount() for each in (folder, *folder.parents) if each != each.parent)
     is_in_memory = is_mounted and any(folder.is_relative_to(place) for place in _IN_MEMORY)
     return is_in_memory and os.access(folder, os.W_OK | os.X_OK)

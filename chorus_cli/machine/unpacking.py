@@ -1,4 +1,4 @@
-"""Bodies of HTTP answers that are compressed although Chorus asks for them as they are."""
+"""Unpacks the bodies of HTTP answers that are compressed although Chorus asks for uncompressed ones."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator
 
 AS_IT_IS = "identity"
-"""What a request asks for under ``Accept-Encoding``."""
+"""The value of ``Accept-Encoding`` in requests, which asks for no compression."""
 
-# zlib recognises the heads of gzip and of its own format; browsers also take what has neither for "deflate".
+# zlib recognises the headers of gzip and of its own format; browsers also accept "deflate" without a header.
 _GZIP_OR_ZLIB, _WITHOUT_HEAD = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
-# The lower half of the first byte of zlib's own format; no compressor begins a body without a head with it.
+# The lower half of the first byte in zlib's own format; without a header, no compressor begins with these bits.
 _SIGN_OF_ZLIB = 8
 _KNOWN = ("gzip", "x-gzip", "deflate")
 _PIECE_BYTES = 65_536
@@ -22,9 +22,9 @@ class UnpackingError(ValueError):
 
 
 async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
-    """Yield a body without the compression that ``encoding``, its ``Content-Encoding``, names.
+    """Yield a body in unpacked pieces; ``encoding`` is the ``Content-Encoding`` of the body.
 
-    It is unpacked once, in pieces of at most 64 KiB, after any of which the reader may stop.
+    Unpacked pieces have at most 64 KiB. Damaged, repeated or unknown compression raises an ``UnpackingError``.
     """
     names = [name for name in map(str.strip, encoding.lower().split(",")) if name not in {"", AS_IT_IS}]
     if len(names) > 1:
@@ -39,7 +39,7 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
         elif library is None and piece:
             has_head = names != ["deflate"] or piece[0] & 15 == _SIGN_OF_ZLIB
             library = zlib.decompressobj(_GZIP_OR_ZLIB if has_head else _WITHOUT_HEAD)
-        # Nothing counts after the end of the compressed data.
+        # Bytes after the end of the compressed data are ignored.
         while library is not None and not library.eof:
             try:
                 part = library.decompress(piece, _PIECE_BYTES)
@@ -47,7 +47,7 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
                 raise UnpackingError("not compressed as it says") from None
             if part:
                 yield part
-                # A piece may hold the thread for a second; others are to be heard meanwhile.
+                # Unpacking all of a piece may take a second, so other tasks run in between.
                 await asyncio.sleep(0)
             piece = library.unconsumed_tail
             if not piece and len(part) < _PIECE_BYTES:

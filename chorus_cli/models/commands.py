@@ -1,4 +1,4 @@
-"""``/cost``: the costs of replies and summaries, and the spending of today beside its budget."""
+"""``/cost`` shows the costs of replies and summaries, and compares today's cost with the daily budget."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SINCE = re.compile(r"since\s+", re.IGNORECASE)
 
 
 class AskedCost(NamedTuple):
-    """The time from which on costs are summed, ``None`` for all, and their grouping."""
+    """The time at which the sum of costs begins (``None`` for all costs), and how the costs are grouped."""
 
     since: datetime | None = None
     grouping: Grouping = Grouping.MODEL
@@ -35,7 +35,7 @@ class AskedCost(NamedTuple):
 def _asked_cost(text: str, now: datetime) -> AskedCost:
     match = _BY.fullmatch(text.strip())
     if match is None and _BY_SOMETHING.fullmatch(text.strip()):
-        raise CommandError(f"Cannot read {quoted(text.strip())}: after by comes {enumerated([*Grouping], 'or')}.")
+        raise CommandError(f"Cannot read {quoted(text.strip())}: write {enumerated([*Grouping], 'or')} after by.")
     grouping = Grouping(match["grouping"].casefold()) if match else Grouping.MODEL
     time = _SINCE.sub("", (match["time"] or "") if match else text.strip(), count=1)
     return AskedCost(timespan.parse(time, now, after_since=True).before(now) if time else None, grouping)
@@ -46,9 +46,9 @@ def _offered(_services: object, text: str) -> Sequence[Candidate]:
     return [Candidate(f"{before}by {grouping}", f"a line for each {grouping}") for grouping in Grouping]
 
 
-_TOLD = "since when, such as 7d or since monday; at the end by and the kind of lines"
+_TOLD = "since when, such as 7d or since monday; add by day for the cost of each day"
 WANTED = Parameter(f"time] [by {'|'.join(Grouping)}", _asked_cost, _TOLD, _offered)
-BY = Parameter("G", lambda text, _now: Grouping(text), "a line for each of these", choices=tuple(Grouping))
+BY = Parameter("G", lambda text, _now: Grouping(text), "sums by day, persona, model or thread", choices=tuple(Grouping))
 
 
 @GROUP.command("cost")
@@ -62,7 +62,7 @@ async def cost(
 ) -> Report:
     """Show the known cost of replies and summaries, and the share of prompts from a cache.
 
-    It is computed from the tokens that providers reported and litellm's prices. Thoughts are part of the completion.
+    Providers report the tokens, and litellm knows their prices. The tokens of thoughts are part of the completion.
 
     Examples:
         /cost
@@ -109,5 +109,5 @@ async def _today(services: Services) -> str:
     if budget is not None:
         return DaySpending.of(today, budget).sentence
     if today.cost or await costs.is_priced(target.choice.model):
-        return f"Today: {today.cost_text}. /settings set budget 5 warns you when a day has cost that much."
+        return f"Today: {today.cost_text}. After /settings set budget 5, Chorus warns you when a day has cost $4 (80%)."
     return f"Today: {today.cost_text}. A budget counts only models whose price is known."

@@ -1,4 +1,4 @@
-"""One client for all models: ELIZA answers itself, the others are asked here, over the wire or through litellm."""
+"""The router, which passes each request to the client of its model, and the client of ELIZA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = re.compile(r"\S+\s*")
 
 @dataclass(frozen=True, slots=True)
 class ModelRouter:
-    """Sends a request to the client that serves its model: ``litellm`` those that the wire does not reach."""
+    """Passes each request to the client of its model; ``litellm`` serves the models that no other client serves."""
 
     eliza: ModelClient
     local: LocalClient
@@ -32,7 +32,7 @@ class ModelRouter:
     litellm: LiteLLMClient
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply of the client that serves the model."""
+        """Yield the reply of the model's client; raise a ``ModelError`` for an embedded model other than ELIZA."""
         if request.model == ELIZA:
             return self.eliza.stream(request)
         if request.model.startswith(EMBEDDED):
@@ -40,17 +40,17 @@ class ModelRouter:
         return self._client(request.model).stream(request)
 
     def warm(self, model: str) -> None:
-        """Import all that the first request to ``model`` needs, which may take seconds; any thread may do so."""
+        """Import the modules for the first request to ``model``; it may take seconds, and any thread may call it."""
         if not model.startswith(EMBEDDED):
             self._client(model).warm(model)
 
     async def preconnect(self, model: str) -> None:
-        """Open a connection to the server of ``model`` where its client can, so that the next request need not."""
+        """Connect to the server of ``model`` before the next request, if the wire reaches the model."""
         if not model.startswith(EMBEDDED) and self.wire.reaches(model):
             await self.wire.preconnect(model)
 
     def echo(self, model: str) -> Echo:
-        """Return which of its thoughts ``model`` is sent again."""
+        """Return which of its own thoughts later requests send to ``model`` again."""
         return NO_ECHO if model.startswith(EMBEDDED) else self._client(model).echo(model)
 
     async def aclose(self) -> None:
@@ -65,7 +65,7 @@ class ModelRouter:
 
 
 class ElizaClient:
-    """Answers by ELIZA, word by word, by the given clock; ``spoken`` returns a user's message without its preamble."""
+    """A ``ModelClient`` for ELIZA, with a pause between words; ``spoken`` removes the preamble of a user's message."""
 
     def __init__(self, clock: Clock, spoken: Callable[[str], str], seconds_per_word: float = 0.02) -> None:
         self._clock = clock
@@ -73,7 +73,7 @@ class ElizaClient:
         self._seconds_per_word = seconds_per_word
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
+        """Yield the answer word by word, then a ``ReplyEnd`` without usage, because ELIZA has no tokens."""
         from chorus_cli.models.eliza.responder import reply  # no other model needs the script
 
         said = [self._spoken(message.content) for message in request.messages if message.role == "user"]

@@ -1,4 +1,4 @@
-"""Token usage of replies and other requests, as their providers reported it, summed without reading the replies."""
+"""The token usage that providers reported for replies and other requests; SQL sums it without reading any reply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_SPAN = "(:persona IS NULL OR persona = :persona) AND timestamp > :since"
 
 
 def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> None:
-    """Store the usage of requests that are no message."""
+    """Store the usage of requests whose answer is not a message."""
     connection.executemany(
         "INSERT INTO other_requests(persona, thread_id, purpose, model, usage, timestamp) VALUES (?, ?, ?, ?, ?, ?)",
         [
@@ -32,7 +32,7 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
 
 
 def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
-    """Return the usage by persona, thread, model and minute; with ``since`` the cost follows the time, not the log."""
+    """Return the usage by persona, thread, model and minute; with ``since``, read no older messages."""
     span = {"persona": persona, "since": text_of(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
     replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads) AND {_HAS_USAGE}"
@@ -50,7 +50,7 @@ def uses(connection: sqlite3.Connection, since: datetime | None = None, persona:
 
 
 def uses_of_last_turn(connection: sqlite3.Connection, thread_id: int) -> list[ModelUse]:
-    """Return the usage of the newest turn of a thread that has any, by model; a turn has a reply for each round."""
+    """Return the usage of a thread's newest turn with usage, by model, summed over the replies of all its rounds."""
     found = connection.execute(
         f"SELECT persona, COALESCE(model, ''), {_MINUTE}, COUNT(*), {_COUNTS} FROM messages "
         f"WHERE {_HAS_USAGE} AND thread_id = :thread AND turn_id = ("

@@ -136,7 +136,7 @@ def test_a_clipboard_without_a_picture_is_told(tmp_path: Path, code: int, prints
 
 def test_a_machine_without_a_tool_for_pictures_is_told(tmp_path: Path) -> None:
     pasting_tool(tmp_path, "xclip")
-    with pytest.raises(AttachmentError, match="there is none of wl-paste, xclip and pngpaste"):
+    with pytest.raises(AttachmentError, match="neither wl-paste nor xclip nor pngpaste works here"):
         Clipboard({"PATH": str(tmp_path)}, None).picture()
 
 

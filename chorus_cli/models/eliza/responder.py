@@ -1,22 +1,22 @@
-r"""ELIZA, the program that answers with your own words, and what it says about Chorus.
+r"""ELIZA, a program that follows a script to answer users with their own words.
 
-After Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language communication between man and
-machine", Communications of the ACM 9:1 (1966), pp. 36-45, written from that description: keywords are collected by rank
-while words are replaced; the best one's decomposition rules take the clause apart, its reassembly rules, in rotation,
-put an answer together; phrases with MY are remembered for a message without keywords.
+It was written from a description: Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language
+communication between man and machine", Communications of the ACM 9:1 (1966), pp. 36-45. ELIZA replaces words and
+collects keywords. A decomposition rule of the keyword with the highest rank takes the clause apart, and one of the
+rule's reassembly rules, which take turns, makes the answer. ELIZA remembers phrases with MY to answer messages without
+keywords. No state is kept between calls: each answer replays the conversation.
 
-No state is kept between calls: the conversation is replayed for each answer.
+A line of the script that is not indented has keywords, which share the rules below them; ``> word`` replaces them in
+the text, and a number is their rank. A line indented by two is a decomposition rule, and each line indented by four
+below it is a reassembly rule. Reassembly rules above the first decomposition rule are for any text. A decomposition
+rule without reassembly rules shares those of the next one. A line indented by six continues the line above. A line
+that begins with ``#`` is a comment.
 
-In the script a word in the first column opens a keyword (several words share what follows); ``> word`` is its
-replacement in the text, a number is its rank. Below it, indented by two, are its decomposition rules, the first one
-unwritten if it is for any text; below each of those, indented by four, the reassembly rules that take turns; a rule
-without any shares those of the next one. ``=word`` or ``NEWKEY`` in the place of a decomposition rule is for any text.
-In a decomposition rule ``0`` is any number of words, another number exactly so many, ``a|b`` one of these words,
-``/tag`` one of the words listed after ``/tag:``, and anything else the word itself. A reassembly rule is an answer, in
-which ``{3}`` is the words matched by the third element, or ``=word`` (answer as that keyword would), ``NEWKEY`` (try
-the next keyword), or ``PRE words =word`` (put the words in the place of the text, then answer as that keyword would).
-Keywords in capitals can only be reached by a link or by the engine itself. A line indented by six goes on with the one
-above; ``#`` opens a comment line.
+In a decomposition rule ``0`` matches any number of words, another number that many words, ``a|b`` one of these words,
+``/tag`` one of the words in the line ``/tag:``, and anything else itself. A reassembly rule is either an answer, in
+which ``{3}`` stands for the words that the third element matched, or a link: ``=word`` lets that keyword answer,
+``NEWKEY`` lets the next keyword answer, and ``PRE words =word`` lets that keyword answer the words instead of the text.
+A link indented by two is for any text. A keyword in capitals is reached only by a link or by the program itself.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from chorus_cli.models.eliza.script import SCRIPT
 
 ANY = 0
 Element = int | frozenset[str]
-"""A number of words (``ANY`` for as many as it takes), or one word out of these."""
+"""A number of words (``ANY`` for any number), or a set of words of which one must match."""
 
 
 class Reassembly(NamedTuple):
-    """An answer, or a ``keyword`` whose rules answer, perhaps another text; without either the next keyword answers."""
+    """An answer, or a ``keyword`` that answers the text or ``template``; without both, the next keyword answers."""
 
     template: str = ""
     keyword: str = ""
 
 
 class Rule(NamedTuple):
-    """A decomposition and the reassemblies that take turns when it fits."""
+    """A decomposition, and the reassemblies that take turns when the decomposition matches."""
 
     decomposition: tuple[Element, ...]
     reassemblies: tuple[Reassembly, ...]
 
 
 class Keyword(NamedTuple):
-    """A word of the script: its replacement, its rank and its rules; without rules it is only replaced."""
+    """A word of the script with its replacement, rank and rules; a word without rules is only replaced."""
 
     word: str
     replacement: str
@@ -121,10 +121,10 @@ REPLAYED_MESSAGES, SCANNED_CHARACTERS, CLAUSE_WORDS, URGENT_RANK = 200, 3000, 60
 _APOSTROPHES = str.maketrans({**dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'"), "\u2014": " , "})
 _AROUND_WORDS = ".,;:!?\u2026\u00bf\u00a1\"'`()[]{}<>*_~\u201c\u201d\u201e\u00ab\u00bb"
 _DELIMITERS = frozenset(".,;:!?\u2026")
-# The paper has comma and full stop, its script adds BUT; later keyboards have more delimiters of clauses.
+# In the paper a comma, a full stop and BUT end a clause; the other delimiters are additions.
 _CLAUSE_END, _CLAUSE_WORD = ".", "but"
 
-# Replacing word by word leaves a few pairs wrong: YOU may be subject or object, and verbs follow their subject.
+# Words are replaced one by one, which gets some pairs wrong: YOU may be subject or object, and verbs must agree.
 _SUBJECT_FOLLOWS = (
     r"(?! (?:am|have|had|can|can't|could|will|won't|would|should|do|don't|did|didn't|must|may|might|never|always)\b)"
 )
@@ -152,7 +152,7 @@ def reply(history: Sequence[str]) -> str:
 
 
 class Clause(NamedTuple):
-    """A clause with its words replaced, and its keywords, the highest rank first, equal ones as they were said."""
+    """A clause whose words are replaced, and its keywords, from the highest rank to the lowest, then as in the text."""
 
     words: list[str]
     keywords: list[Keyword]
@@ -167,7 +167,7 @@ class _Conversation:
         self._memory: deque[str] = deque()
 
     def answer(self, text: str) -> str:
-        """Answer the first clause that holds a keyword, unless one of them is too serious to be passed over."""
+        """Answer the first keyword of urgent rank that has an answer, or else the first clause with a keyword."""
         heard = list(clauses(text, self._script))
         found = ((clause, keyword) for clause in heard for keyword in clause.keywords if keyword.rank >= URGENT_RANK)
         urgent = (self._answer_by(keyword.word, clause.words) for clause, keyword in found)
@@ -185,7 +185,7 @@ class _Conversation:
         return self._answer_by("NONE", clause.words) or GREETING
 
     def _answer_by(self, word: str, words: Sequence[str]) -> str | None:
-        """Apply the first rule of a keyword that fits, following links; ``None`` asks for the next keyword."""
+        """Answer by the first rule of a keyword that matches, or its link; ``None`` if the next keyword must answer."""
         for rule in self._script[word].rules:
             parts = decomposed(rule.decomposition, words)
             if parts is None:
@@ -200,7 +200,7 @@ class _Conversation:
 
 
 def clauses(text: str, script: Mapping[str, Keyword]) -> Iterator[Clause]:
-    """Yield the clauses of a text, their words replaced; a very long one is cut, since it is repeated in the answer."""
+    """Yield the clauses of a text with words replaced; long clauses are split, because an answer repeats its clause."""
     words: list[str] = []
     keywords: list[Keyword] = []
     for token in (*_tokens(text), _CLAUSE_END):
@@ -215,7 +215,7 @@ def clauses(text: str, script: Mapping[str, Keyword]) -> Iterator[Clause]:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Yield words without the signs around them, and a full stop wherever a clause ends."""
+    """Yield words without the punctuation around them, and a full stop at the end of each clause."""
     beginning = text[:SCANNED_CHARACTERS].translate(_APOSTROPHES)
     for line in (beginning.lower() if beginning.isupper() else beginning).splitlines():
         for chunk in line.split():
@@ -227,7 +227,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[Sequence[str]] | None:
-    """Return the words that each element matches, each ``0`` as few as possible, or ``None`` without a match."""
+    """Return the words that each element matches (``0`` as few as possible), or ``None`` if the words do not match."""
     starts = [0] * len(decomposition)
     element = position = retry = 0
     latest = -1

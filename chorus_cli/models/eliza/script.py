@@ -1,6 +1,6 @@
-"""ELIZA's script: a listener after the idea of Weizenbaum's DOCTOR, in words of its own; ``responder`` reads it.
+"""ELIZA's script, a listener like Weizenbaum's DOCTOR in new words; ``responder`` explains the format.
 
-Rules see the text after its words were replaced: the user's ``I`` is ``you`` there, and ``you`` is ``i``.
+Rules match the text after its words are replaced: the user's ``I`` has become ``you``, and ``you`` has become ``i``.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ LIKENESS
     And where does the likeness end?
     What does this resemblance mean to you?
     Could it be chance?
-# Remembered phrases with MY, for a message without keywords; and answers if nothing is remembered.
+# Answers to a message without keywords: first with a remembered phrase, then for the case that there is none.
 MEMORY
   0 your 1 0
     Let us go back to what you said before: your {3} {4}.
@@ -165,7 +165,7 @@ mine > yours
 yours > mine
 dont > don't
 cant > can't
-# Contractions, written out so that the rules for I and YOU fit.
+# Contractions are written out so that the rules for I and YOU match.
 i'm > you're
   0 you're 0
     PRE you are {3} =i
@@ -374,7 +374,7 @@ model models 50
   0 language|real|better|another|ai model|models 0
     =ABOUT
   NEWKEY
-# Requests to it.
+# Requests to ELIZA.
 help 20
   help 0
   please help 0
@@ -400,7 +400,7 @@ tell 4
   tell you 0
     =BEYOND
   NEWKEY
-# Subjects too serious for this program; from rank 100 on, an earlier clause does not hide them.
+# Subjects too serious for this program; a keyword with a rank of at least 100 is answered before earlier clauses.
 suicide suicidal 100
   =CRISIS
 kill die live end 100

@@ -1,1 +1,1 @@
-"""Models: the models through litellm."""
+"""Models: the client that asks models through litellm."""

@@ -1,4 +1,4 @@
-"""Answers on their way to litellm: unpacked and bounded before it reads them, which it does whole and at once."""
+"""Unpacks answers in pieces and limits their length before litellm reads them; litellm itself has no limits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
 from chorus_cli.models.providers.failures import cut, decoded, error_body
 
-# With each piece litellm copies all that has come of a line, so that a longer one takes minutes.
+# For each piece that arrives, litellm copies the whole line so far; it would take minutes over a longer line.
 _LONGEST_LINE_BYTES = limits.EVENT.most // 4
 
 
 def bound(transport: type[httpx.AsyncBaseTransport]) -> None:
-    """Have all answers by a class of transports bounded; litellm builds its transports where it uses them."""
+    """Make a class of transports unpack and limit all answers, because litellm creates the transports itself."""
     answer = transport.handle_async_request
 
     async def bounded(self: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
@@ -32,7 +32,7 @@ def bound(transport: type[httpx.AsyncBaseTransport]) -> None:
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of an answer without its compression, of an error only what is looked at."""
+    """The body of an answer, unpacked; the body of an error is cut to the part that is searched for its message."""
 
     def __init__(self, packed: httpx.AsyncByteStream, encoding: str, *, is_error: bool) -> None:
         self._packed = packed
@@ -44,7 +44,7 @@ class _Body(httpx.AsyncByteStream):
             if self._is_error:
                 content = await error_body(pieces)
                 if len(content) > limits.ERROR_WORDS.most:
-                    # litellm looks for keys in it, which takes seconds over a long one.
+                    # litellm searches the body for keys, which takes seconds if the body is long.
                     body = cut(decoded(content))
                     content = (body if isinstance(body, str) else json.dumps(body)).encode(errors="replace")
                 yield content

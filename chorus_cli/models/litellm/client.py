@@ -1,4 +1,4 @@
-"""The model client for all providers that litellm knows: it streams their replies, and finds out how they failed."""
+"""The client that asks models through litellm: it streams replies, and finds the causes of litellm's errors."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-# litellm's own limit on a silent socket; the timeouts here are always shorter.
+# litellm gives up a socket that is silent for this long; the default timeouts of the client are shorter.
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
 _FORM, _CLAUDE, _BLOCKS = "litellm", "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
-# litellm's error for a stream that ended cleanly, but without a finish reason.
+# litellm raises an error with these words if a stream ends cleanly but without a finish reason.
 _NO_FINISH_REASON = "Stream ended before a finish_reason was received"
 
 
 class _Chunk(Protocol):
-    """One piece of a stream, in the shape of chat completions; the last may have usage and no choice."""
+    """A piece of a stream in the format of chat completions; the last piece may have usage and no choice."""
 
     def model_dump(self, *, warnings: bool) -> dict[str, object]: ...
 
 
 class _Stream(Protocol):
-    """litellm's stream, whose chunks have an invented ``stop`` if the provider sent no ``received_finish_reason``.
+    """litellm's stream; ``received_finish_reason`` is ``None`` if the provider sent none and litellm invented ``stop``.
 
-    For Gemini that is always ``None``, and ``intermittent_finish_reason`` is the newest chunk's, maybe invented.
+    For Gemini it is always ``None``; ``intermittent_finish_reason`` is the newest chunk's, which may be invented.
     """
 
     received_finish_reason: str | None
@@ -76,15 +76,15 @@ class _Stream(Protocol):
 
 
 class _UnprocessableError(Exception):
-    """A 422: litellm drops the parameters that the provider rejects, retries, and returns nothing if that fails."""
+    """litellm returned no stream: the provider answered 422, and again after litellm left out rejected parameters."""
 
     status_code = 422
 
 
 class LiteLLMClient:
-    """A ``ModelClient`` for all models that the wire does not reach; litellm itself reads keys from the process.
+    """A ``ModelClient`` for models that the wire does not reach; litellm reads keys from the process's environment.
 
-    The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    The client waits ``first_token_seconds`` for the first token, and ``gap_seconds`` for each later chunk.
     """
 
     def __init__(
@@ -104,19 +104,19 @@ class LiteLLMClient:
         self._pauses = Pauses()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last."""
+        """Yield the reply as it arrives, then ``ReplyEnd``; raise a ``ModelError`` if the request fails."""
         if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
         patience = Patience(self._first_token_seconds)
         stream = await self._in_time(self._ask(request), request.model, patience, begun=begun)
         provider, _, name = request.model.partition("/")
-        # Vertex has also models that do not speak Google's own protocol.
+        # Vertex also has models that do not use Google's own protocol.
         reply = _Reply(is_gemini=provider == "gemini" or (provider in _VERTEX and "gemini" in name))
         try:
             while (chunk := await self._in_time(_next_chunk(stream), request.model, patience, begun=begun)) is not None:
                 if len(stream.chunks) > _MOST_CHUNKS:
-                    # litellm puts them together at the end: only the first, the last two and those with usage matter.
+                    # At the end litellm joins the chunks; it needs the first, the last two and those with usage.
                     stream.chunks[1:-2] = [each for each in stream.chunks[1:-2] if getattr(each, "usage", None)]
                 for event in reply.events_in(chunk):
                     begun = True
@@ -131,11 +131,11 @@ class LiteLLMClient:
                     await stream.aclose()
 
     def echo(self, model: str) -> Echo:
-        """Return which of its thoughts ``model`` is sent again."""
+        """Return which of its own thoughts later requests send to ``model`` again."""
         return _rule_of(model, self._environment).echo
 
     def warm(self, _model: str) -> None:
-        """Import all that the first request needs, which takes seconds; any thread may do so."""
+        """Import the modules for the first request; this takes seconds, and any thread may call it."""
         library.warm()
 
     async def _ask(self, request: ModelRequest) -> _Stream:
@@ -148,7 +148,7 @@ class LiteLLMClient:
             text = cut_text(str(error))
             if "tool_choice" not in arguments or not refuses_choice(getattr(error, "status_code", None), text):
                 raise
-            # A server that knows no tool_choice may take tools all the same.
+            # A server that refuses tool_choice may still accept tools.
             del arguments["tool_choice"]
             stream = await litellm.acompletion(**arguments)
         if stream is None:
@@ -156,7 +156,7 @@ class LiteLLMClient:
         return stream
 
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
-        """Return the arguments for litellm; its own retries are off, because they would be invisible."""
+        """Return the arguments for litellm; they turn off litellm's retries, because the user would not see them."""
         rule = _rule_of(request.model, self._environment)
         marked = marked_messages(request, self._model_map)
         arguments: dict[str, object] = {
@@ -179,7 +179,7 @@ class LiteLLMClient:
         return arguments | tool_arguments(request) | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:
-        """Return the address that litellm would not find by itself, and the key that it wants even for a local one."""
+        """Return the server's address, if it must be given, and a placeholder for the key that a local server lacks."""
         address = request_address(model, self._environment)
         if not address:
             return {}
@@ -196,7 +196,7 @@ class LiteLLMClient:
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise failures.silence_error(model, seconds, begun=begun) from None
-            # Its chain may hold a key, and chains are printed to log files.
+            # The error's causes may contain a key, and a traceback in a log file would print them.
             environment = self._environment
             address, variable = request_address(model, environment), providers.key_variable(model, environment)
             raise litellm_error(error, Asked(model, address, secrets_in(environment), key_variable=variable)) from None
@@ -225,7 +225,7 @@ class _Reply(ReplyReader):
             yield from self._text(text_at(delta, "content"))
 
     def _join_blocks(self, pieces: list[JsonObject]) -> None:
-        """Join Claude's blocks, which litellm hands on in the pieces in which they came."""
+        """Join the pieces of Claude's blocks, because litellm does not join them."""
         for piece in pieces:
             if piece.get("type") != "thinking":
                 self._own.add(piece)
@@ -241,11 +241,11 @@ class _Reply(ReplyReader):
     def end_of(self, stream: _Stream) -> Iterator[ModelEvent]:
         received = stream.received_finish_reason
         if self._is_gemini:
-            # A cleanly cut reply may pass as complete, but never a complete one as cut.
+            # A reply that was cut cleanly may count as complete; a complete reply must not count as cut.
             received = received or stream.intermittent_finish_reason
         self._finish_reason = None if received is None else self._finish_reason or received
         if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
-            # The provider reported none, and litellm estimated them.
+            # The provider reported no counts; these are litellm's estimates.
             self._counts = {}
         yield from self.end()
 
@@ -254,7 +254,7 @@ class _Reply(ReplyReader):
 
 
 async def _next_chunk(stream: _Stream) -> _Chunk | None:
-    """Return the next chunk, ``None`` after the last; whether that had a finish reason is judged at the end."""
+    """Return the next chunk, or ``None`` when the stream has ended, with or without a finish reason."""
     try:
         return await stream.__anext__()
     except StopAsyncIteration:
@@ -266,7 +266,7 @@ async def _next_chunk(stream: _Stream) -> _Chunk | None:
 
 
 def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
-    """Return what ``model`` is sent of its thoughts: fields of chat completions, or Claude's blocks."""
+    """Return how ``model`` is sent its thoughts again: in fields of chat completions, in Claude's blocks, or not."""
     if _CLAUDE in model:
         return NO_RULE._replace(echo=echo_rule(Endpoint(_ANTHROPIC, model, "", "")).echo)
     asked = endpoint(model, environment)
@@ -276,7 +276,7 @@ def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
 
 
 def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return the effort as the wire sends it, for litellm drops it, and at OpenAI that nothing is to be stored."""
+    """Return arguments that set the effort, in ``extra_body`` if litellm drops it, and have OpenAI store nothing."""
     asked = endpoint(request.model, environment)
     if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
         parameters = chosen_effort(request, asked).parameters
@@ -292,16 +292,16 @@ def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: 
     if rule is NO_RULE:
         return shaped
     if message.tool_calls and not message.content:
-        # In place of an empty text litellm writes one of its own for Claude.
+        # litellm replaces an empty text for Claude by a text of its own.
         shaped = shaped | {"content": None}
     blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
     return shaped | {_BLOCKS: blocks} if blocks else shaped
 
 
-# litellm invents statuses and passes others on as it likes: a 529 of Anthropic comes as a 500, a 400 of Gemini as a
-# 401, and a refused connection as a 500. The causes of an error have the provider's answer, if there is any.
+# litellm changes statuses: Anthropic's 529 becomes a 500, Gemini's 400 becomes a 401, and a refused connection becomes
+# a 500. The provider's own answer, if it sent one, is among the causes of litellm's error.
 
-# Causes of a failed connection, by the names of their classes, which come from several libraries.
+# Words for causes, by the names of their classes; the classes are from several libraries.
 _PLAIN_WORDS = {
     "ConnectionRefusedError": "connection refused",
     "gaierror": "host name not found",
@@ -318,15 +318,15 @@ _MISSING_KEY = re.compile(
 )
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
 _ADDITIONS = re.compile(r"(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
-# What litellm raises for an answer that it does not expect.
+# litellm raises these errors for an answer that it does not expect.
 _BUG_CLASSES = {"AttributeError", "TypeError", "KeyError", "IndexError"}
-# The beginning of an error that quotes the whole chunk.
+# An error with these words goes on to quote the whole chunk.
 _ERROR_REASON = "raised a streaming error - finish_reason: error"
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
 
 
 def litellm_error(error: BaseException, asked: Asked) -> ModelError:
-    """Return the sentences for ``error``, which litellm raised."""
+    """Return the ``ModelError`` with the sentences for ``error``, which litellm raised."""
     errors = tuple(causes(error))
     provider = "" if "/" in asked.model else getattr(error, "llm_provider", "")
     host = next(filter(None, (_ASKED_HOST.search(cut_text(str(each))) for each in errors)), None)
@@ -342,7 +342,7 @@ def _failure(errors: Sequence[BaseException]) -> Failure:
     )
     if answer is not None and getattr(errors[0], "is_pre_first_chunk", None) is not False:
         body = None
-        # Not every answer has been read.
+        # The content of an answer that nobody has read raises an error.
         with suppress(Exception):
             body = decoded(answer.content)
         words = _words(errors) if body is None else ""
@@ -384,7 +384,7 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _unreadable(errors: Sequence[BaseException]) -> str:
-    """Return why the body of an answer cannot be unpacked, or is not; empty if that is not the cause."""
+    """Return why an answer could not be unpacked or was too long; empty if the error has another cause."""
     return next((str(error) for error in errors if type(error).__name__ == "DecodingError"), "")
 
 

@@ -1,4 +1,4 @@
-"""Finds, configures and imports litellm; the import takes seconds and would fetch files if it were allowed to."""
+"""Finds, configures and imports litellm; the import takes seconds, and without configuration it fetches files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _OFFLINE = {
     # Without these litellm fetches its price map and its header list when it is imported.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
-    # Counting tokens for a Llama model would ask Hugging Face for a vocabulary, for 23 seconds when that is blocked.
+    # To count a Llama model's tokens, litellm asks Hugging Face, and waits for 23 seconds if Hugging Face is blocked.
     "HF_HUB_OFFLINE": "1",
 }
 _PREFERENCES = {
-    # Any other mode reads a .env file from the folders above the installation.
+    # In any other mode litellm reads a .env file from the folders above the installation.
     "LITELLM_MODE": "PRODUCTION",
-    # Its log lines would appear on the screen and may quote a request; errors are shown as sentences.
+    # litellm's log lines would appear on the screen and may quote a request. Chorus shows errors as sentences.
     "LITELLM_LOG": "CRITICAL",
 }
-# It prints nothing, downloads no tokenizer, and leaves out parameters that a model does not take.
+# With these options litellm prints nothing, downloads no tokenizer, and leaves out parameters that a model refuses.
 _OPTIONS = ("suppress_debug_info", "disable_hf_tokenizer_download", "drop_params")
 _FIRST_REQUEST_MODULES = ("openai.resources", "litellm.litellm_core_utils.default_encoding", "litellm.proxy._types")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -38,20 +38,20 @@ _importing = threading.Lock()
 
 
 def prepare_environment(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables that keep litellm offline and quiet; they have no effect after its import."""
+    """Set the variables that keep litellm offline and quiet; litellm reads them when it is imported."""
     environment.update(_OFFLINE)
     for name, value in _PREFERENCES.items():
         environment.setdefault(name, value)
 
 
 def load() -> ModuleType:
-    """Import and configure litellm, once, and return it. Any thread may call it."""
+    """Return litellm, which the first call imports and configures; any thread may call this."""
     with _importing:
         return _imported()
 
 
 async def load_beside() -> ModuleType:
-    """Import litellm in a daemon thread; the end of the process does not wait for it, as it would for an executor."""
+    """Import litellm in a daemon thread, because the process waits for the threads of an executor before it ends."""
     imported: Future[ModuleType] = Future()
     # From here on the import cannot be cancelled, only the wait for it.
     imported.set_running_or_notify_cancel()
@@ -67,17 +67,17 @@ async def load_beside() -> ModuleType:
 
 
 def loaded() -> ModuleType | None:
-    """Return litellm if it is imported and no import is in progress, so that its use does not block the keyboard."""
+    """Return litellm, or ``None`` if it is not imported or a thread is importing it, so that no caller must wait."""
     return None if _importing.locked() or not _imported.cache_info().currsize else _imported()
 
 
 def warm() -> None:
-    """Import litellm and the modules of its first request, half a second that would freeze the keyboard then."""
+    """Import litellm and the modules of its first request; later these would freeze the keyboard for half a second."""
     with _importing:
         _imported()
         with _garbage_collector_paused():
             for name in _FIRST_REQUEST_MODULES:
-                # A later version may have moved one; then the first request is slower, no more.
+                # A later version of litellm may lack a module; then only the first request is slower.
                 with suppress(ImportError):
                     importlib.import_module(name)
 
@@ -87,17 +87,17 @@ def _imported() -> ModuleType:
     installation_folder()
     prepare_environment()
     with _garbage_collector_paused():
-        # litellm takes two seconds to import; only who talks to a provider waits for it.
+        # The import takes two seconds, and only a user who talks to a provider needs it.
         library = importlib.import_module("litellm")
     for name in _OPTIONS:
         setattr(library, name, True)
-    # Its own handler writes some lines to standard output.
+    # litellm's own handler writes some lines to standard output.
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         for handler in tuple(logger.handlers):
             logger.setLevel(handler.level)
             logger.removeHandler(handler)
-    # A later version may have moved its transport; then its answers have no bounds.
+    # A later version of litellm may lack this class; then answers are not limited.
     with suppress(ImportError, AttributeError):
         from chorus_cli.models.litellm.answers import bound  # it imports httpx
 

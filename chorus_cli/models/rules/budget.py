@@ -1,4 +1,4 @@
-"""Tokens: the cost of a message, the limit of a model, the budget of a request, and the learned correction."""
+"""Tokens: the size of a message, the limit of a model, the budget of a request, and the correction of estimates."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ROUNDING = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A provider should count ``factor`` times the estimate; ``error`` is the last deviation, a share of its count."""
+    """A provider counts about ``factor`` times the estimate; ``error`` is the share by which this was last too high."""
 
     factor: float = 1.0
     error: float | None = None
 
 
 def learned_calibration(before: Calibration, estimated_tokens: int, reported_tokens: int) -> Calibration:
-    """Take a report into account by a moving average, unless it is small or leaves out what was cached."""
+    """Update the moving average by a reported count, unless the count is small or seems to leave out cached tokens."""
     if estimated_tokens < _FEWEST_TOKENS or reported_tokens < _LEAST_PLAUSIBLE * estimated_tokens:
         return before
     ratio = min(max(reported_tokens / estimated_tokens, SMALLEST_FACTOR), LARGEST_FACTOR)
@@ -38,7 +38,7 @@ def learned_calibration(before: Calibration, estimated_tokens: int, reported_tok
 
 
 def calibrations_differ(one: Calibration, other: Calibration) -> bool:
-    """Return whether two calibrations differ by more than a rounding."""
+    """Return whether the factors or the errors differ by more than 0.005, or only one calibration has an error."""
     if abs(one.factor - other.factor) > _ROUNDING or (one.error is None) != (other.error is None):
         return True
     return abs((one.error or 0) - (other.error or 0)) > _ROUNDING
@@ -50,7 +50,7 @@ def written_calibration(calibration: Calibration) -> str:
 
 
 def read_calibration(text: str | None) -> Calibration:
-    """Read a calibration back; a text that cannot be read is one before the first report."""
+    """Read a calibration from JSON; return that of a model without reports if the text is missing or invalid."""
     with suppress(ValueError, KeyError, TypeError):
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]
@@ -62,10 +62,10 @@ def read_calibration(text: str | None) -> Calibration:
 TOKENS_PER_MESSAGE = 4
 _MARK_TOKENS = 8
 LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
-"""Tokens of the lead-in line."""
+"""Tokens of the user's line that precedes a first message which is not the user's."""
 
 FULLEST_SHARE = 7 / 8
-"""The share of its budget that a request takes where the next one is to have room too."""
+"""A request that takes at most this share of its budget leaves room for the next turn."""
 
 _BACKGROUND_FOLD_SHARE, _UNDONE_SHARE = 0.7, 0.95
 _SUMMARY_SHARE, _LONGEST_SUMMARY_TOKENS = 1 / 8, 2_000
@@ -73,9 +73,9 @@ _SUMMARY_SHARE, _LONGEST_SUMMARY_TOKENS = 1 / 8, 2_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The context length of a model in tokens, and its source; ``is_assumed`` if neither litellm nor a server has it.
+    """The context length of a model in tokens, and its source; ``is_assumed`` if litellm and servers do not know it.
 
-    ``relative`` is the model that has it, if it is taken from another one.
+    ``relative`` names the other model whose length was taken, if any.
     """
 
     tokens: int
@@ -86,7 +86,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The budget of a request in estimated tokens, and the ``half`` that it is brought to by a fold."""
+    """The budget of a request, and the size to which a fold reduces it (``half``), both in estimated tokens."""
 
     budget: int
     half: int
@@ -94,7 +94,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The model's limit, the part of it that a request may use, and the correction of estimates."""
+    """The model's limit, the number of tokens that a request may use, and the correction of estimates."""
 
     limit: Limit
     tokens: int
@@ -102,7 +102,7 @@ class Budget:
 
     @property
     def room(self) -> Room:
-        """The budget, and the half that a fold aims at, in estimated tokens."""
+        """The budget and, as ``half``, the smaller of the budget and half the limit; both in estimated tokens."""
         factor = self.calibration.factor
         return Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
 
@@ -113,7 +113,7 @@ class Budget:
 
     @property
     def background_fold_tokens(self) -> int:
-        """The tokens from which on a fold in the background begins."""
+        """A request of more tokens than this starts a fold in the background."""
         return int(min(_BACKGROUND_FOLD_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
 
     def corrected(self, estimated_tokens: int) -> int:
@@ -121,7 +121,7 @@ class Budget:
         return math.ceil(estimated_tokens * self.calibration.factor)
 
     def corrected_parts(self, estimated_tokens: Sequence[int]) -> Sequence[int]:
-        """Return the tokens that the provider is expected to count of each part; their sum is that of the whole."""
+        """Return the tokens that the provider should count for each part, rounded so that the sum is right."""
         through = [self.corrected(tokens) for tokens in accumulate(estimated_tokens, initial=0)]
         return [after - before for before, after in pairwise(through)]
 
@@ -134,7 +134,7 @@ def budget(
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
-    """Leave the reply its maximum, and take at most the threshold's share, nearly all after an undone fold."""
+    """Return a budget: the threshold's share of the limit (95 % after an undone fold), or less to fit the reply."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
     return Budget(limit, tokens, calibration)
@@ -142,7 +142,7 @@ def budget(
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Tokens of the next request, the model's limit, and the most that a request may take of it."""
+    """The tokens of the next request, the model's limit, and the tokens that a request may have."""
 
     tokens: int
     limit: int
@@ -150,7 +150,7 @@ class Meter:
 
     @property
     def usage(self) -> float:
-        """The share of the limit that is taken."""
+        """The share of the limit that the request takes."""
         return self.tokens / self.limit
 
     @property
@@ -160,22 +160,22 @@ class Meter:
 
 
 def tokens_of(message: Message) -> int:
-    """Return the tokens of a stored message in a request; its own count must be known."""
+    """Return the tokens that a stored message adds to a request; its ``token_count`` must be known."""
     mark = _MARK_TOKENS if message.status.broke_off else 0
     return (message.token_count or 0) + TOKENS_PER_MESSAGE + mark
 
 
 def total_tokens(rows: Sequence[Message]) -> int:
-    """Return the tokens of messages together, with the lead-in line if the first is not the user's."""
+    """Return the tokens of all messages, and of the line that precedes a first message which is not the user's."""
     return (LEAD_TOKENS if needs_lead(rows) else 0) + sum(map(tokens_of, rows))
 
 
 def own_tokens(message: Message, count: Callable[[str], int], model: str = "") -> int:
-    """Count the texts of a message (preamble, content, tool calls) and its attachments, as ``model`` counts those."""
+    """Count the tokens of a message's preamble, content, tool calls and attachments; only these depend on ``model``."""
     texts = sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
     return texts + attachment_tokens(message.attachments, model) if message.attachments else texts
 
 
 def needs_lead(rows: Sequence[Message]) -> bool:
-    """Return whether the first message is not the user's, which some models require."""
+    """Return whether the first message is not the user's; some models require a user's message there."""
     return bool(rows) and rows[0].role is not Role.USER

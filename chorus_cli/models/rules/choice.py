@@ -1,4 +1,4 @@
-"""Which model answers, and why: the first of several places that names one; and names as typed, checked."""
+"""Chooses the model that answers, with the reason for the choice, and checks the names of models that users type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCAL = "local/"
 
 
 class Provider(NamedTuple):
-    """A provider that its key selects, which may be in ``other_variables``, and the model that is then used."""
+    """A provider. A key in ``key_variable`` or ``other_variables`` selects it, and ``default_model`` then answers."""
 
     name: str
     key_variable: str
@@ -25,11 +25,11 @@ class Provider(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The beginning of its models' names."""
+        """The beginning of the names of the provider's models, such as ``openai/``."""
         return f"{self.default_model.partition('/')[0]}/"
 
     def key_set_in(self, environment: Mapping[str, str]) -> str | None:
-        """Return the name of the variable that holds the provider's key, ``None`` if none does."""
+        """Return the name of the variable that holds the provider's key, or ``None`` if no key is set."""
         variables = (self.key_variable, *self.other_variables)
         return next((variable for variable in variables if environment.get(variable, "").strip()), None)
 
@@ -38,7 +38,7 @@ _OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN")
 _OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
 _FLASH = "accounts/fireworks/models/deepseek-v4p1-flash"
 
-# The first whose key is set answers. Each model is one of the provider's usual ones for a chat, not its most expensive.
+# The first provider whose key is set answers. Its default model is usual for chats, and not its most expensive one.
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
@@ -64,7 +64,7 @@ PROVIDERS: tuple[Provider, ...] = (
 
 
 class ModelChoice(NamedTuple):
-    """A model as litellm names it, and where the choice comes from."""
+    """A model as litellm names it, and the reason for the choice in words for the user."""
 
     model: str
     reason: str
@@ -76,21 +76,21 @@ _NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Oll
 
 
 class Naming(NamedTuple):
-    """The sources of a model's name besides the persona's files; ``ask_ollama`` returns the model that it used last."""
+    """Where a model's name comes from, except for settings; ``ask_ollama`` returns the model that Ollama used last."""
 
     option: str | None
     environment: Mapping[str, str]
     ask_ollama: Callable[[], str | None]
 
     def named(self, persona_model: str | None, sources: Mapping[str, str]) -> ModelChoice | None:
-        """Return the first that is set: the option, the environment, the settings, a provider's key.
+        """Return the first model that is set by the option, ``CHORUS_MODEL``, the settings or a provider's key.
 
-        ``sources`` names the file and line of each setting. ``None`` means that an Ollama is to be asked.
+        ``sources`` has the file and line of each setting. ``None`` means that no model is set, so ask Ollama.
         """
         places = (
             (self.option, "chosen for this run"),
             (self.environment.get("CHORUS_MODEL"), "from CHORUS_MODEL"),
-            # The file's name and line say enough; its folder would fill the line.
+            # The file's name and line number are enough; its folder would fill a line on the screen.
             (persona_model, f"from {sources.get('model', '').rpartition('/')[2]}"),
         )
         if given := next((ModelChoice(in_full(model), reason) for model, reason in places if model), None):
@@ -100,12 +100,12 @@ class Naming(NamedTuple):
 
 
 def in_full(model: str) -> str:
-    """Return the whole name of a model; ``eliza`` alone is the embedded one."""
+    """Return the full name of a model: ``chorus/eliza`` for ``eliza``, and any other name unchanged."""
     return ELIZA if model.casefold() == _ELIZA_ALONE else model
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
-    """Name the variable in which ``model`` wants a key; empty if one is set, or for a server of the user's own."""
+    """Return a sentence if ``model`` lacks its key; empty also if the user set the address of a server for it."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
     addresses = tuple(f"{model.partition('/')[0].upper()}{ending}" for ending in ("_API_BASE", "_BASE_URL"))
     if provider is None or provider.key_set_in(environment) or any(map(environment.get, addresses)):
@@ -114,12 +114,12 @@ def missing_key(model: str, environment: Mapping[str, str]) -> str:
 
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
-    """Return what answers when nothing names a model: the Ollama model that was used last, or else ELIZA."""
+    """Return the choice if no source sets a model: the model that Ollama used last, or else ELIZA."""
     return ModelChoice(ollama_model, "a running Ollama's most recently used model") if ollama_model else _NOBODY_ELSE
 
 
 def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
-    """Say how to have a language model answer instead of ELIZA; empty if one does."""
+    """Return a sentence on how to replace ELIZA by a language model; empty if a language model answers already."""
     if choice.model != ELIZA:
         return ""
     if found := _key_in(environment):
@@ -140,10 +140,10 @@ _MOST_SUGGESTIONS, _LONGEST_EXAMPLE = 3, 40
 def doubt_about(
     name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
 ) -> str | None:
-    """Return a warning if litellm, which knows ``names`` and ``providers``, if any, knows no provider of ``name``.
+    """Return a warning if ``providers`` are known and do not include the provider of ``name``; else return ``None``.
 
-    Any model of a known provider is accepted, because new ones appear every week. Of ``likely`` models, the likeliest
-    first, those that contain ``name`` are suggested before others. A ``ModelNameError`` refuses impossible names.
+    ``names`` and ``providers`` are known to litellm. Any model of a known provider is accepted, because new models
+    appear every week. A ``ModelNameError`` refuses an impossible name, and suggests models from ``likely`` first.
     """
     if not name:
         raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
@@ -167,7 +167,7 @@ def doubt_about(
         raise ModelNameError(f"There is no model {quoted(name)}: the only embedded model is {ELIZA}.")
     if not providers or provider in providers:
         return None
-    from difflib import get_close_matches  # slow, and few names are doubtful
+    from difflib import get_close_matches  # a slow import, and few names are doubtful
 
     by_spelling = {known.casefold(): known for known in sorted(providers)}
     near = get_close_matches(provider.casefold(), by_spelling, n=1)
@@ -176,8 +176,8 @@ def doubt_about(
 
 
 def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
-    """Return the names that differ only in case or prefix, else likely ones that contain it, else similar ones."""
-    from difflib import get_close_matches  # slow, and few names are refused
+    """Return names that differ only in case or prefix; else likely names that contain ``name``; else similar names."""
+    from difflib import get_close_matches  # a slow import, and few names are refused
 
     by_spelling: defaultdict[str, list[str]] = defaultdict(list)
     for known in sorted(names, key=lambda known: (len(known), known)):

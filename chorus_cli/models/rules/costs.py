@@ -1,4 +1,4 @@
-"""Costs of replies and of summaries: tokens as providers report them, priced per token."""
+"""Computes the costs of replies and summaries from the tokens that providers report and the price of a token."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from chorus_cli.core.text.phrases import dollars, enumerated
 PricesOf = Callable[[str], "Prices | None"]
 
 CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
-"""Names in a usage for what the provider's cache served and stored of the prompt, and for the thoughts in a reply."""
+"""Keys in a usage: prompt tokens that a cache served, prompt tokens that it stored, and tokens of thoughts."""
 
 _WARNING_SHARE = 0.8
 
 
 class Prices(NamedTuple):
-    """Prices of a model in USD per token: of prompt, reply, and prompt that the cache served or stored."""
+    """Prices in USD per token; ``cached`` and ``written`` are for prompt tokens that a cache served or stored."""
 
     prompt: float
     completion: float
@@ -29,7 +29,7 @@ class Prices(NamedTuple):
 
 
 class TokenUse(NamedTuple):
-    """Numbers of tokens; ``cached`` and ``written`` are parts of the ``prompt``, ``thought`` of the ``completion``."""
+    """Numbers of tokens. ``prompt`` includes ``cached`` and ``written``, and ``completion`` includes ``thought``."""
 
     prompt: int = 0
     completion: int = 0
@@ -38,7 +38,7 @@ class TokenUse(NamedTuple):
     thought: int = 0
 
     def cost(self, prices: Prices) -> float:
-        """Return the price in USD."""
+        """Return the cost in USD."""
         plain = max(0, self.prompt - self.cached - self.written)
         counts = (plain, self.completion, self.cached, self.written)
         return sum(count * price for count, price in zip(counts, prices, strict=True))
@@ -48,7 +48,7 @@ _NO_TOKENS = TokenUse()
 
 
 class OtherRequest(NamedTuple):
-    """A request to a model whose answer, which came ``at`` that time, is no message."""
+    """A request whose answer is not a message, such as one for a summary; the answer arrived ``at`` that time."""
 
     persona: str
     thread_id: int
@@ -59,7 +59,7 @@ class OtherRequest(NamedTuple):
 
 
 class ModelUse(NamedTuple):
-    """The tokens of replies or summaries by one model, empty if unnamed, in one thread and one minute."""
+    """The tokens of one model's replies or summaries in one thread and minute; ``model`` is empty if unknown."""
 
     persona: str
     thread_id: int
@@ -72,7 +72,7 @@ class ModelUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """The cost in USD, if known, of replies and ``summaries``; ``unpriced`` names the models without a price."""
+    """Numbers of replies and summaries, and their cost in USD, if known; ``unpriced`` lists models without a price."""
 
     key: str
     replies: int = 0
@@ -83,7 +83,7 @@ class CostLine:
 
     @property
     def cost_text(self) -> str:
-        """The cost for people: a sum that lacks models without a price is marked by a plus sign."""
+        """The cost as a text; a plus sign means that it leaves out models without a known price."""
         return "unknown" if self.cost is None else f"{dollars(self.cost)}{'+' if self.unpriced else ''}"
 
     def as_json(self) -> dict[str, JsonValue]:
@@ -103,7 +103,7 @@ class CostLine:
 
 
 def cost_lines(uses: Iterable[ModelUse], prices: PricesOf, key: Callable[[ModelUse], str]) -> list[CostLine]:
-    """Return a line for each key, in the order of the keys."""
+    """Return a line for each result of ``key``, sorted by these results."""
     groups: defaultdict[str, list[ModelUse]] = defaultdict(list)
     for use in uses:
         groups[key(use)].append(use)
@@ -111,7 +111,7 @@ def cost_lines(uses: Iterable[ModelUse], prices: PricesOf, key: Callable[[ModelU
 
 
 def total(uses: Iterable[ModelUse], prices: PricesOf, key: str = "total") -> CostLine:
-    """Return one line of all replies and summaries."""
+    """Return one line with the sums over all replies and summaries."""
     listed = [(use, prices(use.model)) for use in uses]
     costs = [use.tokens.cost(price) for use, price in listed if price]
     return CostLine(
@@ -125,7 +125,7 @@ def total(uses: Iterable[ModelUse], prices: PricesOf, key: str = "total") -> Cos
 
 
 class DaySpending(NamedTuple):
-    """The cost of the replies, and of summaries if there are any, of a day and its budget, in USD."""
+    """The cost of one day's replies and summaries, and the budget for a day, both in USD."""
 
     spent: float
     budget: float
@@ -133,12 +133,12 @@ class DaySpending(NamedTuple):
 
     @classmethod
     def of(cls, line: CostLine, budget: float) -> DaySpending:
-        """Return the spending of a day beside a budget; a model without a known price adds nothing."""
+        """Return the spending of the day that ``line`` sums up; a model without a known price adds nothing."""
         return cls(line.cost or 0.0, budget, has_summaries=bool(line.summaries))
 
     @property
     def is_near(self) -> bool:
-        """Whether 80 % of the budget are spent."""
+        """Whether at least 80 % of the budget is spent."""
         return self.spent >= _WARNING_SHARE * self.budget
 
     @property
@@ -148,13 +148,13 @@ class DaySpending(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The state of the budget for the user."""
+        """A sentence for the user about the state of the budget."""
         share, counted = f"{self.spent / self.budget:.0%}", "replies and summaries" if self.has_summaries else "replies"
         spent, budget = dollars(self.spent), dollars(self.budget)
         return f"The {counted} of today have cost {spent}, {share} of your budget of {budget}."
 
 
 def without_price(line: CostLine) -> str:
-    """Name the models without a known price, in a sentence; empty if there are none."""
+    """Return a sentence that names the models without a known price; empty if there are none."""
     named = [model or "an unnamed model" for model in line.unpriced]
-    return f"No price is known of {enumerated(named)}." if named else ""
+    return f"No price is known for {enumerated(named)}." if named else ""

@@ -1,4 +1,4 @@
-"""Tools as a model sees them: the JSON schema of each declaration, and the arguments that it sends, checked."""
+"""Declares tools to a model as JSON schemas, and checks the arguments that the model sends for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a tool; with ``choices`` it takes only one of these texts."""
+    """A parameter of a tool; if it has ``choices``, its value must be one of these texts, in any case."""
 
     name: str
     description: str
@@ -36,7 +36,7 @@ class Parameter:
 
     @property
     def schema(self) -> dict[str, object]:
-        """The JSON schema of its values."""
+        """The JSON schema of the parameter's values."""
         choices = {"enum": list(self.choices)} if self.choices else {}
         return {"type": str(self.kind), "description": self.description, **choices}
 
@@ -51,13 +51,13 @@ class Tool:
 
     @property
     def declaration(self) -> dict[str, object]:
-        """The tool in the shape of the OpenAI API."""
+        """The declaration of the tool in the format of the OpenAI API."""
         function = {"name": self.name, "description": self.description, "parameters": self.schema}
         return {"type": "function", "function": function}
 
     @property
     def schema(self) -> dict[str, object]:
-        """The JSON schema of its arguments."""
+        """The JSON schema of the tool's arguments."""
         return {
             "type": "object",
             "properties": {parameter.name: parameter.schema for parameter in self.parameters},
@@ -76,20 +76,20 @@ class ToolOffer:
 NO_OFFER = ToolOffer()
 
 LONGEST_ARGUMENTS = limits.ARGUMENTS.most
-"""The most characters of arguments that are read: twice the longest memory item, whose signs JSON may escape."""
+"""The most characters that arguments may have: twice those of a memory item, because JSON may escape them."""
 
 _LONGEST_REPAIRED = 100_000
 _LONGEST_NAME, _LONGEST_SHOWN, _LONGEST_VALUE = 64, 120, 60
 _UNUSUAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NO_OBJECT = "The arguments could not be read: they must be one JSON object, for example {example}."
-_TOO_LONG = "The arguments have {length:,} characters, and {most:,} are the most. Call it with less."
+_TOO_LONG = "The arguments have {length:,} characters, but {most:,} is the maximum. Send shorter arguments."
 _REPAIRED = "(The arguments were not valid JSON; they were understood as {understood}.)"
 _NOTE = re.compile(re.escape(_REPAIRED).replace(r"\{understood\}", r"[^\n]*") + r"\n\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Checked arguments of a call, by the names of the parameters; an optional one that was not given is missing."""
+    """Checked arguments of a call by the names of their parameters, without optional arguments that were not given."""
 
     values: Mapping[str, str | int] = field(default_factory=dict)
 
@@ -104,9 +104,9 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class ReadCall:
-    """A call as the log keeps it and every provider takes it back: its arguments are a JSON object.
+    """A call whose arguments are a JSON object, so that the log can keep it and every provider accepts it again.
 
-    ``note`` tells the model that the arguments had to be repaired, ``problem`` why they cannot be read at all.
+    ``note`` tells the model that the arguments were repaired; ``problem`` tells it why they cannot be read.
     """
 
     call: ToolCall
@@ -125,7 +125,7 @@ class ReadCall:
         return f"{shortened(self.call.name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
 
     def arguments(self) -> Arguments:
-        """Return the arguments, checked against the declaration; a ``ToolError`` is for the model."""
+        """Return the arguments, checked against the declaration; raise a ``ToolError``, which the model is sent."""
         if self.problem:
             raise ToolError(self.problem)
         values: dict[str, str | int] = {}
@@ -140,10 +140,10 @@ class ReadCall:
 
 
 def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True) -> ReadCall:
-    """Read the arguments of a call of ``tools``; without ``repairs``, damaged arguments are a problem at once."""
+    """Read the arguments of a call of one of ``tools``; with ``repairs``, try to repair invalid JSON."""
     text, tool = call.arguments, tools.get(call.name)
     given: object = None
-    # A name with other signs would have every later request refused that repeats the call.
+    # Later requests repeat the call, and providers refuse a name with other characters.
     name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
     note = problem = ""
     if not text.strip():
@@ -165,12 +165,12 @@ def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True
 
 
 def without_note(result: str) -> str:
-    """Return the result of a call without the note that its arguments were repaired, which repeats them."""
+    """Return the result of a call without the note that quotes repaired arguments, if it begins with one."""
     return _NOTE.sub("", result, count=1) if _NOTE.match(result) else result
 
 
 def _refuse_constant(name: str) -> object:
-    """Refuse ``NaN`` and infinities, which Python reads and providers do not."""
+    """Refuse ``NaN`` and infinities, which Python accepts and providers refuse."""
     raise ValueError(name)
 
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _ASKS_AGAIN = "/retry asks again."
 _MESSAGE, _PART = "Your message is kept", "The part that arrived is kept"
 ARRIVED = "What has arrived is kept."
-"""Advice after an error within a reply, which a turn words anew: it knows whether words came, and what is kept."""
+"""Advice after an error within a reply. The turn replaces it by ``again``, for only the turn knows what was kept."""
 
 IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
-"""Advice for the chat after an error that leaves open whether anything was stored."""
+"""Advice in the chat if the database did not confirm that it stored a message, but the log has the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitBegun:
-    """Nothing is stored yet, because another reply is being written in the thread; ``text`` says so to the user."""
+    """The turn waits for another reply in the thread before it stores anything; ``text`` tells the user so."""
 
     text: str
 
@@ -38,7 +38,7 @@ class WaitOver:
 
 @dataclass(frozen=True, slots=True)
 class ThreadOpened:
-    """The message is stored in a thread of its own."""
+    """The message is stored in a new thread with this ``number``."""
 
     number: int
 
@@ -59,17 +59,17 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """The next piece of the model's thoughts, mostly before the reply."""
+    """The next piece of the model's thoughts, which mostly come before the reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnd:
-    """The provider's end of the reply: ``finish_reason`` is ``None`` if the stream was cut.
+    """The end of the reply; ``finish_reason`` is the provider's reason, or ``None`` if the stream was cut.
 
-    ``usage`` has the provider's token counts, ``calls`` the tools that the model calls, as far as they have come, and
-    ``thought_parts`` the provider's own parts of the thoughts.
+    ``usage`` has the provider's token counts. ``calls`` are the model's calls of tools that have arrived, the last one
+    perhaps in part. ``thought_parts`` are the provider's own parts of the thoughts.
     """
 
     finish_reason: str | None
@@ -87,7 +87,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model has called a tool, after a ``thought``; ``call`` is one line for the user, not yet safe to show."""
+    """The model has called a tool, after a ``thought``; ``call`` is a line for the user, not yet safe to print."""
 
     call: str
     thought: Thought | None = None
@@ -95,22 +95,22 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolUsed:
-    """A tool has answered; ``outcome`` says in a few words what, as in ``3 messages``."""
+    """A tool has answered; ``outcome`` is the answer in a few words, such as ``3 messages``."""
 
     call: str
     outcome: str
 
     @property
     def line(self) -> str:
-        """The call and its outcome in one line for the user, not yet safe to show."""
+        """The call and its outcome in one line for the user, not yet safe to print."""
         return f"{self.call}: {self.outcome}"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDone:
-    """The turn is over and its rows are written; ``error`` is why the reply broke off, if it did.
+    """The turn is over and its rows are written; ``error`` says why the reply broke off, if it did.
 
-    ``again`` tells the user how to get a reply, if no word of it came or the error is one within a reply.
+    ``again`` tells the user how to get a reply after a failed turn or an error within the reply.
     """
 
     message_id: int
@@ -122,7 +122,7 @@ class TurnDone:
 
     @property
     def complaint(self) -> str:
-        """Sentences for the user: why the reply broke off and, unless it ended by itself, how to get one."""
+        """Sentences for the user: why the reply broke off, what was kept, and how to get a whole reply."""
         problem, within, advice = str(self.error).partition(ARRIVED)
         if self.status is Status.FAILED:
             told = (problem, advice, self.again)
@@ -137,10 +137,10 @@ TurnEvent = _PassedOn | WaitBegun | WaitOver | ThreadOpened | Asking | ToolStart
 
 
 class ModelClient(Protocol):
-    """A source of replies: a provider over the wire or through litellm, the embedded ELIZA, a script in tests."""
+    """A source of replies: a provider over the wire or through litellm, a local model, ELIZA, or a script in tests."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it comes, and ``ReplyEnd`` last, unless the stream was cut."""
+        """Yield the reply as it arrives, then ``ReplyEnd``, which may be missing if the stream was cut."""
         ...
 
 
@@ -163,37 +163,37 @@ _ONLY_CALLS = (
 
 @dataclass(slots=True)
 class Lengths:
-    """The lengths of a reply and of the thoughts before it, so that one without an end is stopped."""
+    """The characters so far of a reply and its thoughts, counted to stop a reply that would never end."""
 
     said: int = 0
     thought: int = 0
 
     def take(self, event: object) -> None:
-        """Count the next event; a ``ModelError`` says that no such long reply is meant to be read."""
+        """Count the characters of the next event; raise a ``ModelError`` if there are more than the limit."""
         self.said += len(event.text) if isinstance(event, TextDelta) else 0
         self.thought += len(event.text) if isinstance(event, ReasoningDelta) else 0
         if self.said > limits.REPLY.most:
             raise ModelError(f"The reply was stopped at {limits.REPLY.size}.", advice=ARRIVED)
         if self.thought > limits.THOUGHTS.most:
-            raise ModelError(f"The model was stopped, for it went on thinking for {limits.THOUGHTS.size}.")
+            raise ModelError(f"The model was stopped because its thoughts have over {limits.THOUGHTS.size}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The status of a reply, and the sentence that explains it when it is not complete."""
+    """The status of a reply, and the error that explains why the reply is not complete."""
 
     status: Status
     error: ModelError | None = None
 
 
 def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...]:
-    """Return the calls that a reply ends with, none if it was cut: their arguments may not be whole then."""
+    """Return the calls to carry out; none if calls are not allowed or the reply was cut, perhaps within a call."""
     is_cut = end.finish_reason in {None, "length", "max_tokens", "content_filter"}
     return end.calls if request.tools and request.may_call and not is_cut else ()
 
 
 def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *, has_thought: bool = False) -> Outcome:
-    """Judge a reply of ``model`` without calls to answer: by its text, its end, and the failure, if any."""
+    """Judge a reply that has no calls to carry out: by its text, its end and, if it failed, the failure."""
     is_empty = not text.strip() and not end.calls
     match end.finish_reason:
         case None:
@@ -214,7 +214,7 @@ def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *,
 
 
 def pause_before_retry(error: ModelError, failures: int) -> float | None:
-    """Return the seconds to wait after so many failures, at least what the provider asks for, ``None`` to give up."""
+    """Return the seconds before the next try, at least those that the provider asks for; ``None`` means give up."""
     if not error.retryable or failures > len(PAUSES_SECONDS):
         return None
     wanted = error.retry_after_seconds

@@ -1,4 +1,4 @@
-"""Requests to a model, the thoughts in them, and a history as plain text."""
+"""Requests to a model, the thoughts that they repeat, and requests with a history in plain words."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 
 
 class PromptMessage(NamedTuple):
-    """One message of a request; ``tool_calls`` is JSON text in the shape of the OpenAI API.
+    """One message of a request; ``tool_calls`` is JSON text in the format of the OpenAI API.
 
-    ``tool_call_id`` names the call that a tool message answers. ``attachments``, which the model takes, go before the
-    content of a user's message. ``thoughts`` are the model's own, in the form that it sent.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments`` have kinds that the model accepts, and
+    go before the content of a user's message. ``thoughts`` are the model's own, as the model sent them.
     """
 
     role: PromptRole
@@ -33,11 +33,11 @@ class PromptMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
+    """One request: a model's name as litellm knows it, the messages, and settings; ``None`` means the default.
 
-    ``context_tokens`` is the budget for the request and its reply together, ``prompt_tokens`` the expected size of the
-    request. Without ``may_call`` the ``tools`` are declared all the same, as providers cache them, but must not be
-    called. ``effort`` is how much to think: none, low, medium or high; ``None`` leaves that to the provider.
+    ``context_tokens`` is the budget for request and reply together; ``prompt_tokens`` is the expected size of the
+    request. The model may call ``tools`` only if ``may_call``; other requests declare them because providers cache the
+    declarations. ``effort`` is how much the model should think: none, low, medium or high.
     """
 
     model: str
@@ -52,7 +52,7 @@ class ModelRequest:
 
 
 def without_calls(message: PromptMessage) -> PromptMessage:
-    """Return a message with its calls of tools, or the result that it is, in words."""
+    """Return a message in which calls of tools, or the result of a call, are plain words."""
     if message.role == "tool":
         return PromptMessage("user", f"[tool result: {message.content}]")
     if message.tool_calls is None:
@@ -62,7 +62,7 @@ def without_calls(message: PromptMessage) -> PromptMessage:
 
 
 def with_plain_history(request: ModelRequest) -> ModelRequest:
-    """Return a request in which every turn but the newest is plain words: no calls, no thoughts, no attachments."""
+    """Return a request whose turns before the newest are plain words, without calls, thoughts and attachments."""
     asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
     earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
     plain = (PromptMessage(worded.role, with_lines(worded.content, files)) for worded, files in earlier)
@@ -78,10 +78,10 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts a model is sent again: for how long, and of all replies or of ``calls_only``.
+    """Which thoughts a model is sent again, and for how long. If ``calls_only``, only thoughts of replies with calls.
 
-    Thoughts that are ``is_bound`` hold while everything before them stays. With ``own_calls_only`` the model takes no
-    call of another one.
+    If ``is_bound``, thoughts are valid only while all messages before them stay the same. If ``own_calls_only``, the
+    model refuses calls that another model made.
     """
 
     span: Span = Span.NEVER

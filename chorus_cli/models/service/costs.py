@@ -1,4 +1,4 @@
-"""The costs of replies and summaries, from the stored usage and the prices of the models."""
+"""Computes the costs of replies and summaries from the stored usage and the prices of models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Grouping(StrEnum):
-    """The thing that a line of a cost report is about."""
+    """The things of which a cost report has a line each."""
 
     DAY = "day"
     PERSONA = "persona"
@@ -30,7 +30,7 @@ class Grouping(StrEnum):
 
 
 class CostReport(NamedTuple):
-    """Costs line by line since a time (``None``: since ever), their total, and what summaries have cost of it."""
+    """Costs since a time (``None`` for all costs) line by line, their total, and the part of it for summaries."""
 
     grouping: Grouping
     since: datetime | None
@@ -51,7 +51,7 @@ class CostReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Computes costs; ``prices`` returns those of a model, ``None`` where they are not known, and may read a file."""
+    """Computes costs; ``prices`` returns a model's prices, or ``None`` if they are unknown, and may read a file."""
 
     store: Store
     clock: Clock
@@ -59,7 +59,7 @@ class Costs:
     _warned_on: set[date] = field(default_factory=set)
 
     async def report(self, grouping: Grouping, since: datetime | None, persona: str | None = None) -> CostReport:
-        """Return the costs of all personas, or of one."""
+        """Return the costs of all personas or, if given, of one ``persona``."""
         uses = await self.store.read(usage_rows.uses, since, persona)
         numbers: dict[int, int] = {}
         for slug in {use.persona for use in uses} if grouping is Grouping.THREAD else ():
@@ -86,7 +86,7 @@ class Costs:
         return await asyncio.to_thread(total, uses, self.prices)
 
     async def spending(self, budget: float) -> DaySpending:
-        """Return the spending of today beside a budget of so many USD."""
+        """Return today's spending with the ``budget`` for a day, in USD."""
         return DaySpending.of(await self.today(), budget)
 
     async def is_priced(self, model: str) -> bool:
@@ -94,12 +94,12 @@ class Costs:
         return await asyncio.to_thread(self.prices, model) is not None
 
     async def of_last_reply(self, thread_id: int) -> float | None:
-        """Return the price of the newest answered turn of a thread; ``None`` where it is not known."""
+        """Return the cost in USD of a thread's newest turn with usage, or ``None`` if it is unknown."""
         uses = await self.store.read(usage_rows.uses_of_last_turn, thread_id)
         return (await asyncio.to_thread(total, uses, self.prices)).cost if uses else None
 
     def warning(self, spending: DaySpending) -> str:
-        """Return the sentence about a budget that is nearly spent, once a day; else an empty text."""
+        """Return a sentence if the budget is nearly spent, at most once a day; else an empty text."""
         today = self.clock.now().date()
         if not spending.is_near or today in self._warned_on:
             return ""

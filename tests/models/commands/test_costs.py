@@ -185,7 +185,7 @@ async def test_the_command_shows_a_table_and_today(world: World) -> None:
     told = await world.told("/cost 7d by persona")
     assert "Persona" in told
     assert "chorus" in told
-    assert "No price is known of openai/test." in told
+    assert "No price is known for openai/test." in told
     assert told.endswith("Today: unknown. A budget counts only models whose price is known.")
 
 
@@ -226,7 +226,7 @@ async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_re
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")
-    refusal = "Cannot read '7d by banana': after by comes day, persona, model or thread."
+    refusal = "Cannot read '7d by banana': write day, persona, model or thread after by."
     assert await world.told("/cost 7d by banana") == refusal
 
 

@@ -104,7 +104,7 @@ async def test_a_server_that_crashed_is_started_anew(client: LocalClient, tmp_pa
 
 @pytest.mark.parametrize(
     ("weights", "cause"),
-    [("damaged", "a tensor is missing"), ("crashing", "llama.cpp ended without a word, perhaps for want of memory")],
+    [("damaged", "a tensor is missing"), ("crashing", "llama.cpp ended without a message; perhaps memory ran out")],
 )
 async def test_the_cause_of_failure_is_told(weights: str, cause: str, client: LocalClient, tmp_path: Path) -> None:
     file = written(tmp_path, content=model_files.gguf(weights=weights))

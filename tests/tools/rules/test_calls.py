@@ -132,7 +132,7 @@ def test_text_that_holds_no_call_has_no_stored_calls(stored: str) -> None:
         (json.dumps({"type": "TASK", "content": "\n" * 100_000}), ""),
         (
             json.dumps({"type": "TASK", "content": "x" * LONGEST_ARGUMENTS}),
-            "The arguments have 250,031 characters, and 250,000 are the most. Call it with less.",
+            "The arguments have 250,031 characters, but 250,000 is the maximum. Send shorter arguments.",
         ),
     ],
     ids=["the longest memory item", "longer"],
