@@ -66,7 +66,7 @@ def five_documents(path: Path) -> None:
 
 CASES = {
     "standard input": Case("Standard input has more than 20 MB. Nothing was sent", HELLO, stdin=20_000_001),
-    "a message": Case("The message has 8.0 MB; the largest that is taken has 8 MB.", HELLO, stdin=8_000_001),
+    "a message": Case("The message has 8.0 MB; Chorus takes at most 8 MB.", HELLO, stdin=8_000_001),
     "settings of 100 MB": Case("system.jsonc cannot be read: it has more than 1 MB", HELLO, SETTINGS, size=100_000_000),
     "settings of a gigabyte": Case("system.jsonc cannot be read: it has more than 1 MB", HELLO, SETTINGS),
     "settings that are a pipe": Case("it is not a regular file", HELLO, SETTINGS, make=os.mkfifo),

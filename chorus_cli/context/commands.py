@@ -1,4 +1,4 @@
-"""``/context`` and ``/thoughts``: the window, the next request and its chart, and what a model thought."""
+"""The commands ``/context``, which shows the next request and sets the window, and ``/thoughts``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BAR_WIDTH = 24
 
 
 def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
-    """Draw the window as a line of blocks, which fits ``columns``, with a legend below it."""
+    """Draw the window as a line of 8 to 48 blocks, as many as ``columns`` allow, with a legend below it."""
     begin, end = _ends(view.cutoff.astimezone(), now.astimezone())
     slots = max(_FEWEST_SLOTS, min(_MOST_SLOTS, columns - len(f"{begin}  {end}")))
     counts = counts_by_slot(moments, view.cutoff, now, slots)
@@ -45,7 +45,7 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
 
 
 def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
-    """Write the ends of the window: clock times, with the days if they are on two, with the dates if a week apart."""
+    """Write both ends of the window as clock times: with weekdays if the days differ, with dates from a week on."""
     days = (end.date() - begin.date()).days
     form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else "%m-%d %H:%M"
     return f"{begin:{form}}", f"{end:{form}}"
@@ -60,7 +60,7 @@ def drawn_parts(report: ContextReport) -> Table:
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
-    """List the memory items in the next request and those corrected since, and count the others by reason."""
+    """List the memory items that the next request has, also in an older wording, and count the others by reason."""
     listed = [use for use in uses if use.sent or use.reason == CORRECTED]
     sent = [(f"#{use.item.id}", shortened(use.item.content), use.reason) for use in listed]
     outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
@@ -76,7 +76,7 @@ def drawn_pins(view: View, name: str) -> Table | None:
 
 
 def usage(report: ContextReport, threshold: float) -> str:
-    """Say how full the next request is, and how much a request may have."""
+    """Say what share of the model's limit the next request takes, what it may take, and how estimates are corrected."""
     budget = report.plan.snapshot.budget
     filled = f"{report.plan.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
     lines = [f"{filled} {request_limit(budget, threshold)}", correction(budget.calibration)]
@@ -84,16 +84,16 @@ def usage(report: ContextReport, threshold: float) -> str:
 
 
 def request_limit(budget: Budget, threshold: float) -> str:
-    """Say how many tokens a request may have, and why if that is not the threshold's share of the limit."""
+    """Say how many tokens a request may have; give the reason if they are not the threshold's share of the limit."""
     share = int(threshold * budget.limit.tokens)
     if budget.tokens < share:
         return f"Limit for a request: {budget.tokens:,} tokens; max_output_tokens are kept free for the reply."
-    undone = f"; {budget.tokens:,} tokens because a fold was undone" if budget.tokens > share else ""
+    undone = f", raised to {budget.tokens:,} tokens because a fold was undone" if budget.tokens > share else ""
     return f"Limit for a request: {100 * threshold:.0f} % ({share:,} tokens){undone}."
 
 
 def correction(known: Calibration) -> str:
-    """Say how estimates are corrected for the model and how good the last one was; ``""`` if it was right as it is."""
+    """Say the factor for the model's estimates and the error of the last; ``""`` if these round to 1 and to 0."""
     factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
     parts = [
         f"Estimates are multiplied by {factor} for this model" if factor != "1.00" else "",
@@ -286,7 +286,7 @@ async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) ->
 
 
 def _rounding(span: Span, choice: WindowChoice) -> str:
-    """Say that a length of time is rounded to hours; ``""`` for a moment, or if a warning says more."""
+    """Say that a length of time is rounded to hours; ``""`` for a moment, for whole hours, or if a warning says it."""
     if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
         return ""
     return f"{format_span(span.seconds)} is rounded to whole hours."
@@ -299,7 +299,7 @@ TOP: CommandGroup[Services] = CommandGroup("")
 async def thoughts(services: Services) -> Aside | Text:
     """Print what the model thought before its newest reply.
 
-    A provider may keep thoughts to itself, or show a summary of them. Ctrl-T on an empty line prints them too.
+    Replies without thoughts are passed over. Some providers hide thoughts. Ctrl-T on an empty line prints them too.
 
     Examples:
         /thoughts

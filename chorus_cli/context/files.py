@@ -1,4 +1,4 @@
-"""The thread that each Chorus that runs has open, written into the lock file of its run."""
+"""Stores and reads the open thread of each running Chorus, in the lock file of its run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from chorus_cli.storage.file_lock import is_locked
 
 
 class OpenThreads:
-    """The lock files in ``folder``, of which ``run`` is this process's own; without a folder no thread is shared.
+    """The lock files in ``folder``. ``run`` is the name of this process's file; without a folder no thread is shared.
 
-    They serve only a notice, so a file that cannot be read or written counts as no Chorus.
+    Only a notice depends on these files, so errors of reading and writing them are passed over.
     """
 
     def __init__(self, folder: Path | None, run: str) -> None:
@@ -22,19 +22,19 @@ class OpenThreads:
     def announce(self, persona: str, thread_id: int) -> None:
         """Announce to every other Chorus that this one has a thread open."""
         entry = _entry(persona, thread_id)
-        # Another process that read the file while it is written again would see no thread in it.
+        # Writing empties the file for a moment, in which other processes find no thread; so only a change is written.
         if self._folder is not None and entry != self._announced:
             with suppress(OSError):
                 (self._folder / self._run).write_bytes(entry)
                 self._announced = entry
 
     def is_shared(self, persona: str, thread_id: int) -> bool:
-        """Return whether another Chorus that runs has the thread open."""
+        """Return whether another running Chorus has the thread open."""
         entry = _entry(persona, thread_id)
         with suppress(OSError):
             others = (path for path in self._folder.iterdir() if path.name != self._run) if self._folder else ()
             for path in filter(Path.is_file, others):
-                # A file that vanishes meanwhile, or is damaged, hides no other.
+                # A file that vanishes or cannot be read does not hide the other files.
                 with suppress(OSError), path.open("rb") as file:
                     if file.read(len(entry) + 1) == entry and is_locked(path):
                         return True

@@ -1,6 +1,6 @@
-"""Turns: a message, committed before any model is asked, and all that answers it.
+"""Turns: a message and everything that answers it. The message is committed before any model is asked.
 
-Whatever happens, a reply keeps what has arrived, and a status that says so. From the question to the end of the last
-reply one row of a turn is in progress: the reply, or the call whose tool is at work. No request holds a call without
-its result, or a result without its call. Every request is counted as spent, also one whose answer is no message.
+A reply that breaks off keeps the text that has arrived, and its status says so. From the question to the end of the
+last reply, one row of the turn is in progress: a reply, or the call of a running tool. No request holds a call without
+its result, or a result without its call. The usage of every request is stored, also of a request for a summary.
 """

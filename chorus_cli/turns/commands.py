@@ -1,4 +1,4 @@
-"""``/context clear``, ``ops``, ``undo``, ``redo``, ``at``, ``compact`` and ``summary``: acts on the context."""
+"""Acts on the context: ``/context clear``, ``ops``, ``undo``, ``redo``, ``at``, ``compact``, ``summary``; ``/pin``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LONGEST_SUMMARY = 1000
 async def clear(services: Services) -> Text:
     """Start a new conversation: earlier messages leave the context.
 
-    Nothing is deleted; /context undo brings the messages back. It applies to all threads of the persona.
+    Nothing is deleted; /context undo brings the messages back. The command applies to all threads of the persona.
 
     Examples:
         /new
@@ -69,8 +69,8 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
 async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Redo the operation undone last, or one by its number.
 
-    Without a number, this works only until something else is said or done; with a number, it always works. To redo
-    a message that was undone, give the number of that undo.
+    Without a number, this works only until something else is said or done; with a number, it works later too. To redo
+    a message that was undone, give the number of its undo.
 
     Examples:
         /context redo
@@ -109,7 +109,8 @@ async def operations(services: Services) -> Text | Table:
 async def pin_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Text | Table:
     """Keep a message in context, or list the pinned ones.
 
-    No window, no summary and no full request leaves it out. /new, an edit and a restored session end that, and /undo.
+    The message is sent word for word whatever its age, as long as all pinned messages fit into a request. /unpin,
+    /undo, /new, an edit or a restored session ends this.
 
     Examples:
         /pin 12
@@ -156,7 +157,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     ]
     then = past.request_settings.target
     if then.thread_id != target.thread_id:
-        lines.insert(1, f"This thread was forked later; this is the context of thread #{then.thread_number}.")
+        lines.insert(1, f"Thread #{then.thread_number} had this context; this thread was forked from it later.")
     if view.summary is not None:
         folded = counted(view.folded_number, "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
@@ -167,7 +168,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """Switch to the thread that an undo or a redo of a fork leads to, and say so; a closed one stops replying."""
+    """Switch to the thread in which the undo or redo of a fork goes on, and say so; stop replies in a closed thread."""
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.current.turn_to_last_thread()
@@ -181,7 +182,7 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 
 
 async def named(services: Services, done: Operation | Spoken) -> str:
-    """Name an operation or a turn that was undone or redone, with the number of threads if that is all of several."""
+    """Name an operation or a turn; say how many threads a boundary concerns if it concerns several."""
     if not isinstance(done, Operation):
         return turn(done, is_answered=await is_answered(services.conversation, done))
     concerns_all = done.act.is_boundary and done.thread_id is None
@@ -189,7 +190,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
 
 
 async def reversal_line(services: Services, done: Operation | Spoken, *, is_undone: bool) -> str:
-    """Say that an operation or a turn was undone or redone, and the window that came back with it."""
+    """Say that an operation or a turn was undone or redone, and name the window that is in force again."""
     told = f"{'Undone' if is_undone else 'Redone'}: {await named(services, done)}"
     if isinstance(done, Operation) and isinstance(done.act, Window):
         return f"{told}; it is {done.act.result(is_undone=is_undone)} again."
@@ -197,7 +198,7 @@ async def reversal_line(services: Services, done: Operation | Spoken, *, is_undo
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
-    """Name the newer boundary that hides one just restored; ``""`` if there is none."""
+    """Name the newer boundary that hides a redone one; ``""`` if there is none."""
     boundary = (await services.context.snapshot(services.current.target(), services.clock.now())).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
@@ -205,7 +206,7 @@ async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str
 
 
 async def _in_all_threads(services: Services) -> str:
-    """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
+    """Say how many threads an act on all threads concerns: `` in all 3 threads of Frodo``; empty if there is one."""
     number = len(await services.threads.open_threads())
     return f" in all {number} threads of {services.current.target().persona.name}" if number > 1 else ""
 

@@ -1,4 +1,4 @@
-"""Which turns a fold takes and what the summariser is told; why a message is refused; what a request goes without."""
+"""Decides which turns a fold takes and which messages are refused, and words the summariser's task and the notices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GAP_TOKENS = 2
 _LONGEST_RESULT = 1_000
 _WORDS_PER_TOKEN = 0.6
 _LEAST_GAIN = 1 / 8
-"""The share of the limit that a fold gains before the request is too large."""
+"""A fold that is made before the request is too large must gain at least this share of the limit."""
 
 _TASK = (
     "You keep the memory of a conversation that has grown too long to be read whole. You are given the summary so far, "
@@ -39,7 +39,7 @@ _FOCUS = " Above all keep what concerns: {focus}"
 
 
 def entries_of(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
-    """Return an entry for each message, with its speaker; the persona is called ``name``."""
+    """Return each message as text with its speaker in front; the persona is called ``name``."""
     return [f"{told_by(message.role, name)}: {_said(message)}" for message in messages]
 
 
@@ -52,7 +52,7 @@ def _said(message: Message | MessageContent) -> str:
 
 
 def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:
-    """Return as many of the first entries as fit, joined to one text, and the rest; one that is too large is split."""
+    """Join the first entries that fit to one text, and return it and the rest; an entry that is too large is split."""
     rest = list(entries)
     taken: list[str] = []
     used = 0
@@ -83,7 +83,7 @@ def task(room_tokens: int, focus: str = "") -> str:
 
 
 def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
-    """Return the whole turns that may be folded, oldest first: all but the last two and a running one."""
+    """Return the turns that may be folded, oldest first: those before a running turn, except the last two of them."""
     groups = turns(verbatim)
     streaming = (place for place, group in enumerate(groups) if any(row.status is Status.STREAMING for row in group))
     running = next(streaming, len(groups))
@@ -94,7 +94,7 @@ def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
 def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     """Return the messages to fold now, none if it is not time.
 
-    It is time when the next request is too large, or earlier if a fold gains much; after an undone fold only then.
+    It is time if the next request is too large. If no fold was undone, it is time earlier if a fold gains much.
     """
     budget, view = snapshot.budget, snapshot.view
     verbatim_tokens = total_tokens(usable(view.verbatim))
@@ -109,35 +109,35 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
 
 
 def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
-    """Return as many of the oldest turns as bring a request of ``total`` tokens to the target."""
+    """Return the messages of the oldest turns without which a request of ``total`` tokens comes down to ``target``."""
     folded: list[Message] = []
     for group in groups:
         if total <= target:
             break
-        # Pinned messages are sent anyway, so that folding them gains no tokens.
+        # Pinned messages are sent anyway, so folding them gains no tokens.
         total -= sum(tokens_of(row) for row in usable(group) if row.id not in pinned)
         folded += group
     return folded
 
 
 def refuse_unreadable_settings(persona: Persona) -> None:
-    """Refuse to send a request without the prompt of a persona, and perhaps to another model than it names."""
+    """Refuse to send if settings cannot be read: the prompt may be missing, and the wrong model may be asked."""
     if persona.unreadable:
         reasons = (_place(path, persona.warnings) for path in persona.unreadable)
         raise SettingsError(
-            f"Nothing was sent: settings of {persona.name} cannot be read, so that its prompt may be missing. "
+            f"Nothing was sent: settings of {persona.name} cannot be read, so its prompt may be missing. "
             f"Mend {' and '.join(reasons)} and ask again."
         )
 
 
 def _place(path: str, warnings: Sequence[str]) -> str:
-    """Return the path of a settings file with the line and column that a warning about it begins with, if one does."""
+    """Return the path of a settings file, with the line and column if a warning begins with them."""
     places = (re.match(rf"{re.escape(path)}:\d+:\d+(?=:)", warning) for warning in warnings)
     return next((place[0] for place in places if place), path)
 
 
 def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble_tokens: int = 0) -> None:
-    """Refuse a message that does not fit the model, even alone; the sentence has all sizes."""
+    """Refuse a message that does not fit the model even without a conversation; the error has all sizes."""
     if fits(snapshot, preamble_tokens + message_tokens):
         return
     target, budget = snapshot.request_settings.target, snapshot.budget
@@ -148,7 +148,7 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
             f"{target.persona.name} leaves no room for a message: the system prompt has "
             f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
             f"{budget.corrected(measured.document_tokens):,}, but a request to {model} may have {budget.tokens:,}. "
-            "The message was not stored; shorten them, or choose a model with a larger limit."
+            "The message was not stored; shorten the prompt or the documents, or choose a model with a larger limit."
         )
     raise MessageRefusedError(
         f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
@@ -159,7 +159,7 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
 
 
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
-    """Return whether a message of so many estimated tokens, its preamble included, fits the model alone."""
+    """Return whether a message of ``message_tokens``, its preamble included, fits a request without a conversation."""
     return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
 
 
@@ -176,7 +176,7 @@ def flash_notice(report: FlashReport) -> str:
 
 
 def shortfalls(plan: RequestPlan) -> dict[str, str]:
-    """Say which parts of the context are not, or not whole, in a request; each sentence under its subject."""
+    """Say which parts of the context a request leaves out or shortens; the key of each sentence is its subject."""
     model = plan.snapshot.request_settings.target.choice.model
     found: dict[str, str] = {}
     if number := len(plan.too_large):
@@ -190,14 +190,14 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
         )
     if number := len(plan.cut):
         found["cut"] = (
-            f"{counted(number, 'message')} did not fit {model} whole and went without the middle. "
-            "The log has all of it."
+            f"{counted(number, 'message')} did not fit {model} whole, so the middle was left out. "
+            "The log has the whole text."
         )
     return found
 
 
 def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
-    """Say that the members of an edit or a restore have left the window since the ``last_window`` of a request."""
+    """Say that the members of an edit or a restore have left the window, which last began at ``last_window``."""
     boundary, hours = snapshot.view.boundary, snapshot.request_settings.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""

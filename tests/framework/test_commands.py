@@ -312,7 +312,7 @@ async def test_a_word_that_only_leads_to_a_command_may_be_a_name(world: World, s
 
 async def test_a_template_that_has_only_a_place_needs_text(world: World, shared: Path) -> None:
     (shared / "say.md").write_text("$ARGUMENTS")
-    assert await world.told("/say") == "/say needs text. Its template has nothing else."
+    assert await world.told("/say") == "/say needs text: its template is empty without it."
 
 
 def test_front_matter_that_is_not_closed_is_text() -> None:

@@ -95,7 +95,7 @@ def test_a_summary_is_made_and_shown_and_reworded_and_taken_back(home: Home, pro
         assert provider.asked[-1][0]["content"].endswith("Above all keep what concerns: the colour of the door")
         chat.ask("/context summary", f"Summary of 4 messages (#1 to #4), by {MODEL}, ")
         chat.ask("/context summary edit", "Summary replaced.")
-        chat.ask("/why", "stands for the 4 messages before, as of operation 2")
+        chat.ask("/why", "stands for the 4 oldest messages (operation 2)")
         told = report(home)
         chat.ask("/context ops", "another wording of the summary")
         chat.ask("/undo", "Undone: another wording of the summary")

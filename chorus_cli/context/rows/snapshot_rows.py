@@ -37,10 +37,10 @@ from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 
 _MOST = 8
-"""How many of the newest folds are looked at: after an undo, an older one may hold."""
+"""The number of newest folds whose summaries are read: if the newest does not hold for the view, an older one may."""
 
 _TURNS_OF_REST = 3
-"""A failed fold is tried again once that many questions have followed it."""
+"""A failed fold is tried again after this number of questions."""
 
 
 def of_folds(
@@ -48,7 +48,7 @@ def of_folds(
 ) -> list[Summary]:
     """Return the summaries of the newest folds since the boundary.
 
-    ``folds`` maps the operation of each fold to the messages that it stands for.
+    ``folds`` maps the operation of each fold to the messages that its summary stands for.
     """
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
@@ -65,7 +65,7 @@ def of_folds(
 
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
-    """Store the summary that a fold has written, and delete the note that a fold failed; the fold itself is stored."""
+    """Store the summary of a fold that is stored already, and delete the note that an earlier fold failed."""
     meta_rows.taken(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     ids = expanded(summary.stands_for)
     connection.execute(
@@ -79,14 +79,14 @@ def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary:
 
 
 def store_failure(connection: sqlite3.Connection, thread_id: int) -> None:
-    """Remember that a fold of a thread failed after the newest of its messages."""
+    """Note that a fold of a thread failed, with the id of the thread's newest message."""
     newest = "SELECT coalesce(max(id), 0) FROM messages WHERE thread_id = ?"
     (message_id,) = connection.execute(newest, (thread_id,)).fetchone()
     meta_rows.store(connection, f"{meta_rows.FOLD_FAILED}{thread_id}", str(message_id))
 
 
 def is_resting(connection: sqlite3.Connection, thread_id: int) -> bool:
-    """Return whether the last fold of a thread failed, in whichever process, and few questions have followed."""
+    """Return whether the last fold of a thread failed, in any process, and fewer than three questions have followed."""
     failed_after = meta_rows.value(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     if failed_after is None:
         return False
@@ -101,9 +101,9 @@ _HAS_THOUGHTS = "(reasoning IS NOT NULL OR thought_tokens IS NOT NULL OR thought
 def echoed(
     connection: sqlite3.Connection, rows: Sequence[Message], model: str, *, calls_only: bool
 ) -> dict[int, Echoed]:
-    """Return the thoughts that ``model`` itself had before its replies, by their ids; imported ones are left out.
+    """Return the thoughts of ``model`` before its replies, by the ids of the replies; imported ones are left out.
 
-    With ``calls_only`` they are those that led to calls among ``rows``. An edited reply has none.
+    With ``calls_only``, only thoughts that led to calls among ``rows`` are returned. An edited reply has none.
     """
     wanted = {row.reply_id for row in rows if row.reply_id is not None}
     if not calls_only:
@@ -125,7 +125,7 @@ def echoed(
 
 
 def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Thoughts]:
-    """Return the thoughts before the replies of these ids, as far as there are any."""
+    """Return by id the thoughts before the replies ``ids``; a reply without thoughts is left out."""
     cursor = connection.execute(
         "SELECT id, reasoning, thought_parts FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
         "AND (reasoning IS NOT NULL OR thought_parts IS NOT NULL)",
@@ -153,7 +153,7 @@ class TokenCounts(NamedTuple):
 
 
 def store_token_counts(connection: sqlite3.Connection, counts: TokenCounts) -> None:
-    """Remember the counts of rows that were put in without them."""
+    """Store the token counts of rows that were stored without one."""
     for update, counted in (
         ("UPDATE messages SET token_count = ? WHERE id = ?", counts.messages),
         ("UPDATE messages SET thought_tokens = ? WHERE id = ?", counts.thoughts),
@@ -168,7 +168,7 @@ _WINDOW = setting_of("context_hours")
 def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadJournal:
     """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    # Operations on the memory are not among these, so the newest forgetting is passed too: it changes the prompt.
+    # Operations on the memory are not among these. The newest forgetting is passed, because it changes the prompt.
     return journal.thread_journal(thread_id, operations, item_rows.newest_forgetting(connection, persona))
 
 
@@ -179,14 +179,14 @@ def read_snapshot(
     start: RequestStart,
     until: datetime | None = None,
 ) -> ContextSnapshot:
-    """Read the snapshot of a thread, up to ``until``; its messages may still have to be counted."""
+    """Read the snapshot of a thread up to ``until``; messages in it may lack their token count."""
     target = request_settings.target
     seen = read_view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
-        # Nothing was said in this fork yet: what it has of its origin counts.
+        # Nothing was said in this fork yet, so the messages that it begins with count.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.CALIBRATION + target.choice.model)
     learned = read_calibration(stored) if stored else Calibration()
@@ -217,10 +217,10 @@ def read_snapshot(
 def read_past_snapshot(
     connection: sqlite3.Connection, request_settings: RequestSettings, moment: datetime
 ) -> ContextSnapshot:
-    """Read the snapshot as it was at an earlier moment, by the journal, with the system prompt and model of today.
+    """Compute the snapshot of an earlier moment from the journal, with today's system prompt and model.
 
-    A reply that was still being written appears with its present text. Before a fork was opened, its thread has the
-    context of its origin.
+    A reply that was being written at the moment has its present text. If the thread is a fork and was not open yet,
+    the snapshot is of the thread that it was made from.
     """
     target, persona = request_settings.target, request_settings.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
@@ -239,13 +239,13 @@ def read_past_snapshot(
 def read_view(
     connection: sqlite3.Connection, known: ThreadJournal, start: RequestStart, until: datetime | None = None
 ) -> View:
-    """Read the messages in context; no message after ``until`` is read."""
+    """Read the view of a thread; messages after ``until`` are left out."""
     thread_id, boundary = known.thread_id, known.boundary
     counting = (*([boundary] if boundary else []), *known.later)
     folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}
     after = boundary.after_message_id if boundary else 0
     messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
-    # The index compares text, which lets a row of the same second through.
+    # SQL compares times as text, which may let a later row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
     if (boundary or known.kept) and (by_operations := put_in(known, start.window)):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})

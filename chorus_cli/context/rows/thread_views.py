@@ -1,6 +1,6 @@
-"""Views of threads: without all of their rows, as a fork or an edit begins with one, and those at work now.
+"""Views of threads for counts, notices, forks and edits, and the threads with a reply in progress.
 
-The messages of a fork stay rows of the other thread. Undoing the fork closes the thread, redoing it opens it again.
+A fork begins with messages that stay rows of the other thread. An undo of the fork closes its thread, a redo opens it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _AFTER_ANY_TEXT = "\U0010ffff"
-"""A text after every time, also after one that cannot be read."""
+"""A text that sorts after every timestamp, readable or not."""
 _LIGHT = (
     "id, thread_id, COALESCE(turn_id, id), "
     "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
@@ -51,7 +51,7 @@ _LIGHT = (
 
 
 def _light(row: tuple[Any, ...]) -> Message:
-    """Return a row as far as the rules depend on it: one that has anything in it has one character."""
+    """Return a row with only the fields that the view depends on; the content is ``x``, or empty if the row is."""
     id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded = row
     return Message(
         id_,
@@ -75,7 +75,7 @@ def _light_rows(
     until: datetime | None = None,
     most: int = -1,
 ) -> list[Message]:
-    """Return the rows that a view is computed of, wordless: the newest ``most`` up to ``until``, and those put in."""
+    """Return ``_light`` rows for a view: the newest ``most`` (-1: all) up to ``until``, and the rows ``put_in``."""
     cursor = connection.execute(
         f"SELECT * FROM (SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = :thread AND timestamp > :since AND timestamp <= :until AND id > :after "
@@ -95,12 +95,12 @@ def _light_rows(
 
 
 def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> int:
-    """Count the messages in view of a thread whose window begins at ``since``; the cost follows the window."""
+    """Count the messages in the view of a thread whose window begins at ``since``; only the window is read."""
     return len(view(_light_rows(connection, journal, since), journal, since).messages)
 
 
 def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:
-    """Return the end of the view of an endless window, with the whole of its last turn."""
+    """Return the newest messages of the view without a window: at least the whole last turn."""
     for seen in _ends_of_view(connection, journal):
         if seen and seen[0].turn_id != seen[-1].turn_id:
             break
@@ -108,9 +108,9 @@ def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) ->
 
 
 def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
-    """Yield ends of the view of an endless window, each of four times as many rows; the last is all of it.
+    """Yield the newest messages of the view without a window, each time from four times as many rows; finally all.
 
-    The first message of the others may be in the middle of its turn.
+    Until then, the first message may be in the middle of its turn.
     """
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     number = _AT_FIRST
@@ -125,12 +125,12 @@ def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Ite
 
 
 def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
-    """Return the thoughts of the newest turn that has any and counts, reply by reply; hidden ones have no text."""
+    """Return the thoughts of the newest turn in context that has any, by reply; hidden thoughts have an empty text."""
     found: list[tuple[Message, str]] = []
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     after = journal.boundary.after_message_id if journal.boundary else 0
     members = {id_ for each in journal.operations for id_ in each.members_in(thread_id)}
-    # A view of all of a long thread takes a second.
+    # Without thoughts, the whole view would be read, which takes a second in a long thread.
     if not snapshot_rows.has_any(connection, thread_id, after, members):
         return []
     for seen in _ends_of_view(connection, journal):
@@ -142,16 +142,16 @@ def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: 
 
 
 def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> Exchange | None:
-    """Return the last turn of a thread that counts, whatever its age; ``None`` if there is none."""
+    """Return the last turn of the view without a window; ``None`` if the view is empty."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
 
 
 class WindowFill(NamedTuple):
-    """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
+    """How many messages the window holds and the widest window reaches, and when the oldest and the last were said.
 
-    What an edit or a restore put in is as old as that operation; what a later one keeps counts as young.
-    ``last_spoken`` is ``None`` if nothing was said since the boundary and it put nothing in.
+    Messages that the boundary put in are as old as the boundary; messages that later operations keep are in any window.
+    ``last_spoken`` is ``None`` if nothing was said since the boundary and the boundary put nothing in.
     """
 
     held: int
@@ -163,7 +163,7 @@ class WindowFill(NamedTuple):
 def window_fill(
     connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
-    """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
+    """Count the messages younger than ``since`` and than ``earliest``; the cost depends on the latter, not the log."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     rows, boundary = _light_rows(connection, journal, earliest), journal.boundary
     reachable, given = _seen(rows, journal, earliest), put_in(journal, earliest)
@@ -191,9 +191,9 @@ def window_fill(
 
 
 def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
-    """Count the messages in the window, and return the question whose reply was interrupted in it.
+    """Return how full the window is, and the question whose reply was interrupted in it, ``None`` without one.
 
-    What a chat shows without being asked, and does without if it is damaged, is read too.
+    Rows that a chat passes over if they are damaged are read too, so that the damage is noticed here.
     """
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
@@ -201,7 +201,7 @@ def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetim
     question = interrupted_question(connection, slug, thread_id, since)
     last_exchange_of(connection, slug, thread_id)
     input_rows.newest(connection, slug)
-    # Imports may have brought thousands of closed ones.
+    # Closed threads are not read: imports may have brought thousands.
     connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (slug,)).fetchall()
     return fill, question
 
@@ -211,12 +211,12 @@ def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> l
 
 
 def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> bool:
-    """Return whether something was said in a thread since its boundary that is older than ``since``."""
+    """Return whether messages of a thread since its boundary are older than ``since``."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     given, number = put_in(journal, since), _AT_FIRST
     while True:
         rows = _light_rows(connection, journal, _EVER, since, number)
-        # Of a long thread the newest of the older rows nearly always suffice.
+        # In a long thread the newest of the older rows are nearly always enough.
         if any(row.timestamp <= since and row.id not in given for row in _seen(rows, journal, _EVER)):
             return True
         if len(rows) < number:
@@ -227,7 +227,7 @@ def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, sinc
 def count_outside(
     connection: sqlite3.Connection, persona: str, thread_id: int, view: View
 ) -> tuple[Counter[Reason], Counter[Reason]]:
-    """Count the messages that the view does not reach and their tokens, by reason; a reworded one once, as it was."""
+    """Count messages outside the view and their tokens by reason; a reworded message counts once, as first worded."""
     operations = operation_rows.all_of(connection, persona, thread_id)
     brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     cursor = connection.execute(
@@ -246,7 +246,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
     """Return the view without turns in progress, and only up to the turn of message ``through_id`` if that is given.
 
     Raises:
-        JournalError: nothing is left.
+        JournalError: no message is left, or message ``through_id`` is not in context or is being answered.
     """
     if through_id is not None:
         view = view.through(_end_of_turn(view, through_id))
@@ -276,20 +276,20 @@ def title_of_fork(title: str, taken: Collection[str]) -> str:
 
 
 def _end_of_turn(view: View, message_id: int) -> int:
-    """Return the number of messages up to the end of the turn of a message of the view."""
+    """Return how many messages of the view there are up to the end of a message's turn."""
     end = 0
     for turn in turns(view.messages):
         end += len(turn)
         if any(row.id == message_id for row in turn):
             return end
     raise JournalError(
-        f"Message #{message_id} is not in context here, so nothing was forked. /search shows the numbers of messages, "
-        "/context edit brings one back into context."
+        f"Message #{message_id} is not in context here, so nothing was forked. /search shows the numbers of messages; "
+        "/context edit brings a message back into context."
     )
 
 
 def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
-    """Open a thread with the context of a snapshot, up to the turn of a message, and let the next run go on in it."""
+    """Open a thread with the context of a snapshot, up to the turn of a message; the next run goes on in the thread."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
         through_id = _present_wording(connection, snapshot.view, through_id)
@@ -309,9 +309,9 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
 
 
 def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation) -> None:
-    """Store the undo or the redo of a fork, close or open its thread, and let the next run go on where that leads.
+    """Store the undo of a fork and close its thread, or store the redo, open the thread, and go on in it.
 
-    An undo leads to the thread that was forked or, if that is closed, to the one last used.
+    After an undo the next run goes on in the thread that was forked or, if that is closed, in the last used one.
     """
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
@@ -329,7 +329,7 @@ def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation
 
 
 def _present_wording(connection: sqlite3.Connection, view: View, message_id: int) -> int:
-    """Return the message of the view that is another wording of a message, or the message itself."""
+    """Return the id of the message of the view that rewords a message; ``message_id`` if none does."""
     if any(row.id == message_id for row in view.messages):
         return message_id
     for row in view.messages:
@@ -343,7 +343,7 @@ def _present_wording(connection: sqlite3.Connection, view: View, message_id: int
 
 
 class EditableRows(NamedTuple):
-    """The thread's history with the messages that a fork put in, all its operations, and the newest id of all."""
+    """A thread's history with the messages that a fork put in, its operations, and the newest message id of the log."""
 
     history: list[Message]
     operations: list[Operation]
@@ -353,14 +353,14 @@ class EditableRows(NamedTuple):
 def editable_rows(
     connection: sqlite3.Connection, persona: str, thread_id: int, shown_since: datetime | None
 ) -> EditableRows:
-    """Read the history as far back as it is to be shown."""
+    """Read the history since ``shown_since``, or all of it, with all operations."""
     history: list[Message] = []
     after = 0
     while page := message_rows.history(connection, persona, thread_id, shown_since, after):
         history += page
         after = page[-1].id
     elsewhere = message_rows.rows(connection, operation_rows.said_elsewhere(connection, persona, thread_id))
-    # An operation that put such a row into its own thread does not concern this one.
+    # An operation that put a row into the other thread does not concern this one.
     history += [
         row._replace(introduced_by=None) for row in elsewhere if shown_since is None or row.timestamp > shown_since
     ]
@@ -372,14 +372,14 @@ def editable_rows(
 
 
 def newest_change(operations: Sequence[Operation]) -> int:
-    """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
+    """Return the id of the newest operation that changes which messages are in context; 0 if there is none."""
     by_id = {operation.id: operation for operation in operations}
     changes = (each.id for each in operations if each.act.changes_messages and not concerns_memory(each, by_id))
     return max(changes, default=0)
 
 
 def introduce_unless_overtaken(connection: sqlite3.Connection, new: NewOperation, expected: int) -> Operation | None:
-    """Store an operation that was prepared when ``expected`` was the newest change; ``None`` if it no longer is."""
+    """Store an operation if ``expected`` is still the newest change of the context; otherwise return ``None``."""
     if newest_change(operation_rows.all_of(connection, new.persona, new.thread_id or 0)) != expected:
         return None
     return operation_rows.introduce(connection, new)
@@ -390,7 +390,7 @@ def others_at_work(
 ) -> list[ActiveThread]:
     """Return the other threads of a persona that the rows ``in_progress`` belong to, in order of number."""
     rows = message_rows.rows(connection, in_progress)
-    # Should two processes have met in one thread, its newer reply counts.
+    # If two processes write replies in one thread, the newer reply counts.
     by_thread = {row.thread_id: row for row in rows if row.persona == persona and row.thread_id != thread_id}
     return sorted(_active(connection, row) for row in by_thread.values())
 

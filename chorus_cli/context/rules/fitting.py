@@ -1,4 +1,4 @@
-"""Makes the messages of a request fit its room: the oldest turns stay out, the longest messages lose their middle."""
+"""Makes the messages of a request fit its room: leaves out the oldest turns, and cuts the longest messages."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from chorus_cli.models.rules.budget import (
 )
 
 KEPT_TURNS = 2
-"""How many turns before the newest question are never folded or left out while there is another way."""
+"""The number of newest turns, not counting an open one, that no fold takes and that requests leave out last."""
 
 _SMALLEST_CAP = 64
 _EMPTIEST_SHARE = 3 / 4
-"""Below which share of what it might have then a request does not begin where the last one did: there is more room."""
+"""If beginning where the last request did takes less than this share of the target, older turns come back."""
 
 
 def fitting(
     rows: Sequence[Message], room: Room, fixed_tokens: int, count: Callable[[str], int], begins_at: int | None = None
 ) -> list[Message]:
-    """Return what of the rows is sent beside ``fixed_tokens``, shortened copies among them.
+    """Return the rows that are sent beside ``fixed_tokens``; shortened copies replace rows that are too long.
 
-    The newest user message is among them, whole. A provider still knows what follows ``begins_at``, the message that
-    the last request began with, so this one begins there too while that fits.
+    The newest user message is always among them, unshortened. ``begins_at`` is the id of the message that the last
+    request began with. This request begins there too while that fits, so that the provider's cache serves it.
     """
     kept = _without_oldest_turns(rows, room, fixed_tokens, begins_at)
     return _cut_to_fit(kept, room.budget - fixed_tokens, count)
@@ -40,7 +40,7 @@ def fitting(
 def _without_oldest_turns(
     rows: Sequence[Message], room: Room, fixed_tokens: int, begins_at: int | None
 ) -> list[Message]:
-    """Leave out the oldest turns, whole, if there is too much: up to where the last request began if that will do."""
+    """Leave out whole turns from the oldest if the rows are too large; begin at ``begins_at`` if that is enough."""
     if fixed_tokens + total_tokens(rows) <= room.budget:
         return list(rows)
     groups = turns(rows)
@@ -53,7 +53,7 @@ def _without_oldest_turns(
 
 
 def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, begins_at: int | None) -> int:
-    """Return which of the turns is the first to be sent, where all of them would make a request of so many tokens."""
+    """Return the place of the first turn to be sent; with all turns the request would have ``tokens``."""
     target = min(room.half, int(FULLEST_SHARE * room.budget))
     needed: list[int] = []
     for group in groups:
@@ -66,11 +66,11 @@ def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, be
 
 
 def _cut_to_fit(rows: list[Message], room_tokens: int, count: Callable[[str], int]) -> list[Message]:
-    """Cut the longest messages until all fit; if that is not enough, leave out the oldest remaining ones."""
+    """Cut the longest messages in the middle until all fit; if that is not enough, leave out the oldest messages."""
     if total_tokens(rows) <= room_tokens:
         return rows
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
-    # Halves of halves, not what just fits: so a message stays cut in the same place while the talk goes on.
+    # The cap is halved, not fitted exactly, so that the next requests cut a message in the same place.
     cap = room_tokens // 2
     while cap >= _SMALLEST_CAP:
         cut = [row if row is newest_question else _cut(row, cap, count) for row in rows]
@@ -94,7 +94,7 @@ def _cut(row: Message, cap_tokens: int, count: Callable[[str], int]) -> Message:
 
 
 def _without_oldest_rows(rows: list[Message], kept: Message | None, room_tokens: int) -> list[Message]:
-    """Leave out message by message from the oldest, a tool's call and its result together, but never ``kept``."""
+    """Leave out the oldest messages until the rest fits, but never ``kept``; a call and its result go together."""
     units: dict[object, list[Message]] = {}
     for row in rows:
         is_tool = row.role in TOOL_ROLES

@@ -1,8 +1,8 @@
-"""The memory in a request: HOT items in the system message, others before the question that refers to them.
+"""The memory in a request: HOT items in the system message, others in the preamble of a question that refers to them.
 
-The block of the system message is chosen where a prefix begins and held with it, because a change would cost the
-provider's cache. An item that becomes HOT meanwhile, or that a question refers to, goes into the question's preamble
-instead, unless a request has it already.
+The block of HOT items is chosen when a prefix begins and stays the same until the prefix ends, because the provider's
+cache needs the same beginning. An item that becomes HOT meanwhile goes into the preamble of the next question. No
+preamble repeats an item that the request has already in its present wording.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 
 
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
-    """Choose the block of the system message from the HOT items, best first: a tenth of the model's limit at most.
+    """Choose the best HOT items for the block of the system message, which takes at most a tenth of the model's limit.
 
-    An item that was captured from a message that is ``said``, in context by its id, is there already.
+    ``said`` has the contents of messages in context by id. An item is left out if its source message still says it.
     """
     unsaid = [item for item in items if not recall.already_said(item, said)]
     return tuple(recall.best_within(unsaid, _hot_room(budget), MOST_HOT))
@@ -49,12 +49,12 @@ def _hot_room(budget: Budget) -> int:
 
 
 def block_tokens(items: Sequence[Item]) -> int:
-    """Return the estimated tokens of the block."""
+    """Return the estimated tokens of the block, with its heading."""
     return _HEADING_TOKENS + sum(map(recall.tokens_in_request, items))
 
 
 def recall_room(budget: Budget, taken_tokens: int) -> int:
-    """Return the estimated tokens that recalled items may take, after ``taken_tokens`` of what must be sent."""
+    """Return the estimated tokens that recalled items may take beside ``taken_tokens``; below 0 there is no room."""
     return max(0, min(int(budget.room.budget * _RECALLED_SHARE), budget.room.budget - taken_tokens) - _HEADING_TOKENS)
 
 
@@ -65,7 +65,7 @@ def unsent(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Mess
 
     def is_sent(item: Item) -> bool:
         if item.id in recalled:
-            # A newer wording counts, even if the block has the present one: the model has read it last.
+            # The newest mention counts, even if the block has the present wording: the model reads the mention last.
             return recalled[item.id].text == recall.written(item)
         return held.get(item.id) == item.content or recall.already_said(item, said)
 
@@ -93,16 +93,16 @@ def mentions(messages: Iterable[Message]) -> dict[int, Mention]:
 
 
 def ids_held(messages: Iterable[Message]) -> set[int]:
-    """Return the items that messages hold: in preambles, and in calls and results of the memory's tools."""
+    """Return the ids of the items in preambles, and in calls and results of the memory's tools."""
     found = list(messages)
     kept = (_kept_by(message) for message in found if message.role is Role.TOOL_RESULT)
     return {*mentions(found), *(id_ for id_ in kept if id_ is not None)}
 
 
 def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -> list[Message]:
-    """Return the messages with the items ``forgotten`` cut out of preambles, and of calls and results of tools.
+    """Return the messages without the items ``forgotten`` in preambles and in calls and results of tools.
 
-    A count of tokens that the cut makes too large stays: it is on the safe side, and true again after an undo.
+    The token counts are not reduced: counts that are too large are safe, and an undo makes them true again.
     """
     results = (message for message in messages if message.role is Role.TOOL_RESULT)
     calls = {(row.turn_id, row.tool_call_id) for row in results if _kept_by(row) in forgotten}
@@ -129,7 +129,7 @@ class MemoryUse(NamedTuple):
 
 
 def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message], budget: Budget) -> list[MemoryUse]:
-    """Return the use of each item in a request that has this block and these messages, in their order."""
+    """Return the use of each item in a request with this block and these messages, in the order of ``items``."""
     room = _hot_room(budget)
     listed, held = list(items), {item.id for item in block}
     missing = {item.id for item in unsent(listed, block, messages)}
@@ -138,7 +138,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
     def use(item: Item) -> MemoryUse:
         if item.id in missing:
             if item.tier is Tier.HOT and recall.tokens_in_request(item) > room:
-                return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
+                return MemoryUse(item, sent=False, reason=f"too large: HOT items may take {room:,} tokens")
             if item.id in held or item.id in recalled:
                 return MemoryUse(item, sent=False, reason=CORRECTED)
             is_keyed = item.tier is not Tier.HOT and recall.keys_of(item.content) is not None
@@ -160,7 +160,7 @@ def is_recalled(message: Message | MessageContent) -> bool:
 
 
 def repeats_items(message: Message | MessageContent) -> bool:
-    """Return whether a message is the result of a tool of the memory, which may have the content of items."""
+    """Return whether a message is the result of a tool of the memory, which may repeat the content of items."""
     return is_recalled(message) or (message.role is Role.TOOL_RESULT and _kept_by(message) is not None)
 
 
@@ -169,7 +169,7 @@ def _kept_by(result: Message | MessageContent) -> int | None:
 
 
 def _result_without(result: str, forgotten: Collection[int]) -> str:
-    """Return the result of a call without items; the note above that of a kept item has its content too."""
+    """Return a result without the forgotten items, and without a note that repeats the content of such an item."""
     answer = without_note(result)
     if recall.kept_id(answer) in forgotten:
         return answer

@@ -1,12 +1,12 @@
-"""The plan of a request that follows from a snapshot, with a reason for everything left out.
+"""Plans the request of a snapshot, and gives a reason for each message that is left out.
 
-One system message comes first (system prompt, documents, summary, HOT memory items), then the view, word for word. A
-request that would be too large leaves out whole turns from the oldest until it takes half of the model's limit, but
-keeps the last two; those that follow it begin where it does until that has no room either, for a provider knows that
-beginning.
-What is still too large is cut in the middle, the longest messages first; the newest user message stays whole.
+One system message comes first (system prompt, documents, summary, HOT memory items), then the messages of the view that
+the summary does not stand for. If the request is too large, whole turns are left out, the oldest first and never the
+last two, until it takes at most half of the model's limit. The next requests begin with the same turn while they have
+room, so that the provider's cache serves them. If the request is still too large, its longest messages are cut in the
+middle; the newest user message stays whole.
 
-The calls of one reply are one message with its words, then their results: every provider sends and takes them so.
+A reply and its calls are one message, and the results follow it: every provider expects this order.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _CHARACTERS_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """The next request of a context: the request itself, the rows behind it, its tokens, and the rows that stay out.
+    """The next request of a context, the rows that it sends, the rows left out, and its estimated tokens.
 
-    Some of the ``sent`` rows are shortened; ``cut`` are the same rows whole. ``too_large`` had no room, and a
-    ``summary`` of ``None`` is missing or had none. ``tokens`` are estimates, and upper bounds unless ``is_exact``.
-    ``is_crowded`` says that something had no room; ``begins_at`` is the first row that is not pinned, if older ones are
-    left out.
+    ``sent`` has some rows shortened; ``cut`` has these rows whole. The rows ``too_large`` had no room. ``summary`` is
+    ``None`` if there is none or it had no room. ``is_crowded`` says that something was cut or had no room. Unless
+    ``is_exact``, the tokens are only rough, such as upper bounds. ``begins_at`` is the id of the first sent row that is
+    not pinned, if rows had no room.
     """
 
     snapshot: ContextSnapshot
@@ -75,7 +75,7 @@ class RequestPlan:
         return replace(self, snapshot=snapshot, request=with_plain_history(self.request), is_exact=False)
 
     def left_out(self) -> Iterator[tuple[Reason, Message]]:
-        """Yield every message of the view, and every one taken back within its reach, that is not sent."""
+        """Yield each message that is in the view or was taken back from it and that is not sent, with the reason."""
         view = self.snapshot.view
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
@@ -111,7 +111,7 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
 
 
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
-    """Build the request of a snapshot whose messages need no count, by upper bounds; ``None`` if it may not fit."""
+    """Plan the whole request with upper bounds for messages that have no token count; ``None`` if it may not fit."""
     view = snapshot.view
     model = snapshot.request_settings.target.choice.model
     rows = [
@@ -130,9 +130,9 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
 
 
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
-    """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut.
+    """Plan the request of a snapshot that does not fit whole: leave out the oldest turns, then cut long messages.
 
-    The thoughts of earlier turns are left out before words are cut.
+    The thoughts of earlier turns are left out before a message is cut.
     """
     rows = usable(snapshot.view.verbatim)
     plan = _fitted(snapshot, weighed(rows, snapshot.echoed), count)
@@ -145,7 +145,7 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 def _fitted(
     snapshot: ContextSnapshot, rows: list[Message], count: Callable[[str], int], beside_tokens: int = 0
 ) -> RequestPlan:
-    """Fit rows into the room; ``beside_tokens`` are those of thoughts that the rows do not weigh."""
+    """Fit rows into the room; ``beside_tokens`` are those of thoughts that the counts of the rows leave out."""
     room, summary = snapshot.budget.room, snapshot.view.summary
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
     if newest_question is not None:
@@ -167,7 +167,7 @@ def _fitted(
     too_large = tuple(row for row in rows if row.id not in kept)
     cut = tuple(row for row in rows if row.id in kept and kept[row.id] is not row)
     if snapshot.echoed and cut:
-        # Thoughts belong to the words that were said.
+        # Thoughts are sent only with the uncut words of their reply.
         shortened = {reply_of(row) for row in cut}
         whole = {id_: echoed for id_, echoed in snapshot.echoed.items() if id_ not in shortened}
         snapshot = replace(snapshot, echoed=whole)
@@ -194,7 +194,7 @@ def _fitted(
 def _pinned(
     rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
 ) -> dict[int, Message]:
-    """Return the pinned rows, calls with their results, by their ids, if they have room beside the newest question."""
+    """Return the pinned rows by id, a call with its result; none if they do not fit beside the newest question."""
     named = snapshot.view.pinned
     pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in TOOL_ROLES}
     pinned = {
@@ -243,12 +243,12 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
 
 
 def reply_of(row: Message) -> int:
-    """Return the reply that a row is, or that ended with it as a call; 0 for any other row."""
+    """Return the id of the reply that a row is, or that made the call in the row; 0 for any other row."""
     return row.id if row.role is Role.ASSISTANT else row.reply_id or 0
 
 
 def weighed(rows: Sequence[Message], echoed: Mapping[int, Echoed]) -> list[Message]:
-    """Return the rows with the tokens of the thoughts that go with them: with a reply, or with its first call."""
+    """Add the tokens of the thoughts before a reply to the count of its first row: the reply itself or a call."""
     left = dict(echoed)
     found: list[Message] = []
     for row in rows:
@@ -259,22 +259,22 @@ def weighed(rows: Sequence[Message], echoed: Mapping[int, Echoed]) -> list[Messa
 
 
 def of_newest_turn(echoed: Mapping[int, Echoed], rows: Sequence[Message]) -> dict[int, Echoed]:
-    """Return the thoughts of the turn that is being answered, the last one of ``rows``."""
+    """Return the thoughts of the turn that the last of ``rows`` belongs to."""
     replies = {reply_of(row) for row in rows if row.turn_id == rows[-1].turn_id}
     return {id_: each for id_, each in echoed.items() if id_ in replies}
 
 
 def thought_tokens(thoughts: Thoughts, count: Callable[[str], int]) -> int:
-    """Return the tokens of thoughts; those that cannot be read are guessed from the length of the provider's parts."""
+    """Return the tokens of thoughts; if there is no text, estimate them from the length of the provider's parts."""
     return count(thoughts.text) if thoughts.text else len(thoughts.parts) // _CHARACTERS_PER_TOKEN
 
 
 def messages_of(
     rows: Sequence[Message], accepted: frozenset[Kind], echoed: Mapping[int, Echoed], only_caller: str | None = None
 ) -> Iterator[PromptMessage]:
-    """Yield the messages of rows that a request may contain; the model takes the ``accepted`` kinds of attachments.
+    """Yield the messages of a request from ``usable`` rows; the model takes the ``accepted`` kinds of attachments.
 
-    ``echoed`` are the thoughts by the ids of the replies. Calls of another model than ``only_caller`` are in words.
+    ``echoed`` has thoughts by the ids of replies. If ``only_caller`` is given, calls of other models become plain text.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
     if not results:
@@ -296,7 +296,7 @@ def _alone(row: Message, accepted: frozenset[Kind], echoed: Mapping[int, Echoed]
 
 
 def _made_together(rows: Sequence[Message]) -> Iterator[list[Message]]:
-    """Yield each question, and each reply with the calls that it ended with; the words of it may be missing."""
+    """Yield each question, and each reply with its calls; a reply without words has only its calls."""
     unit: list[Message] = []
     is_answered = False
     for row in rows:
@@ -313,7 +313,7 @@ def _made_together(rows: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
-    """Return whether a row is a call of the same reply; of an import, calls are made together before any result."""
+    """Return whether a row is a call of the same reply; imported calls belong together until a result follows."""
     if row.role is not Role.TOOL_USE or before.role is Role.USER or before.turn_id != row.turn_id:
         return False
     if before.role is Role.ASSISTANT:
@@ -324,7 +324,7 @@ def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
 def _round(
     unit: Sequence[Message], results: Mapping[tuple[int, str | None], Message], echoed: Mapping[int, Echoed]
 ) -> Iterator[PromptMessage]:
-    """Yield a reply with its calls, and their results; the words of it may be missing."""
+    """Yield one message for a reply and its calls, then one for each result; ``unit`` may have only calls."""
     calls = [row for row in unit if row.role is Role.TOOL_USE]
     words = unit[0] if len(calls) < len(unit) else None
     texts = [_said(words) if words else "", *(call.content for call in calls)]
@@ -344,14 +344,14 @@ def _round(
 
 
 def _thoughts(words: Message | None, reply_id: int | None, echoed: Mapping[int, Echoed]) -> Thoughts | None:
-    """Return the thoughts before a reply, if its words are those that were said, or if it has none."""
+    """Return the thoughts before a reply; ``None`` if it has none, broke off, or has words that were edited."""
     known = echoed.get(reply_id or 0)
     is_as_said = words is None or (words.id == reply_id and not words.status.broke_off)
     return known.thoughts if known and is_as_said else None
 
 
 def _said(reply: Message) -> str:
-    # No provider takes a picture in a reply, as an import may bring one.
+    # An imported reply may have a picture, but no provider takes pictures in replies.
     said = words_of(reply) if reply.attachments else reply.content
     return f"{said}\n{BROKEN_OFF}" if reply.status.broke_off else said
 
@@ -359,7 +359,7 @@ def _said(reply: Message) -> str:
 def _with_attachments(
     question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
 ) -> PromptMessage:
-    """Return a question with the attachments that the model takes; a line stands for each of the others."""
+    """Return a question with the attachments that the model takes, and a line of text for each other attachment."""
     named = [each for each in attachments if each.kind not in accepted]
     sent = tuple(each for each in attachments if each.kind in accepted)
     return question._replace(content=with_lines(question.content, named), attachments=sent)

@@ -34,7 +34,7 @@ _LONGEST_OUTPUT = 80
 class ActiveThread(NamedTuple):
     """A thread with a reply in progress, whose turn or retry began at ``began_at``.
 
-    ``step`` counts its replies so far; ``has_words`` says whether the newest has text yet. ``tool`` is at work, if any.
+    ``step`` counts the replies so far; ``has_words`` says whether the newest has text. ``tool`` is the running tool.
     """
 
     number: int
@@ -46,22 +46,22 @@ class ActiveThread(NamedTuple):
 
 
 def preamble(*parts: str) -> str:
-    """Join parts, of one or more lines each, into a preamble; empty ones are left out."""
+    """Join parts, each of one or more lines, into a preamble; empty parts are left out."""
     return "\n".join(filter(None, parts))
 
 
 def gap_line(pause: timedelta, now: datetime) -> str:
-    """Return the line in brackets before a message that follows a pause; ``now`` is local, as the user sees it."""
+    """Return the line in brackets before a message that follows a pause; ``now`` is in local time."""
     return f"[{gap(pause)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
 
 
 def pause_notice(pause: timedelta, now: datetime) -> str:
-    """Return the same fact as a line for the user: ``7 h 12 m later, Tue 08:03``."""
+    """Return the line that tells the user of a pause: ``7 h 12 m later, Tue 08:03``; ``now`` is in local time."""
     return f"{gap(pause)} later, {now:%a %H:%M}"
 
 
 def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetime) -> str:
-    """Return the lines about the threads at work, at most ten with ``own``; none if ``own`` is alone."""
+    """Return lines about ``own`` and at most nine other threads at work; empty if there are no others."""
     if not others:
         return ""
     named = sorted([own, *sorted(others)[: MOST_LISTED - 1]])
@@ -76,7 +76,7 @@ def titles_in(preamble: str) -> list[str]:
 
 
 def job_lines(jobs: Sequence[RunningJob]) -> str:
-    """Return the lines about the running jobs; empty without any."""
+    """Return lines about at most ten running jobs; empty without any."""
     if not jobs:
         return ""
     return _listed(JOBS_HEADING, [_job_line(job) for job in jobs[:MOST_LISTED]], len(jobs))

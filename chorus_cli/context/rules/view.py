@@ -1,17 +1,17 @@
-"""The view: the messages of a thread in context now, the reason for each other one, and the snapshot with a view.
+"""The view of a thread: the messages in context now, the reasons why others are not, and the snapshot for a request.
 
-The log is permanent; the context is computed from it and the journal. Five sets make it up:
+The log is permanent. The view is computed from the log and the journal, by a boundary and four sets of messages:
 
     boundary  the newest effective clear, edit, restore or fork
-    members   the messages that the boundary put into the context, in its order, while it is younger than the window
+    members   the messages that the boundary put into the context, in its order; none if the window begins after it
     kept      the messages that later operations put into the context, whatever their age
-    spoken    the messages since the boundary, imported ones among them, younger than the window
-    out       the messages that a retry replaced or an undo took back since the boundary, and those imported ones that
-              are on another branch than the one their conversation ended with
+    spoken    the messages since the boundary, also imported ones, that are younger than the window
+    out       the messages that a retry replaced or an undo took back since the boundary, and imported messages that
+              are not on the branch that their conversation ended with
 
-Members and kept messages may have been said in another thread: a fork puts them into its own.
+Members and kept messages may be rows of another thread, because a fork begins with messages of its origin.
 
-Order is the order of turns, never of clocks: a timestamp only decides age, and one in the future counts as now.
+All but the members are in the order of turns. A timestamp decides only the age, and a future one counts as now.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """The text that a fold has written, and the messages that it stands for, in a view that began at a boundary.
+    """A text in place of the messages ``stands_for``, in a view that begins at a boundary.
 
-    ``number`` is the fold's name for the user. The user wrote it if ``model`` is ``None``.
+    ``number`` is the user's name of the operation. ``model`` wrote the content; ``None`` means that the user did.
     """
 
     operation_id: int
     boundary_id: int | None
     stands_for: Runs
     content: str
-    # A count that comes later makes no other summary, and the id tells folds apart.
+    # The comparison ignores the count, which may be added later, and the number, which the operation's id implies.
     token_count: int | None = field(compare=False)
     model: str | None
     created_at: datetime
@@ -62,10 +62,10 @@ class Summary:
 def standing(
     summaries: Iterable[Summary], boundary_id: int | None, view_ids: Sequence[int], pinned: Collection[int] = ()
 ) -> tuple[Summary | None, int]:
-    """Return the newest summary that stands for the beginning of a view, and the number of messages it stands for.
+    """Return the newest summary that holds for a view, and how many messages at the view's beginning it stands for.
 
-    It does while the view, up to the last message that it stands for, is the end of those messages: some may have left
-    by age, none may have come in or been taken back. Pinned messages may be anywhere, because they are sent anyway.
+    A summary holds if the view begins with its messages. The oldest may have left the window, but no other message may
+    be missing or in between. Pinned messages are ignored, because they are sent anyway.
     """
     unpinned = [id_ for id_ in view_ids if id_ not in pinned] if pinned else view_ids
     positions = {id_: position for position, id_ in enumerate(unpinned)}
@@ -97,12 +97,12 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class View:
-    """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
+    """The messages in context in order, the boundary, the cutoff, and the messages that ``out`` takes from the view.
 
     ``summary`` stands for the first ``folded_number`` messages. Operations since the boundary keep the messages
-    ``kept`` in context; of these, the ``pinned`` ones are sent word for word. ``other_branches`` were taken back
-    because an imported conversation ended with another branch; the ``hidden`` ones among them were hidden from the
-    model there.
+    ``kept`` in context at any age; of these, the ``pinned`` ones are sent word for word. ``other_branches`` are the
+    messages taken back because their imported conversation ended with another branch. Of these, the program that they
+    come from had hidden the ``hidden`` ones from the model.
     """
 
     messages: tuple[Message, ...]
@@ -116,7 +116,7 @@ class View:
     other_branches: frozenset[int] = frozenset()
     hidden: frozenset[int] = frozenset()
     verbatim: tuple[Message, ...] = field(init=False)
-    """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
+    """The messages that are sent word for word: pinned ones, and those that the summary does not stand for."""
 
     def __post_init__(self) -> None:
         pinned = (row for row in self.messages[: self.folded_number] if row.id in self.pinned)
@@ -138,13 +138,13 @@ class View:
         return self.boundary.id if self.boundary else None
 
     def with_summary(self, summary: Summary | None) -> View:
-        """Return the view with another summary, if that stands for the beginning of its messages."""
+        """Return the view with another summary; unchanged if the summary does not hold for it."""
         summaries, ids = [summary] if summary else [], [row.id for row in self.messages]
         found, number = standing(summaries, self.boundary_id, ids, self.pinned)
         return replace(self, summary=found, folded_number=number) if found else self
 
     def through(self, number: int) -> View:
-        """Return the view of the first ``number`` messages, without a summary that stands for all of them."""
+        """Return the view of the first ``number`` messages; a summary that stands for all of them is dropped."""
         if self.folded_number < number:
             return replace(self, messages=self.messages[:number])
         return replace(self, messages=self.messages[:number], summary=None, folded_number=0)
@@ -155,8 +155,8 @@ def view(
 ) -> View:
     """Compute the view of a thread from rows of the log and the journal of the thread.
 
-    ``messages`` may hold more, in any order; it must hold those ``put_in`` and every row after the boundary and
-    ``since``.
+    ``messages`` must hold the rows that ``put_in`` names and the thread's rows after the boundary and after ``since``.
+    It may hold other rows too, and its order does not matter.
     """
     thread_id, boundary, kept = journal.thread_id, journal.boundary, journal.kept
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in journal.brought}
@@ -165,7 +165,7 @@ def view(
     others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or row.id in spoken))
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
     elsewhere = {row.id for row in chosen if journal.moved_off.get(row.id, row.superseded)}
-    # A choice by hand holds, whichever branch the messages are on.
+    # Messages that the user put into the context stay, whichever branch they are on.
     out = journal.replaced | (elsewhere - kept - member_ids)
     taken_back = tuple(row for row in chosen if row.id in out or row.turn_id in journal.undone_turns)
     gone = {row.id for row in taken_back}
@@ -187,7 +187,7 @@ def view(
 
 
 def put_in(journal: ThreadJournal, since: datetime) -> set[int]:
-    """Return the ids of the members and of the kept messages, which the view holds because an operation says so."""
+    """Return the ids of the messages that operations put into the view: members of the boundary, and kept ones."""
     boundary = journal.boundary
     members = boundary.members_in(journal.thread_id) if boundary and boundary.created_at > since else ()
     return {*members, *journal.kept}
@@ -196,10 +196,10 @@ def put_in(journal: ThreadJournal, since: datetime) -> set[int]:
 def reasons_outside(
     thread_id: int, rows: Iterable[Message], operations: Sequence[Operation], seen: View
 ) -> dict[int, Reason]:
-    """Return the reason for each message of a thread that its view does not reach, by the message's id.
+    """Return by id why messages of a thread are neither in its view nor among those taken back from it.
 
-    ``rows`` are all of the thread, and those that operations in effect brought in. A message and its rewordings count
-    as one, where it was said. Where several reasons hold, the first counts.
+    ``rows`` are all rows of the thread, and those that operations in effect brought in. A message and its rewordings
+    have one entry, under the id of the first wording.
     """
     by_id = {row.id: row for row in rows}
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
@@ -236,7 +236,7 @@ def reasons_outside(
 
 
 def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
-    """Return the ids together with those of the messages that they are wordings of."""
+    """Return the ids, and the ids of the messages that these reword."""
     found = set(ids)
     unseen = list(ids)
     while unseen:
@@ -248,7 +248,7 @@ def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
 
 
 def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Message]) -> list[Message]:
-    """Return the members of a boundary for a thread; those said in another one only if it was meant for this one."""
+    """Return the members of a boundary in a thread: rows of the thread, and rows that the boundary brought into it."""
     if boundary is None:
         return []
     brought = set(boundary.brought_into(thread_id))
@@ -280,7 +280,7 @@ class Echoed(NamedTuple):
 
 
 class SystemPrompt(NamedTuple):
-    """The system prompt with the documents, and the tokens of both."""
+    """The system prompt with the documents, and the tokens of each."""
 
     text: str
     prompt_tokens: int
@@ -294,10 +294,10 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
+    """The part of a snapshot that is not in the database: the target, system prompt, model's limit, and tools.
 
-    Without ``is_exact`` the tokens are upper bounds. Of attachments that are not ``accepted`` the model is sent the
-    names; ``echo`` says which of its thoughts it is sent again.
+    Unless ``is_exact``, the tokens are upper bounds. The model is sent attachments of the ``accepted`` kinds and only
+    the names of others. ``echo`` says which of its thoughts are sent to it again.
     """
 
     target: Target
@@ -310,22 +310,22 @@ class RequestSettings:
 
     @property
     def fixed_tokens(self) -> int:
-        """The estimated tokens that every request has: the system message without a summary, and the tools."""
+        """The estimated tokens that every request has: the system prompt with the documents, and the tools."""
         system = self.system_prompt
         return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
 
     def surely_takes(self, most_tokens: int) -> bool:
-        """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
+        """Return whether a message of ``most_tokens`` estimated tokens fits even with the largest correction."""
         chosen, learned = self.target.persona.settings, Calibration(LARGEST_FACTOR)
         least = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
         return self.fixed_tokens + most_tokens <= least.room.budget
 
 
 class RequestStart(NamedTuple):
-    """The beginning of a request: its window, and what it has in common with the last one while that is warm.
+    """The beginning of a request: the start of its window, and the parts that it repeats from the last request.
 
-    ``first_message_id`` began a request that left others out. ``hot`` is ``None`` if the items are chosen anew, as they
-    are with another ``summary``.
+    ``first_message_id`` began the last request if that left out older messages. The ``hot`` items are repeated only
+    with the same ``summary``; ``None`` means that the items are chosen anew.
     """
 
     window: datetime
@@ -338,8 +338,8 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. The last request of this process
-    that left messages out began with ``first_message_id``. ``hot`` are the memory items of the system message,
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. ``first_message_id`` began the
+    last request of this process if that left out older messages. ``hot`` are the memory items of the system message,
     ``echoed`` the thoughts by the ids of replies. If ``is_plain``, the model takes earlier turns only as plain text.
     ``unread`` is a sentence about operations that cannot be read.
     """
@@ -358,9 +358,10 @@ class ContextSnapshot:
 
 
 def usable(view: Sequence[Message]) -> list[Message]:
-    """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
+    """Leave out replies in progress, empty rows, calls without a result, and results without a call.
 
-    Of calls with one id in a turn the first is sent. A question that failed wordless and was said again is sent once.
+    If calls of a turn share an id, the first is sent. A question is left out if its turn failed without words and the
+    next message repeats it.
     """
     calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}

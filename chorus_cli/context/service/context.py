@@ -1,4 +1,4 @@
-"""The context of a thread as it is now: its snapshot, the plan of its next request, and the prefix that it keeps."""
+"""The context of a thread as it is now: its snapshot, the plan of its next request, and the prefix of its requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NO_ECHOES: Mapping[int, Echoed] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The start of the last request, its target, its newest operation, and when its window was made and last used."""
+    """The start of the last request, its target, its newest operation, and when the window was made and last used."""
 
     start: RequestStart
     target: Target
@@ -60,10 +60,10 @@ class Prefixes:
         self._known: dict[tuple[str, int], _Prefix] = {}
 
     def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
-        """Return the start of a request that is made now.
+        """Return the start of a request made at ``now``.
 
-        A new newest operation renews the window, and so do another model, a pause of five minutes, or an eighth of the
-        window, at most an hour, in either direction of the clock.
+        The window is renewed after an operation, after a change of the model, the window or the token limit, after a
+        pause of five minutes, and when an hour or an eighth of the window has passed.
         """
         known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
         if known is None:
@@ -74,7 +74,7 @@ class Prefixes:
             (before.context_hours, before.context_token_limit) == (chosen.context_hours, chosen.context_token_limit)
             and (known.target.choice.model, known.operation_id) == (target.choice.model, operation_id)
             and now - known.used_at <= _COLD_AFTER
-            # In both directions: a clock that is set back by a little brings nothing back that had left the window.
+            # If the clock is set back a little, the window stays, so that no message comes back into it.
             and abs(now - known.made_at) <= longest
         )
         if is_warm:
@@ -87,9 +87,9 @@ class Prefixes:
         return known.start.window if known is not None else None
 
     def hold(self, plan: RequestPlan, now: datetime) -> None:
-        """Let the requests that follow begin as this one, which is made now.
+        """Let the next requests begin as this one, which is made at ``now``.
 
-        Leaving out one turn more each time would change the beginning of each request, and no cache would help.
+        If each request left out one turn more, each would begin differently, and the provider's cache would not help.
         """
         snapshot, target = plan.snapshot, plan.snapshot.request_settings.target
         start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary)
@@ -100,7 +100,7 @@ class Prefixes:
 
 
 _SHORT_CHARACTERS = 2_000
-"""A text of so many characters is counted faster than another thread begins."""
+"""A text of up to this length is counted faster than a thread starts."""
 
 
 async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
@@ -112,7 +112,7 @@ class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
     ``offer`` returns the tools offered to a target whose model has the limit, ``accepted_by`` the kinds of attachments
-    that a model takes, and ``echo_of`` which of its thoughts it is sent again.
+    that a model takes, and ``echo_of`` which of a model's thoughts are sent to it again.
     """
 
     store: Store
@@ -133,7 +133,7 @@ class Context:
         return await self.counted(await self.store.read(self.read, request_settings, now))
 
     async def request_settings(self, target: Target, *, exact: bool = True) -> RequestSettings:
-        """Return the part of a snapshot that no database holds; unless ``exact``, its tokens may be upper bounds."""
+        """Return the part of a snapshot that is not in the database; unless ``exact``, tokens may be upper bounds."""
         if exact and not self.counter.is_ready:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
@@ -145,7 +145,7 @@ class Context:
         return RequestSettings(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
 
     async def limit(self, target: Target) -> Limit:
-        """Return the context length of a target's model, which may take half a second, or that which the user set."""
+        """Return the limit that the user set, or the context length of the model, which takes up to half a second."""
         return await asyncio.to_thread(self._limit, target)
 
     def _limit(self, target: Target) -> Limit:
@@ -153,7 +153,7 @@ class Context:
         return self.limit_of(target.choice.model) if chosen is None else Limit(chosen, "context_token_limit")
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
-        """Return the settings for a message, and its tokens: bounds, if these surely fit with ``beside_tokens``."""
+        """Return the request settings and the tokens of ``text``; upper bounds do if it fits with ``beside_tokens``."""
         request_settings = await self.request_settings(target, exact=False)
         if request_settings.is_exact:
             is_short = len(text) <= _SHORT_CHARACTERS
@@ -166,19 +166,19 @@ class Context:
         return await self.request_settings(target), await asyncio.to_thread(self.counter.count, text)
 
     def read(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> ContextSnapshot:
-        """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
+        """Read the snapshot of a request made at ``now``; messages in it may have to be ``counted``."""
         target = request_settings.target
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         start = self.prefixes.request_start(target, now, journal.newest_id)
         return snapshot_rows.read_snapshot(connection, request_settings, journal, start)
 
     def read_view(self, connection: Connection, target: Target, now: datetime) -> View:
-        """Read the view of a request made at ``now``; its messages may still have to be counted."""
+        """Read the view of a request made at ``now``; messages in it may have to be ``counted``."""
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         return snapshot_rows.read_view(connection, journal, self.prefixes.request_start(target, now, journal.newest_id))
 
     def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
-        """Return where the window of a request begins that is made now in the thread of ``journal``."""
+        """Return when the window begins for a request made at ``now`` in the thread of ``journal``."""
         there = target._replace(thread_id=journal.thread_id)
         return self.prefixes.request_start(there, now, journal.newest_id).window
 
@@ -189,12 +189,12 @@ class Context:
         return snapshot_rows.read_snapshot(connection, request_settings, journal, RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
-        """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
+        """Plan the request of a snapshot whose messages are counted; another thread plans it if it does not fit."""
         plan = plan_whole(snapshot)
         return plan if plan is not None else await asyncio.to_thread(plan_fitting, snapshot, self.counter.count)
 
     async def plan_turn(self, snapshot: ContextSnapshot) -> RequestPlan:
-        """Plan the request of a turn; while the vocabulary is not loaded nothing is counted that fits without."""
+        """Plan the request of a turn; until the vocabulary is loaded, upper bounds do if the request fits with them."""
         if not self.counter.is_ready:
             plan = plan_bounded(snapshot, self.counter.at_most)
             if plan is not None:
@@ -213,14 +213,14 @@ class Context:
         return await self.counted(await self.store.read(snapshot_rows.read_past_snapshot, request_settings, moment))
 
     async def budget(self, target: Target) -> Budget:
-        """Return the budget of a request to the target's model that has no conversation before it."""
+        """Return the budget of a request to the target's model outside a conversation."""
         learned = await self.store.read(meta_rows.value, meta_rows.CALIBRATION + target.choice.model)
         limit, calibration = await self.limit(target), budget.read_calibration(learned)
         chosen = target.persona.settings
         return budget.budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration)
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
-        """Count the messages, the thoughts and the summary that were put in without a count, and store the counts."""
+        """Count the messages, thoughts and summary of a snapshot that have no count, and store the counts."""
         model = snapshot.request_settings.target.choice.model
         view, echoed = await self.counted_view(snapshot.view, model, snapshot.echoed)
         return snapshot if view is snapshot.view else replace(snapshot, view=view, echoed=echoed)
@@ -228,8 +228,8 @@ class Context:
     async def counted_view(
         self, view: View, model: str, echoed: Mapping[int, Echoed] = _NO_ECHOES
     ) -> tuple[View, Mapping[int, Echoed]]:
-        """Count the messages, the summary and the thoughts that were put in without a count, and store the counts."""
-        # A reply that still grows is not sent, and counting it again and again would take long.
+        """Count the messages, the summary and the thoughts that have no count, and store the counts."""
+        # A reply in progress is not sent, and counting it each time that it grows would take long.
         rows = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
         thoughts = {id_: each.thoughts for id_, each in echoed.items() if each.tokens is None}
         summary = view.summary if view.summary is not None and view.summary.token_count is None else None
@@ -243,7 +243,7 @@ class Context:
                 {summary.operation_id: count(summary.content)} if summary else {},
             )
         )
-        # It only saves the next counting; a view must not fail for it.
+        # Storing only saves counting again, so a view must not fail if storing fails.
         with suppress(StorageError):
             await self.store.write(snapshot_rows.store_token_counts, counts)
         messages = tuple(
@@ -255,9 +255,9 @@ class Context:
         return replace(view, messages=messages, summary=summary or view.summary), counted
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
-        """Remember how far the estimate of a request was off."""
+        """Correct future estimates for a model by the tokens that the provider has reported for a request."""
         key = meta_rows.CALIBRATION + model
-        # What cannot be stored now, the next report says again.
+        # If storing fails, the next report corrects the estimates.
         with suppress(StorageError):
             await self.store.write(_learn, key, estimated_tokens, reported_tokens)
 
@@ -265,12 +265,12 @@ class Context:
         """Remember that the model takes the turns since the boundary only as plain text."""
         target = snapshot.request_settings.target
         key = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
-        # What cannot be stored now, the next request finds out again.
+        # If storing fails, the next request finds it out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
-        """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
+        """Measure the system prompt of a persona; keep the last exact result, because documents may be long."""
         prompt, documents = persona.settings.system_prompt, persona.documents
         if persona.has_card:
             prompt = sent(persona, prompt)

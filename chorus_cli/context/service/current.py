@@ -1,4 +1,4 @@
-"""The persona, the thread and the model in use, and the notices for a user who arrives there."""
+"""The persona, the thread and the model in use, and the notices for a user who switches to them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ SHARED = "Another Chorus is open in this thread."
 
 
 def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
-    # Imported in the thread of the store, the module delays no key.
+    # The import runs in the thread of the store, so that it does not delay the keyboard.
     from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
 
     return read_on_arrival(connection, target, now)
 
 
 def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
-    """Return a sentence that names the interrupted replies outside the thread that the user comes to."""
+    """Return a sentence that names interrupted replies in other threads than the target's, if there are any."""
     others = [
         f"thread #{each.thread_number}" + ("" if each.persona == target.persona.slug else f" of {each.persona}")
         for each in interrupted
@@ -53,7 +53,7 @@ def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> t
 
 
 def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
-    """Return the message that the interrupted reply in the thread that the user comes to answers; empty without one."""
+    """Return the question whose reply was interrupted in the target's thread; empty if there is none."""
     return next((each.question for each in interrupted if _is_in(target, each)), "")
 
 
@@ -62,7 +62,7 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
-    """Return a sentence that says how much the window leaves out, and which window has all; empty if it has all."""
+    """Say how many messages the window holds and which window holds all; empty if this one does."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
     talked = f"Last talked {age(now - fill.last_spoken)} ago"
@@ -79,10 +79,7 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
 
 
 class Current:
-    """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
-
-    ``slug`` names the persona even if its folder is gone.
-    """
+    """The persona and thread in focus, and the models chosen in this run; ``slug`` stays if the folder is gone."""
 
     def __init__(
         self, personas: Personas, store: Store, clock: Clock, naming: Naming, open_threads: OpenThreads
@@ -103,7 +100,7 @@ class Current:
         self.thread_number = 0
 
     async def open(self, name: str | None) -> None:
-        """Switch to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last used.
+        """Switch to the persona ``name``, else to ``CHORUS_PERSONA``, else to the last used, else to the first one.
 
         Raises:
             UnknownPersonaError: there is no persona of that name.
@@ -117,16 +114,16 @@ class Current:
         await self._arrive(slug)
 
     async def turn_to(self, slug: str) -> None:
-        """Switch to the persona ``slug``, in its thread last used, also for the next run."""
+        """Switch to the persona ``slug`` and its last used thread, for this run and the next."""
         await self._arrive(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again."""
+        """Switch to another thread of the persona in focus, for this run and the next; open it if it is closed."""
         self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
     async def look_into(self, number: int) -> None:
-        """Switch to the open thread with a number, for this run; a message in it makes it the last used."""
+        """Switch to the open thread ``number`` for this run; only a message in the thread makes it the last used."""
         self.go_on_in(await self._store.read(thread_rows.open_numbered, self.slug, number))
 
     def go_on_in(self, thread: ThreadKey) -> None:
@@ -134,17 +131,17 @@ class Current:
         self.thread_id, self.thread_number = thread
 
     async def turn_to_last_thread(self) -> None:
-        """Switch to the thread of the persona in focus that the log has as the last used."""
+        """Switch to the thread of the persona in focus that is stored as the last used."""
         await self._enter(self.slug)
 
     def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
-        """Let ``model`` answer for a persona in this run, before the environment and the files; ``None`` ends that."""
+        """Let ``model`` answer for a persona in this run, whatever environment and files name; ``None`` ends this."""
         self._set_by_hand.pop(slug, None)
         if model:
             self._set_by_hand[slug] = ModelChoice(model, reason)
 
     async def notices(self) -> tuple[str, ...]:
-        """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
+        """Return the notices for a user who switches to the thread in focus; if the log is damaged, one says so."""
         target, now = self.target(), self._clock.now()
         self._given_warnings = target.persona.warnings
         try:
@@ -158,8 +155,8 @@ class Current:
         return (*self.sharing_notices(), *target.persona.warnings, *found)
 
     async def last_exchange(self) -> Exchange | None:
-        """Return the last turn of the thread in focus that counts, if there is one; `notices` tells of damage."""
-        from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - likewise
+        """Return the last turn in context, if there is one and it can be read; `notices` says if the log is damaged."""
+        from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
 
         with suppress(StorageError):
             return await self._store.read(last_exchange_of, self.slug, self.thread_id)
@@ -178,11 +175,11 @@ class Current:
         return (SHARED,) if self._known_as_shared not in {None, known} else ()
 
     def way_to_a_model(self, choice: ModelChoice) -> str:
-        """Return a sentence on how to get a language model instead of ELIZA; empty if there is one."""
+        """Say how the user gets a language model instead of ELIZA; empty if ``choice`` is a language model."""
         return way_to_a_model(choice, self._naming.environment)
 
     def target(self) -> Target:
-        """Return the target in focus, with the persona as its files are now; ELIZA is the model until one is known."""
+        """Return the target in focus; the persona's files are read anew; ELIZA answers until a model is known."""
         persona = self._personas.load(self.slug)
         choice = self._named(persona) or self._detected or detected_model(None)
         return Target(persona, self.thread_id, choice, self.thread_number)
@@ -206,7 +203,7 @@ class Current:
         return self._detected is not None or self._named(self._personas.load(self.slug)) is not None
 
     async def settle(self) -> None:
-        """Determine the model; if none is named, a running Ollama is asked, once in a run."""
+        """Find the model; if none is named, ask a running Ollama, once in a run."""
         if not self.is_settled:
             await self._detect()
 
@@ -221,7 +218,7 @@ class Current:
         await self._enter(slug)
 
     async def note_edit(self, slug: str) -> None:
-        """Let the journal note what the file of a persona says about the window, which on a full disk waits."""
+        """If the user has edited the window in a persona's file, store that in the journal; a full disk delays it."""
         path = self._personas.settings_path(slug)
         state = (0, 0)
         with suppress(OSError):
@@ -231,7 +228,7 @@ class Current:
         own, _ = read_layer(path)
         present = json.dumps(own.values.get("context_hours"))
         if await self._store.read(meta_rows.value, meta_rows.WINDOW + slug) != present:
-            from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
+            from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - edits are rare
 
             with suppress(DatabaseFullError):
                 await self._store.write(for_this_run, note_edit, path, slug, self._clock.now())

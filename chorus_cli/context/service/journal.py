@@ -1,4 +1,4 @@
-"""Acts on the context, pins among them, and undo and redo of operations and turns."""
+"""Stores acts on the context, and undoes and redoes operations and turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """An operation, its description, and whether it counts at present."""
+    """An operation, its description, and whether it is in effect."""
 
     operation: Operation
     description: str
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 class Newest(NamedTuple):
-    """The newest operation or turn, the turn as its question, and when it was done or put back."""
+    """The newest operation, or the question of the newest turn, and when it was done or redone."""
 
     done: Operation | Message
     at: datetime
@@ -65,11 +65,11 @@ class Journal:
         )
 
     async def clear(self, target: Target) -> Operation:
-        """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
+        """Begin a new conversation in every thread of the persona; a reply in progress belongs to the old one."""
         return await self.introduce(target, Clear(), in_all_threads=True)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
-        """Begin a new conversation unless the user said something after that message; return whether one was begun."""
+        """Begin a new conversation, unless the user wrote since or a reply is running; return whether it was begun."""
         new = NewOperation(slug, Clear(), self.clock.now())
         return (
             await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
@@ -83,7 +83,7 @@ class Journal:
         return [Entry(each, each.describe(said, numbers), each.id in counting) for each in operations]
 
     async def undo(self, target: Target, number: int | None) -> Operation:
-        """Take back operation ``number``, or the newest one of the user's that counts, and return it.
+        """Take back operation ``number``, or the user's newest operation in effect, and return it.
 
         Raises:
             JournalError, SettingsError: it is taken back already, or what it changed was changed again since.
@@ -97,7 +97,7 @@ class Journal:
         """Return the newest operation or turn of the user that can be taken back here."""
         operations = await self._operations(target)
         messages = (await self.context.snapshot(target, self.clock.now())).view.messages
-        # The messages of an operation are taken back with it; they are no turn of the user's.
+        # Messages that an operation put in are taken back with the operation, not as a turn.
         introduced = {message.id for message in messages if message.introduced_by is not None}
         turn_id = max({message.turn_id for message in messages} - introduced, default=0)
         operation = journal.undoable(operations)
@@ -117,10 +117,10 @@ class Journal:
         await self._reverse(target, Undo(_subject(newest.done)), newest.done)
 
     async def redo(self, target: Target, number: int | None = None) -> Operation | Message:
-        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
+        """Redo operation ``number`` or, if that is an undo, the operation or turn that it took back; return this.
 
-        Without a number it is the subject of the newest undo, unless something has followed that: an operation on every
-        thread is followed by messages in any of them.
+        Without a number, redo what the newest undo took back, unless a message or an operation has followed the undo.
+        After the undo of an operation on every thread, a message in any thread counts.
 
         Raises:
             JournalError, SettingsError: there is nothing to put back, or what it changed was changed again since.
@@ -129,7 +129,7 @@ class Journal:
         if number is not None:
             return await self._put_back(target, journal.to_redo(operations, number), operations)
         newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
-        # A fork leads elsewhere, so it follows nothing here; its undo leads back here, so it is redone from here.
+        # A fork opens another thread, so it follows nothing here. Its undo comes back here, so it can be redone here.
         own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
         undone = journal.redoable(own, newest_turn)
         if undone is not None and undone.thread_id is None:
@@ -138,8 +138,8 @@ class Journal:
             undone = None if await self.context.store.read(is_followed, slug, after) else undone
         if undone is None or undone.subject is None:
             raise JournalError(
-                "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
-                "/context redo NUMBER takes back any, and /context ops lists the numbers."
+                "There is nothing to redo. Without a number, only an undo that nothing has followed can be redone; "
+                "/context redo NUMBER redoes any undone operation, and /context ops lists the numbers."
             )
         return await self._put_back(target, undone.subject, operations)
 
@@ -188,7 +188,7 @@ class Journal:
         try:
             await self.context.store.write_in_steps(put_window_back, path, change, new)
         except SettingsError as error:
-            raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+            raise SettingsError(f"{error} Undo earlier operations by their number: /context ops lists them.") from error
 
 
 def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]) -> Operation:
@@ -202,14 +202,14 @@ def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]
 
 
 def _reverse_import(connection: Connection, new: NewOperation, here: int) -> None:
-    """Store the undo or redo of an import; its threads without other messages are closed, but for the one in focus."""
+    """Store the undo or redo of an import; close the threads left without messages, except the one in focus."""
     operation_rows.introduce_reversal(connection, new)
     withdrawn = thread_lists.withdrawn_threads(connection, new.persona)
     thread_rows.close(connection, withdrawn - {here}, new.created_at)
 
 
 def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
-    """Return the user's operations, and by its id the question of each turn that one takes back or puts back."""
+    """Return the persona's operations, and by turn id the questions of the turns that they undo or redo."""
     operations = journal.own(_with_forks(connection, target.persona.slug, target.thread_id))
     turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
     return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
@@ -229,12 +229,12 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
 async def pin(journal: Journal, target: Target, message_id: int) -> Message:
-    """Pin a message of the thread that no tool said and that is not pinned yet, and return it."""
+    """Pin a message of the thread, and return it; refuse a message of a tool, and one that is pinned already."""
     if await _number_of_pin(journal, target, message_id) is not None:
         raise JournalError(f"Message #{message_id} is pinned already. /unpin {message_id} ends that.")
     found = await journal.context.store.read(message_rows.rows, [message_id])
     if found and found[0].thread_id == target.thread_id and found[0].role not in _SPOKEN:
-        raise JournalError(f"Message #{message_id} is of a tool. Pin the reply that followed it instead.")
+        raise JournalError(f"Message #{message_id} is a tool's call or result. Pin the reply that followed it instead.")
     await journal.introduce(target, Pin((message_id,)))
     (message,) = await journal.context.store.read(message_rows.rows, [message_id])
     return message

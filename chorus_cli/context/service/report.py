@@ -1,4 +1,4 @@
-"""A context measured: the next request part by part, what stays out with its reason, and how far back it reaches."""
+"""Reports on a context: the parts of the next request, the messages left out with the reasons, and the window."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     _Outside = tuple[Counter[Reason], Counter[Reason]]
 
 _NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
-_HELD_ALREADY = "The default held already; nothing was changed."
+_HELD_ALREADY = "The window was the default already; nothing was changed."
 
 
 class Part(NamedTuple):
-    """A part of the request, its tokens as the provider is expected to count them, and why it is in."""
+    """A part of the request, the tokens that the provider is expected to count, and why it is in."""
 
     name: str
     tokens: int
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Omission(NamedTuple):
-    """Messages that stay out, the tokens expected of them as far as they are counted, and why."""
+    """The reason why messages are left out, their number, and their expected tokens as far as they are counted."""
 
     reason: str
     messages: int
@@ -63,10 +63,10 @@ class Omission(NamedTuple):
 
 
 class ContextReport(NamedTuple):
-    """The plan of the next request, part by part, without the message that would open it.
+    """The plan of the next request, part by part, without the question that it will answer.
 
-    ``omissions`` are the messages that are not sent, ``memory`` is the use of each memory item, and ``moments`` are the
-    times of the messages in the window: each only if it is asked for.
+    ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, and ``moments`` are
+    the times of the messages in the window. Each of the three is empty if the report was made without it.
     """
 
     plan: RequestPlan
@@ -103,10 +103,10 @@ class ContextReport(NamedTuple):
 
 
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
-    """Measure the next request of ``target`` and what stays out of it; nothing is sent and nothing changes."""
+    """Measure the next request of ``target`` and the messages that it leaves out; nothing is sent."""
 
     def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item]]:
-        # One transaction, so that nothing falls between.
+        # One transaction, so that all three show the same moment.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
         return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug))
@@ -159,8 +159,8 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if offer.tools:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
     if plan.summary is not None:
-        stands_for = f"stands for the {len(usable(view.folded))} messages before"
-        yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
+        stands_for = f"stands for the {len(usable(view.folded))} oldest messages"
+        yield "summary", summary_tokens(plan.summary), f"{stands_for} (operation {plan.summary.number})"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     model, replies = plan.snapshot.request_settings.target.choice.model, set(map(reply_of, plan.sent))
@@ -174,14 +174,14 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "thoughts", thought, f"before {number}, sent back to the model that had them"
     accepted = plan.snapshot.request_settings.accepted
     files = {each: None for row in plan.sent for each in row.attachments}
-    # Each once; of a kind that the model does not take it is sent only the name.
+    # Each attachment once; if the model does not take its kind, only the name is sent.
     labels = [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in files]
     if labels:
         yield "attachments", attached, ", ".join(labels)
 
 
 def _why_sent(plan: RequestPlan) -> str:
-    """Say how many messages are sent for which reason: their time, the boundary, a later operation."""
+    """Say how many messages are sent for each reason: their age, the boundary, a later operation."""
     view = plan.snapshot.view
     number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
     boundary, target = view.boundary, plan.snapshot.request_settings.target
@@ -192,7 +192,7 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
     parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []
-    parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
+    parts += [f"{len(plan.cut)} of all cut in the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
     return ", ".join(parts)
 
@@ -211,9 +211,9 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, how far it reaches, and the newest boundary.
+    """The window in force, when it begins, and the newest boundary.
 
-    If it ``is_out_of_reach``, some messages since the boundary are too old for any window.
+    ``is_out_of_reach`` says that some messages since the boundary are too old for any window.
     """
 
     hours: int
@@ -223,19 +223,19 @@ class WindowState(NamedTuple):
     is_out_of_reach: bool = False
 
     def confirmation(self) -> str:
-        """Confirm a new window, with a warning if it was clamped, and the way to messages that no window reaches."""
+        """Confirm a new window; warn if it was clamped, and say how to get messages that no window reaches."""
         change = f"Context window set to {self.hours}h"
         older = _NO_FURTHER if self.is_out_of_reach else ""
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), older]))
 
     def reset_confirmation(self) -> str:
-        """Confirm that the default holds again, with a warning if it did before."""
+        """Confirm that the window is the default again; warn if it was the default before."""
         change = f"Context window reset to default ({self.hours}h)"
         return "\n".join(filter(None, [change, self.warning, reach(self.since, self.boundary)]))
 
 
 class Preview(NamedTuple):
-    """The context as it is and as another window would make it; the price of a token of input, if it is known."""
+    """The context as it is and as another window would make it, and the price of an input token if it is known."""
 
     present: ContextSnapshot
     then: ContextSnapshot
@@ -252,19 +252,19 @@ class ContextWindow:
     context: Context
 
     async def set(self, span: Span) -> WindowState:
-        """Reach back ``span``, rounded to whole hours and brought within bounds."""
+        """Set the window to ``span``, rounded to whole hours and clamped to the bounds."""
         choice = timespan.window_hours(span)
         await self.persona_admin.set_window(self.current.slug, choice.hours)
         return await self.begun(choice.hours, choice.warning)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
-        """Reach back ``span`` more (1) or less (-1)."""
+        """Widen the window by ``span`` if ``sign`` is 1, or narrow it if ``sign`` is -1."""
         slug = self.current.slug
         choice = await self.persona_admin.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
         return await self.begun(choice.hours, choice.warning)
 
     async def reset(self) -> WindowState:
-        """Remove the setting, so that the default holds."""
+        """Remove the persona's setting, so that the default applies."""
         change = await self.persona_admin.set_window(self.current.slug, None)
         return await self.state(None if change.changed else _HELD_ALREADY)
 
@@ -275,7 +275,7 @@ class ContextWindow:
         return WindowState(target.persona.settings.context_hours, view.cutoff, warning, view.boundary)
 
     async def begun(self, hours: int, warning: str | None = None) -> WindowState:
-        """Return the state of a window of so many hours that begins now."""
+        """Return the state of a window of ``hours`` that is in force from now on."""
         since = cutoff(self.clock.now(), hours)
         store, thread_id = self.context.store, self.current.thread_id
         boundary = await store.read(operation_rows.boundary, self.current.slug, thread_id)

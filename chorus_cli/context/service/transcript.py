@@ -1,4 +1,4 @@
-"""The log as a transcript, messages in order with the effective boundaries between them, and exports of it."""
+"""Transcripts, which are messages in order with the effective boundaries between them, and exports."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Selection(NamedTuple):
 
 
 async def selected(store: Store, persona: str, thread_number: int | None, since: datetime | None) -> Selection:
-    """Select messages of a persona, of the thread with a number if there is one."""
+    """Select messages of a persona, or only those of the thread ``thread_number``."""
     if thread_number is None:
         return Selection(persona, since=since)
     return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)
 
 
 async def newest_of(store: Store, selection: Selection, number: int) -> Selection:
-    """Narrow a selection to its newest messages, as many as ``number`` says."""
+    """Narrow a selection to its newest ``number`` messages."""
     thread_id, since = selection.thread_id, selection.since
     after_id = await store.read(message_rows.id_before_newest, selection.persona, thread_id, since, number)
     return selection._replace(after_id=after_id)
@@ -60,7 +60,7 @@ async def numbers_of(store: Store, persona: str) -> Numbers:
 async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
-    """Yield the messages and the boundaries between them, page by page; a fork begins with messages of its origin."""
+    """Yield the messages and the boundaries between them; the thread of a fork begins with the messages put into it."""
     boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
@@ -81,7 +81,7 @@ async def transcript(
 
 
 async def _boundary(store: Store, selection: Selection, boundary: Operation) -> list[Message | Operation]:
-    """Return a boundary; in the transcript of a fork's thread it comes after the messages of the other thread."""
+    """Return a boundary; in the transcript of one thread, the messages that a fork put in come before it."""
     if selection.thread_id is None or not isinstance(boundary.act, Fork):
         return [boundary]
     rows = {row.id: row for row in await store.read(message_rows.rows, boundary.members)}
@@ -89,13 +89,13 @@ async def _boundary(store: Store, selection: Selection, boundary: Operation) -> 
 
 
 async def thoughts_in(store: Store, entries: Iterable[Message | Operation]) -> Mapping[int, Thoughts]:
-    """Return the thoughts of models before the messages of a transcript, by the ids of these."""
+    """Return the thoughts of models before the messages of a transcript, by message id."""
     ids = [entry.id for entry in entries if isinstance(entry, Message)]
     return await store.read(snapshot_rows.of_replies, ids)
 
 
 async def readable_thoughts(store: Store, message: Message) -> str:
-    """Return the thoughts before a message as far as they can be read."""
+    """Return the readable thoughts before a message; empty if there are none."""
     found = {} if message.thought is None else await thoughts_in(store, [message])
     return found[message.id].text if message.id in found else ""
 

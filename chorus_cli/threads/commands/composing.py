@@ -1,4 +1,4 @@
-"""``/editor``, ``/bg`` and the user's own commands: messages that are not typed at the prompt."""
+"""Commands that send a message: ``/editor``, ``/bg`` and the user's own commands."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 async def compose(services: Services) -> Text | Refill | RunningTurn:
     """Write a message in your editor; it is sent when you save and close.
 
-    An empty text is not sent. Your text is kept until it is stored. If the editor fails, the text comes to the prompt
-    instead.
+    An empty text is not sent. Your text is kept until the message is stored. If the editor fails, the text comes to the
+    prompt instead.
 
     Examples:
         /editor
@@ -57,8 +57,8 @@ async def edited_line(services: Services, typed: str) -> Refill:
         return Refill(f"{edited.doubt} Your text is at the prompt and in {edited.path}.", edited.text.rstrip())
     text = edited.text.rstrip()
     if len(text) > limits.PASTE.most:
-        told = f"The text has {len(text):,} characters; the prompt takes {limits.PASTE.most:,}."
-        return Refill(f"{told} It stays in {edited.path}.", typed)
+        told = f"The text has {len(text):,} characters; the prompt takes at most {limits.PASTE.most:,}."
+        return Refill(f"{told} The text stays in {edited.path}.", typed)
     services.drafts.finish(edited)
     return Refill("", text)
 
@@ -70,21 +70,21 @@ MESSAGE = replace(TEXT, name="message", help="the message, as you would type it 
 async def background(services: Services, message: Annotated[str, MESSAGE]) -> Text:
     """Send a message in a new thread and have it answered in the background.
 
-    A line says when it is done. Ctrl-B does the same with a reply that is being written on the screen.
+    A line says when the reply is done. Ctrl-B sends a reply that is being written on the screen to the background.
 
     Examples:
         /bg Write a long story about a lighthouse.
     """
     prepared = await services.attachments.prepared(message, services.current.target().choice.model)
     with services.attachments.lent(prepared.attachments):
-        # The next run goes on where the user is, also if that thread was not talked in yet.
+        # The next run goes on in the thread in focus, even if nothing was said in it yet.
         await services.current.turn_to_thread(services.current.thread_id)
         target = await services.threads.new_aside()
         await services.replies.send_aside(target, prepared.text, prepared.attachments)
     return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')
 
 
-TYPED = replace(TEXT, help=f"the text in place of {ARGUMENTS}, or at the end")
+TYPED = replace(TEXT, help=f"the text that replaces {ARGUMENTS} or is put at the end")
 
 
 def command_of(template: Template) -> Command[Services]:
@@ -94,7 +94,7 @@ def command_of(template: Template) -> Command[Services]:
         target = services.current.target()
         prepared = await services.attachments.prepared(template.filled(text), target.choice.model)
         if not prepared.text.strip():
-            raise CommandError(f"/{template.name} needs text. Its template has nothing else.")
+            raise CommandError(f"/{template.name} needs text: its template is empty without it.")
         with services.attachments.lent(prepared.attachments):
             turn = await services.replies.send(target, prepared.text, attachments=prepared.attachments)
         return turn if turn is not None else Text(waiting_line(target))

@@ -33,10 +33,10 @@ _LONGEST_VALUE = 60
 async def undo(services: Services) -> Reply:
     """Undo your latest action: a message with its reply, or an operation.
 
-    Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
-    typed there replaces it. One that waits for the end of a reply is not sent. If you have changed a setting since, or
-    another Chorus sent the message, you are asked first. Right after a job has ended, it keeps the job's output back
-    from your next message instead.
+    Repeat the command to go further back. A message leaves the context, not the log, and returns to the input line; a
+    slash typed there replaces the message. A message that waits for the end of a reply is not sent. Chorus asks first
+    if you have changed a setting since or if another Chorus sent the message. Right after a job has ended, /undo keeps
+    the job's output back from your next message instead.
 
     Examples:
         /undo
@@ -56,7 +56,7 @@ async def undo(services: Services) -> Reply:
 
 
 def _nothing_else(services: Services, target: Target, error: JournalError) -> Text:
-    """Keep the output of jobs back where there is nothing else to undo, or raise the error again."""
+    """Keep the output of jobs back if there is nothing else to undo; if there is no output, raise the error again."""
     if kept_back := services.jobs.news.keep_back(target.thread_id, None):
         return Text(kept_back_line(kept_back))
     passed_over = services.persona_admin.unrecorded.newest(target.persona.slug, None)
@@ -64,7 +64,7 @@ def _nothing_else(services: Services, target: Target, error: JournalError) -> Te
 
 
 async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
-    """Undo an action, after asking if it is not certain that the user means it."""
+    """Undo an action; ask first if the user may mean another action."""
     slug, unrecorded = target.persona.slug, services.persona_admin.unrecorded
 
     async def taken_back() -> Reply:

@@ -46,7 +46,7 @@ def _open(services: Services, text: str) -> Sequence[Candidate]:
 
 
 def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
-    """Offer numbers, described by titles, and titles, described by numbers; of closed threads the newest alone."""
+    """Offer numbers with titles as descriptions, and titles with numbers; of closed threads only the newest."""
     begun = text.casefold().removeprefix("#")
     closed = [each for each in threads if each.closed_at and f"\n{begun}" in f"\n{each.number}\n{each.name}".casefold()]
     threads = [*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]]
@@ -61,29 +61,29 @@ def _described(thread: Thread, text: str) -> str:
 
 
 def _words(thread: Thread) -> str:
-    """Return a title as far as it fits into one line, so that it can be typed."""
+    """Return a title without the sign that it was shortened, so that it can be typed."""
     return thread.name.removesuffix("…").rstrip()
 
 
 ALL = Parameter(_ALL, _with_closed, "also the closed ones", lambda _services, _text: [Candidate(_ALL)])
 THREAD = replace(
-    TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of one", complete=_every
+    TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of a title", complete=_every
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
-THOUGHTS = flag("with what the model thought before its replies")
+THOUGHTS = flag("with the model's thoughts before its replies")
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
-    TITLE, help="the new title, after the number of another thread if you like; without one, the first message names it"
+    TITLE, help="the new title, if you like after another thread's number; without a title, the first message names it"
 )
 
 
 @GROUP.command("", "list")
 async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table:
-    """List the open threads, the current one marked; with all also the closed ones.
+    """List the open threads and mark the current one; all adds the closed ones.
 
-    A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
-    broke off: /retry there asks again.
+    A thread is running while this or another Chorus writes a reply in it. A thread is interrupted if its newest reply
+    broke off; /retry in the thread asks again.
 
     Examples:
         /thread
@@ -103,7 +103,7 @@ async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table
 async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report | RunningTurn:
     """Switch to another thread by its number or title; a closed one is reopened.
 
-    The next run continues there too. A reply that is being written there, or that you have not seen yet, is shown.
+    The next run continues there too. A reply is shown if it is being written there or if you have not seen it yet.
 
     Examples:
         /thread 3
@@ -135,7 +135,7 @@ async def fork(services: Services, message: Annotated[int | None, MESSAGE] = Non
     """Open a new thread with the context of this one, and switch to it.
 
     With the number of a message, as /search shows it, the context is taken up to the end of that message's turn.
-    What is said and done in either thread then does not change the other. /undo closes the new thread again.
+    After that, messages and operations in one thread do not change the other. /undo closes the new thread again.
 
     Examples:
         /thread fork
@@ -165,7 +165,7 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
 async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Question:
     """Close a thread, or all: a reply is broken off, no message is deleted.
 
-    A closed thread is no longer saved or listed; /thread N opens it again.
+    A closed thread is left out of new sessions and of the list of /thread; /thread N opens it again.
 
     Examples:
         /thread kill 3

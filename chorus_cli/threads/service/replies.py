@@ -1,6 +1,6 @@
-"""The replies of this process: one at a time in each thread, in as many threads as the user likes.
+"""The replies of this process: one at a time in each thread, in any number of threads.
 
-A message for a thread that is being answered waits, in a row of the outbox.
+A message for a thread that has a reply in progress waits, and the outbox keeps it in a row.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _IN_ROW = "Your text is kept; /rescue shows it."
 
 
 class ReplyHooks(NamedTuple):
-    """The chat around the replies, which is ``busy`` while one is written.
+    """Functions of the chat. A turn runs within ``busy()``; ``in_focus`` returns the slug of the persona in focus.
 
-    ``tell`` takes a sentence when a reply has ended in the background, ``report_bug`` stores a traceback.
+    ``tell`` takes a sentence about an ended reply. ``report_bug`` stores a traceback and returns a sentence about it.
     """
 
     busy: Callable[[], AbstractContextManager[None]]
@@ -44,7 +44,7 @@ class ReplyHooks(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """Numbers of the replies in progress and of the messages that wait, and the numbers of their threads."""
+    """How many replies are in progress, how many messages wait, and the numbers of their threads."""
 
     replies: int
     waiting: int
@@ -52,7 +52,7 @@ class Unfinished(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """A message that is not stored yet; ``row`` has its text, if one does. Its thread may be new, for it alone."""
+    """A message that is not in the log yet; ``row`` is its row of the outbox. If ``is_alone``, its thread is new."""
 
     target: Target
     text: str
@@ -62,7 +62,7 @@ class Unsent(NamedTuple):
 
 
 class Outbox(NamedTuple):
-    """The rows of messages that are not stored yet, of a run; in memory there are none."""
+    """The rows of a run's messages that are not in the log yet; a run in memory has no rows."""
 
     store: Store
     run: str
@@ -70,7 +70,7 @@ class Outbox(NamedTuple):
     is_in_memory: bool
 
     async def kept(self, unsent: Unsent) -> Unsent:
-        """Store a message in a row, unless it has one."""
+        """Store a message in a row, unless it has a row or the run is in memory."""
         if unsent.row is not None or self.is_in_memory:
             return unsent
         text = Unsaid(unsent.target.persona.slug, cleaned_input(typed_line(unsent.text))[0])
@@ -78,7 +78,7 @@ class Outbox(NamedTuple):
         return unsent._replace(row=await self.store.write(outbox_rows.add, left))
 
     async def dropped(self, unsent: Unsent) -> Unsent:
-        """Delete the row of a message that is stored, or that the user has again; one that stays is offered again."""
+        """Delete the row of a message that is in the log or at the prompt; if that fails, the row is offered again."""
         if unsent.row is not None:
             with suppress(StorageError):
                 await self.store.write(outbox_rows.drop, [unsent.row])
@@ -86,7 +86,7 @@ class Outbox(NamedTuple):
 
 
 class Replies:
-    """Begins turns, and keeps those that are running and those that ended unseen."""
+    """Begins turns, and keeps the turns that are running and the turns that have ended unseen."""
 
     def __init__(self, conversation: Conversation, outbox: Outbox, hooks: ReplyHooks) -> None:
         self._conversation = conversation
@@ -113,7 +113,7 @@ class Replies:
         return len(self._in_line(thread_id))
 
     def unfinished(self, slug: str) -> Unfinished:
-        """Return the replies in progress and the messages that wait in the threads of a persona."""
+        """Count the replies in progress and the messages that wait in the threads of a persona."""
         turns = [turn for turn in self._turns.values() if turn.target.persona.slug == slug]
         unsent = [each for each in self._waiting if each.target.persona.slug == slug]
         replies = sum(not turn.is_waiting for turn in turns)
@@ -122,15 +122,15 @@ class Replies:
         return Unfinished(replies, len(turns) - replies + len(unsent), tuple(threads))
 
     def in_thread(self, thread_id: int) -> RunningTurn | None:
-        """Return the oldest turn of a thread that is being answered or that the user has not seen, to be followed."""
+        """Return the oldest unseen turn of a thread, which counts as seen then, or else the turn in progress."""
         return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
 
     async def send(
         self, target: Target, text: str, attachments: tuple[Attachment, ...] = (), *, is_kept: bool = False
     ) -> RunningTurn | None:
-        """Begin the turn of a message; one that ``is_kept`` is in the outbox until it is stored.
+        """Begin the turn of a message; if it ``is_kept``, the outbox has the message until the log has it.
 
-        Return ``None`` if it waits for another turn of its thread; it is refused if it cannot be kept meanwhile.
+        Return ``None`` if the message waits for another turn of its thread; refuse it if the outbox cannot keep it.
         """
         sent = Unsent(target, text, attachments=attachments)
         sent = await self._kept(sent) if is_kept else sent
@@ -146,7 +146,7 @@ class Replies:
         return self._begin(sent)
 
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Begin the turn of a message that nobody follows in a new thread, which is closed if that is refused."""
+        """Begin the turn of a message in a new thread, unfollowed; the thread is closed if the message is refused."""
         self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
     def retry(self, target: Target) -> RunningTurn:
@@ -160,7 +160,7 @@ class Replies:
         return self._begun(Unsent(target, ""), self._conversation.retry(target))
 
     async def take_back(self, thread_id: int) -> Unsent | None:
-        """Return the newest message that waits in a thread, which then is not sent; ``None`` if there is none."""
+        """Keep the newest waiting message of a thread from being sent, and return it; ``None`` if no message waits."""
         if waiting := self._in_line(thread_id):
             self._waiting.remove(waiting[-1])
             return await self._outbox.dropped(waiting[-1])
@@ -173,14 +173,14 @@ class Replies:
         return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments)
 
     async def give_back(self, turn: RunningTurn) -> str:
-        """Return the message of a turn that was stopped before it was stored; the user has it again."""
+        """Return the message of a turn that was stopped before the message was stored, and delete its outbox row."""
         unstored = self._unstored.pop(turn.target.thread_id, None)
         if unstored is not None:
             await self._outbox.dropped(unstored)
         return turn.text
 
     async def break_off(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; a message that waits there is next."""
+        """Break off the reply in a thread, and return whether there was one; the next waiting message follows."""
         turn = self._turns.get(thread_id)
         if turn is not None:
             await turn.stop()
@@ -188,13 +188,13 @@ class Replies:
         return turn is not None
 
     def forget_unseen(self, thread_id: int) -> None:
-        """Forget the newest turn of a thread that has ended unseen, because it was undone."""
+        """Forget the newest of the turns that ended unseen in a thread, because that turn was undone."""
         unseen = self._unseen.get(thread_id)
         if unseen is not None and thread_id not in self._turns:
             self._forget(unseen.chain[-1])
 
     async def stop(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; messages that wait there stay in rows."""
+        """Break off the reply in a thread, and return whether there was one; waiting messages stay in the outbox."""
         self._waiting = [each for each in self._waiting if each.target.thread_id != thread_id]
         self._unseen.pop(thread_id, None)
         return await self.break_off(thread_id)
@@ -207,7 +207,7 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies; return the sentences about them and about waiting messages, which stay in rows."""
+        """Break off all replies; return sentences about these and about waiting messages, which the outbox keeps."""
         self._is_closed = True
         running, waiting = self.running, self._waiting
         kept_before = [each for each in self._unstored.values() if each.row is not None]
@@ -231,7 +231,7 @@ class Replies:
         return turn
 
     async def _answered(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
-        """Answer a message; it is stored with the first event, and also when it is cancelled, unless that is a wait."""
+        """Answer a message; the first event or a cancellation deletes its outbox row, unless the message waits."""
         is_waiting = False
         try:
             async with aclosing(self._conversation.answer(sent.target, sent.text, sent.attachments)) as events:
@@ -247,7 +247,7 @@ class Replies:
             raise
         except ChorusError as error:
             if sent.is_alone:
-                # The message is kept even if its thread cannot be closed.
+                # The message must be kept even if its thread cannot be closed.
                 with suppress(StorageError):
                     await self._conversation.close_unused(sent.target)
             turn = self._turns.get(sent.target.thread_id)
@@ -262,13 +262,13 @@ class Replies:
             raise CommandError(f"{error} {_IN_ROW}") from error
 
     async def _kept(self, sent: Unsent) -> Unsent:
-        """Store a message in a row, if that can be done."""
+        """Store a message in a row of the outbox, if that is possible."""
         with suppress(StorageError):
             return await self._outbox.kept(sent)
         return sent
 
     def _rescued(self, sent: Unsent, error: ChorusError) -> str:
-        """Return the sentence of an error with the file that has the message now, or with the message."""
+        """Keep a message in a file, and return the error's sentence with the file or, without one, with the message."""
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
 
     async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
@@ -278,7 +278,7 @@ class Replies:
                     yield event
 
     def _forget(self, gone: RunningTurn) -> None:
-        """Leave a turn out of those that the user has not seen."""
+        """Remove a turn from the turns that the user has not seen."""
         first = self._unseen.get(gone.target.thread_id)
         if first is None:
             return
@@ -295,7 +295,7 @@ class Replies:
             return
         if waiting := self._in_line(thread_id):
             self._waiting.remove(waiting[0])
-            # The thread last used stays the same.
+            # A message that has waited does not make its thread the last used.
             turn.next = self._begin(waiting[0]._replace(target=waiting[0].target._replace(is_aside=True)))
         if turn.is_followed or (turn.is_stopped and turn.error is None):
             return

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class RunningTurn:
-    """A turn to ``target``, answered in a task of its own, whose events can be followed by one listener at a time.
+    """A turn to ``target``, which a task of its own answers; one listener at a time can follow the events.
 
-    ``text`` is empty if the last message is answered again. ``ended`` is called with the turn when it ``is_over``;
-    ``next`` is then the turn of a message that has waited for it.
+    ``text`` is empty if the last message is answered again. ``ended`` is called with the turn when the turn is over;
+    ``next`` is then the turn of the message that has waited for this one, if there is any.
     """
 
     def __init__(
@@ -55,25 +55,25 @@ class RunningTurn:
 
     @property
     def chain(self) -> tuple[RunningTurn, ...]:
-        """This turn and those of the messages that have waited for it, as far as they have begun."""
+        """This turn, and the turns of messages that have waited for it, as far as these have begun."""
         return (self, *(self.next.chain if self.next is not None else ()))
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is not stored yet, because another process is writing a reply in its thread."""
+        """Whether the message is not stored yet, because another reply is being written in its thread."""
         return bool(self._came) and isinstance(self._came[-1], WaitBegun)
 
     @property
     def error(self) -> Exception | None:
-        """The error that prevented the turn, if it is over; an error of the reply is in its last event."""
+        """The error that prevented the turn, if the turn is over; an error of the reply is in the last event."""
         error = self._task.exception() if self.is_over and not self._task.cancelled() else None
         return error if isinstance(error, Exception) else None
 
     async def followed(self) -> AsyncGenerator[TurnEvent, None]:
-        """Yield the events from the first one on, until the turn is over or is left; raise the error that prevented it.
+        """Yield all events until the turn is over or is left; then raise the error that prevented it, if there is one.
 
-        A listener that is cancelled breaks the reply off, and still gets all events that have come: no word is stored
-        that was not shown.
+        If the listener is cancelled, the reply is broken off. The listener still gets all events that have come, so
+        that every stored word is shown.
         """
         self.is_followed, self._is_left = True, False
         position = 0
@@ -87,7 +87,7 @@ class RunningTurn:
                     break
                 await self._news.wait()
         except asyncio.CancelledError:
-            # Cancelled before its first step, the task would not even store the message.
+            # If the task is cancelled before its first step, it does not even store the message.
             if self._is_begun.is_set():
                 self.is_stopped = self._is_broken_off = self._task.cancel()
             for event in self._came[position:]:
@@ -104,7 +104,7 @@ class RunningTurn:
         self._news.set()
 
     async def stop(self) -> None:
-        """Break the reply off, and wait until that is stored."""
+        """Break the reply off, and wait until its end is stored."""
         await run_to_completion(self._stop())
 
     async def over(self) -> None:
@@ -156,7 +156,7 @@ def next_line(turn: RunningTurn) -> str:
 
 
 def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
-    """Say how a reply in the background ended; its thread is named with its persona unless that is in focus."""
+    """Say how a reply in the background ended; the persona is named with the thread unless it is in focus."""
     persona, number = turn.target.persona, turn.target.thread_number
     place = turn.target.thread_label(slug_in_focus)
     if isinstance(turn.error, ChorusError):
@@ -170,7 +170,7 @@ def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
 
 
 def closing_lines(stopped: Sequence[RunningTurn], unsent: int) -> list[str]:
-    """Say what the end of the chat broke off: these turns, and so many messages that waited."""
+    """Say which turns the end of the chat has broken off, and how many waiting messages were not sent."""
     lines = []
     if stopped:
         replies = counted(len(stopped), "reply", "replies")

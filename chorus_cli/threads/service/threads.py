@@ -1,4 +1,4 @@
-"""The threads of the persona in focus: listed with their states, found, opened, renamed, closed."""
+"""Lists, finds, opens, renames and closes the threads of the persona in focus."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from chorus_cli.threads.service.replies import Replies
 
 MOST_CLOSED = 200
-"""The largest number of closed threads in a list: an import may close thousands."""
+"""The largest number of closed threads in a list, because an import may close thousands."""
 
 
 class ListedThread(NamedTuple):
-    """A thread with its state, the number of its messages in view and of those that wait for it."""
+    """A thread with its state, the number of its messages in view, and the number of messages that wait in it."""
 
     thread: Thread
     state: ThreadState
@@ -82,7 +82,7 @@ class Threads:
         return await self.context.store.read(thread_lists.open_threads, self.in_focus.slug)
 
     async def listed(self, *, closed: bool) -> list[ListedThread]:
-        """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""
+        """Return the open threads with their states, oldest first; with ``closed``, also the newest closed threads."""
         target, now = self.in_focus.target(), self.clock.now()
         threads = (
             core_threads.with_newest_closed(await self.all(), MOST_CLOSED) if closed else await self.open_threads()
@@ -91,7 +91,7 @@ class Threads:
         return await self.context.store.read(self._read, target, threads, waiting, now)
 
     async def found(self, typed: str) -> Thread:
-        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one."""
+        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of a title."""
         threads = await self.all()
         number = core_threads.number_in(typed)
         by_number = [thread for thread in threads if thread.number == number]
@@ -114,14 +114,14 @@ class Threads:
         return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     async def rename(self, thread: Thread, title: str) -> Thread:
-        """Give a thread a title, with an empty one its first words again; return it as it is now."""
+        """Give a thread a title, and return the changed thread; without a title, its first words name it again."""
         await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
     async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
-        """Close threads; replies are broken off, messages stay. Return those in which another process goes on writing.
+        """Close threads and break off their replies. Return the threads in which another process goes on writing.
 
-        If the thread in focus is among them, the open one last talked in comes into focus, or a new one.
+        If the thread in focus is closed, the open thread last talked in comes into focus, or a new thread.
         """
         for thread in threads:
             await self.replies.stop(thread.id)
@@ -132,7 +132,7 @@ class Threads:
         return tuple(thread for thread in threads if thread.id in running)
 
     async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
-        """Return the whole thread, also what is no longer in context."""
+        """Return the whole thread, also messages that are not in context."""
         store, selection = self.context.store, Selection(self.in_focus.slug, thread.id)
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
@@ -147,7 +147,7 @@ class Threads:
         return threads if slug == self.in_focus.slug else ()
 
     async def _read_offers(self) -> None:
-        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        # The store may be busy, or closed because the chat ends; the next key tries again.
         with suppress(StorageError, RuntimeError):
             await self.all()
 

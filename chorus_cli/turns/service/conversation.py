@@ -1,11 +1,10 @@
-"""One turn: the message is stored, its request planned, the model asked, with the results of the tools that it calls.
+"""Answers a message: stores it, plans the request, asks the model, and carries out the tools that the model calls.
 
-Nothing that was typed or answered is ever lost: the message is committed before the model is called, and a reply that
-breaks off, for whichever reason, keeps the text that has arrived together with a status that says so. A thread answers
-one message at a time: while a reply is being written in it, by this process or another, the next turn waits.
+The message is committed before the model is asked. A reply that breaks off keeps the text that has arrived, and its
+status says so. A thread answers one message at a time: while this process or another writes a reply in the thread, the
+next turn waits.
 
-Each round's request is planned from the rows, so that it begins with the request before, byte for byte, and so do the
-requests of later turns.
+The request of each round is planned from the rows, so it begins with the bytes of the request before.
 """
 
 from __future__ import annotations
@@ -66,21 +65,20 @@ class Conversation:
 
         The bytes of ``attachments`` are stored already.
 
-        When the caller stops listening or is cancelled, the reply is kept as ``interrupted`` as far as it has come; a
-        message that was handed over is stored first, however early that happens, except between ``WaitBegun`` and
-        ``WaitOver``: then nothing is stored.
+        If the caller stops listening or is cancelled, the text that has arrived is kept as ``interrupted``. The message
+        is stored even if that happens at the very beginning, but not between ``WaitBegun`` and ``WaitOver``.
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             SettingsError: settings of the persona cannot be read; nothing was stored.
-            StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
+            StorageError, ModelError: the message could not be stored or measured; the sentence says where it is kept.
         """
         return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
     def retry(self, target: Target) -> AsyncGenerator[TurnEvent, None]:
-        """Ask for the last reply in context once more; the old one leaves the context, not the log.
+        """Answer the last question in context again; the old reply leaves the context, not the log.
 
-        A retry without a reply is taken back, so that the old reply stays.
+        If the retry brings no reply, it is undone, so the old reply stays.
 
         Raises:
             JournalError, AttachmentError: nothing in context could be answered again, or not by this model.
@@ -95,7 +93,7 @@ class Conversation:
         await self.tool_loop.context.store.write(thread_rows.close, [target.thread_id], now)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
-        """Have a turn opened once no other reply is being written in the thread, and have it answered."""
+        """Open a turn as soon as no other reply is being written in the thread, and answer it."""
         opened, stopped = await run_to_completion(open_turn())
         has_waited = False
         while isinstance(opened, ThreadBusyError):
@@ -132,7 +130,7 @@ class Conversation:
 
     @property
     def runner(self) -> ReplyRunner:
-        """The writing of replies."""
+        """The part that streams replies into their rows."""
         return self.tool_loop.runner
 
 
@@ -141,7 +139,7 @@ _WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 
 
 async def made_elsewhere(conversation: Conversation, question: Message) -> str:
-    """Return a sentence if another process made the turn of ``question`` while this one runs, or is writing it now."""
+    """Say that another process sent ``question`` after this one began, or is answering it now; empty otherwise."""
     replies = [row for row in await _replies(conversation, question) if row.run is not None]
     if not replies or any(row.run == conversation.opener.run for row in replies):
         return ""
@@ -173,10 +171,10 @@ _FOLDING = "The conversation no longer fits its model; the older part is being s
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn that is being answered: the context and the row in progress of its round, ``None`` when it is over.
+    """A turn that is being answered; ``row`` is the reply in progress, ``None`` when the turn is over.
 
-    ``rounds`` counts the replies with calls; ``called`` is the last of them, until its calls are answered. ``asked``
-    are the messages of the last request.
+    ``rounds`` counts the replies with calls. ``called`` is the newest of these until its calls are answered. ``asked``
+    has the messages of the last request.
     """
 
     plan: RequestPlan
@@ -208,7 +206,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
-    """Has a stored question answered."""
+    """Answers a stored question in rounds, until the model calls no more tools."""
 
     context: Context
     runner: ReplyRunner
@@ -273,11 +271,11 @@ class ToolLoop:
         turn.at = self.runner.rows.clock.now()
 
     async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
-        """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""
+        """Fold the oldest turns of a crowded request, archive COLD memory items, and plan the request again."""
         if await self.folds.is_worth_trying(turn.target):
             yield Notice(_FOLDING)
             turn.notices += filter(None, [await self.folds.at_once(turn.target)])
-        # A memory that cannot be written now is saved when a request is crowded again.
+        # If the memory cannot be written, the next crowded request archives the items.
         with suppress(StorageError):
             saved = await self.memory.flash_automatically(turn.target.persona.slug)
             turn.notices += [flash_notice(saved)] if saved else []
@@ -287,7 +285,7 @@ class ToolLoop:
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         snapshot = turn.plan.snapshot
         if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.request.messages, turn.asked):
-            # Thoughts that are bound to what came before them are refused after anything else.
+            # The provider refuses thoughts if the messages before them are not the same as when they were thought.
             turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         turn.asked = turn.plan.request.messages
         self.context.prefixes.hold(turn.plan, turn.at)
@@ -322,7 +320,7 @@ class ToolLoop:
         """Capture memory items from a question and from its reply, in an operation for each."""
         question, persona = opened.question, opened.snapshot.request_settings.target.persona
         notices: list[Notice] = []
-        # The turn is stored; a memory that cannot be written now must not spoil it.
+        # The turn is stored, so it must not fail if the memory cannot be written.
         with suppress(StorageError):
             for message_id, text in ((question.id, question.content), (reply_id, reply)):
                 added = await self.memory.capture(persona, text, message_id)
@@ -335,7 +333,7 @@ class ToolLoop:
             await self.context.learn(turn.target.choice.model, turn.plan.tokens, reported)
 
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:
-        """Plan with the present summary; messages that arrived meanwhile are no part of the request."""
+        """Plan the request again with the present summary, but without messages that arrived meanwhile."""
         request_settings, view = plan.snapshot.request_settings, plan.snapshot.view
         now = await self.context.store.read(self.context.read_since, request_settings, view.cutoff)
         summary = (await self.context.counted(now)).view.summary
@@ -344,12 +342,12 @@ class ToolLoop:
         before = plan.snapshot.first_message_id, plan.snapshot.view.summary
         if (replanned.begins_at, replanned.snapshot.view.summary) == before:
             return replanned
-        # A fold, or turns left out, have changed the beginning, so that the cache is lost anyway.
+        # A fold or turns left out have changed the beginning. The cache is lost anyway, so the HOT items are renewed.
         return await self.context.plan(replace(snapshot, hot=now.hot))
 
 
 def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
-    """Return whether a request begins with the messages of the one before, thoughts aside."""
+    """Return whether a request begins with the messages of the request before, whatever their thoughts."""
     return len(messages) >= len(before) and all(
         message._replace(thoughts=None) == known._replace(thoughts=None)
         for message, known in zip(messages, before, strict=False)

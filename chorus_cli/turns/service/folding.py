@@ -1,7 +1,7 @@
-"""Folds: when and how the oldest turns of a conversation become part of its summary, and the model that writes it.
+"""Folds the oldest turns of a conversation into its summary, and asks the model that writes the summary.
 
-A fold extends the summary by the turns that are new to it and is an operation of the journal, so that it can be taken
-back. It is stored only if the context has not changed meanwhile.
+A fold extends the summary by turns that the summary does not stand for yet. It is an operation of the journal, so it
+can be undone. It is stored only if the context has not changed meanwhile.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PURPOSE = "summary"
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each of its answers."""
+    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each answer."""
 
     model: ModelClient
     context: Context
@@ -59,7 +59,7 @@ class Summarizer:
     async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
-        Entries that do not fit the model's limit at once go in slices, each with the summary of those before.
+        If the entries do not fit one request, the model gets slices, each with the summary of the slices before.
         """
         allowed, model = await self._budget(target), model_of(target)
         rest = list(entries)
@@ -79,7 +79,7 @@ class Summarizer:
         return so_far
 
     async def _budget(self, target: Target) -> Budget:
-        """Return the budget of a request to the summary model; the persona's own limit is for another model."""
+        """Return the budget of a request to the summary model; the persona's limits do not apply to another model."""
         if model_of(target) == target.choice.model:
             return await self.context.budget(target)
         settings = target.persona.settings._replace(context_token_limit=None, max_output_tokens=None)
@@ -112,12 +112,12 @@ class Summarizer:
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(request.model, text, end, None)
         if ended.error is not None:
-            # Of a summary that is not whole nothing is kept, as the advice would say.
+            # The advice is left out: it says that the text is kept, but an incomplete summary is not.
             raise ModelError(ended.error.problem)
         return text
 
     async def _spend(self, target: Target, usage: Mapping[str, int]) -> None:
-        """Store the usage of an answer, if it has one; without a working database it is lost."""
+        """Store the usage of an answer if the provider has reported any; if storing fails, the usage is lost."""
         spent = OtherRequest(target.persona.slug, target.thread_id, _PURPOSE, model_of(target), self.clock.now(), usage)
         with suppress(StorageError):
             if usage:
@@ -125,12 +125,12 @@ class Summarizer:
 
 
 def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelError:
-    """Return the error of a summary that leaves no room for more, or of a model that takes next to nothing."""
+    """Return the error for a summary that leaves no room for entries, or for a model with too small a limit."""
     if so_far:
         problem = f"The summary so far is too long to be extended: that takes a request of at least {needed:,} "
         problem = f"{problem}tokens, and {model} takes {budget_tokens:,}."
     else:
-        problem = f"{model} takes requests of {budget_tokens:,} tokens, too few to write a summary with."
+        problem = f"{model} takes requests of {budget_tokens:,} tokens, which are too few for a summary."
     return ModelError(problem, advice="/settings set summary_model NAME chooses another model for summaries.")
 
 
@@ -140,19 +140,19 @@ def model_of(target: Target) -> str:
 
 
 def can_summarize(target: Target) -> bool:
-    """Return whether the model that writes summaries can do it at all: ELIZA cannot."""
+    """Return whether the model for summaries can write them; ELIZA cannot."""
     return model_of(target) != ELIZA
 
 
 _SMALLEST_SHARE = 4
-"""A summary in the user's own words takes at most one in so many tokens of a request."""
+"""A summary in the user's own words may take the tokens of a request divided by this number."""
 
 _LONGEST_SUMMARY = 2
-"""How many times as long as asked for a summary may be before its middle is left out."""
+"""If a summary is longer than this number times the length asked for, its middle is left out."""
 
 
 class Compacted(NamedTuple):
-    """A fold on request: ``messages`` are new to the summary, ``None`` if the context was changed meanwhile."""
+    """A fold on request, which adds ``messages`` to the summary; ``summary`` is ``None`` if nothing was stored."""
 
     summary: Summary | None
     messages: int
@@ -164,9 +164,9 @@ _FAILED = "a failed fold"
 
 @dataclass(slots=True)
 class Folding:
-    """Folds threads, one at a time each; a failure is told once, and tried again a few turns later by any process.
+    """Folds threads, in each one fold at a time. A failure is told once, and any process tries again a few turns later.
 
-    Folds in the background ``tell`` their notices; without it there are none. ``told`` are subjects told, by thread.
+    Without ``tell``, which takes notices, nothing is folded in the background. ``told`` has notice subjects by thread.
     """
 
     context: Context
@@ -192,13 +192,13 @@ class Folding:
         most = snapshot.budget.room.budget // _SMALLEST_SHARE
         if count > most:
             raise MessageRefusedError(
-                f"The summary has ~{count:,} tokens, which every request would have to carry; it may have {most:,}."
+                f"The summary has ~{count:,} tokens and may have at most {most:,}, because every request carries it."
             )
         new = Summary(0, None, (), content, count, None, self.summarizer.clock.now())
         return await self.context.store.write(self._stored, snapshot, (), new, automatic=False)
 
     async def is_worth_trying(self, target: Target) -> bool:
-        """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
+        """Return whether a fold may help: a model can write it, no fold failed lately, and it is time for one."""
         may_fold = can_summarize(target) and not await self._is_resting(target)
         return may_fold and bool(due(await self._snapshot(target)))
 
@@ -219,17 +219,17 @@ class Folding:
         self._background[target.thread_id] = task
 
     def forget_crowded(self, target: Target) -> None:
-        """Forget the notices of crowded requests, because the request of this turn is none."""
+        """Forget the notices about crowded requests, because the request of this turn is not crowded."""
         self.told[target.thread_id] &= {_FAILED}
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
-        """Return the warnings, by their subjects, that the previous request did not have."""
+        """Return the sentences of ``shortfalls`` whose subjects the previous request did not have."""
         told = self.told[target.thread_id]
         self.told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
         return [sentence for subject, sentence in shortfalls.items() if subject not in told]
 
     async def close(self) -> None:
-        """Cancel running folds; the summaries before them stay."""
+        """Cancel folds in the background, and wait until they have ended."""
         running = {each for each in self._background.values() if not each.done()}
         for each in running:
             each.cancel()
@@ -248,7 +248,7 @@ class Folding:
             self.report_bug(error)
 
     async def _folded(self, target: Target) -> str:
-        """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time."""
+        """If it is time, fold the oldest turns until the next request takes about half of the limit."""
         try:
             async with self._locks[target.thread_id]:
                 # The fold that held the lock before may have made room.
@@ -256,13 +256,13 @@ class Folding:
                 messages = due(snapshot)
                 summary = await self._carried_out(snapshot, messages, "", automatic=True) if messages else None
         except (ModelError, StorageError) as error:
-            # A failure that cannot be stored now is met again by the next turn.
+            # If the failure cannot be stored, the next turn tries again.
             with suppress(StorageError):
                 await self.context.store.write(snapshot_rows.store_failure, target.thread_id)
             if _FAILED in self.told[target.thread_id]:
                 return ""
             self.told[target.thread_id].add(_FAILED)
-            return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
+            return f"The older part of the conversation could not be summarised: {error} Chorus will try again later."
         if summary is None:
             return ""
         self.told[target.thread_id].clear()
@@ -281,7 +281,7 @@ class Folding:
     async def _carried_out(
         self, snapshot: ContextSnapshot, messages: tuple[Message, ...], focus: str, *, automatic: bool
     ) -> Summary | None:
-        """Have the oldest messages summarised, and store that even if cancelled, unless the context has changed."""
+        """Have the oldest messages summarised, and store the fold; ``None`` if the context has changed meanwhile."""
         target, view, room = snapshot.request_settings.target, snapshot.view, snapshot.budget.summary_room
         entries = entries_of(usable(messages), target.persona.name)
         so_far = view.summary.content if view.summary else ""
@@ -308,7 +308,7 @@ class Folding:
         *,
         automatic: bool,
     ) -> Summary | None:
-        """Store a fold if the boundary, the summary and the messages are still those that it was made of."""
+        """Store a fold if the boundary, the summary and the messages are still the same as in ``snapshot``."""
         known, target = snapshot.view, snapshot.request_settings.target
         ids = [row.id for row in known.messages[: known.folded_number + len(messages)]]
         present = self.context.read_since(connection, snapshot.request_settings, known.cutoff).view

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
 OTHER_TOKENS = 64
-"""Room that every message leaves for the parts of its preamble that are always sent."""
+"""Tokens that every message leaves free for the part of its preamble that is always sent: the line about a pause."""
 
 
 _NO_JOBS: JobsBeside = ((), ())
@@ -78,7 +78,7 @@ class PreambleWriter:
     def written(
         self, connection: Connection, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
     ) -> tuple[str, Sequence[Item]]:
-        """Return the preamble but for the gap, and the items recalled in it; what does not fit is left out."""
+        """Return the preamble without the line about a pause, and the items it recalls; what does not fit stays out."""
         running, ended = beside
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if ended:
@@ -104,7 +104,7 @@ class PreambleWriter:
 
 
 class OpenedTurn(NamedTuple):
-    """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
+    """A stored turn: the context with the question, the question, the empty reply, the time, and notices."""
 
     snapshot: ContextSnapshot
     question: Message
@@ -115,7 +115,7 @@ class OpenedTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnOpener:
-    """Opens turns. ``run`` names this process in the rows that it is writing; ``jobs`` run beside the turns."""
+    """Opens turns. ``run`` names this process in the rows that it writes; preambles tell the model about ``jobs``."""
 
     context: Context
     runner: ReplyRunner
@@ -124,7 +124,7 @@ class TurnOpener:
     run: str
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
-        """Store a question and its empty reply, or return why it waits; news of jobs wait with it."""
+        """Store a question and its empty reply, or return why the question waits; then the news of jobs wait too."""
         try:
             if not self.jobs.has_any:
                 return await self._stored(target, text, files, _NO_JOBS)
@@ -142,7 +142,7 @@ class TurnOpener:
         return opened
 
     async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:
-        """Store the retry of the last turn and its empty reply, or return why it has to wait."""
+        """Store the retry of the last turn and its empty reply, or return why the retry waits."""
         refuse_unreadable_settings(target.persona)
         request_settings = await self.context.request_settings(target)
         try:
@@ -154,14 +154,14 @@ class TurnOpener:
             raise
 
     async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
-        """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
+        """Check, measure and store a question; if the memory's index is damaged, rebuild it and try again."""
         content, altered = cleaned_input(text)
-        # One with attachments may have no words.
+        # A message with attachments may have no words.
         if not files and not content.strip():
             raise MessageRefusedError("The message is empty, so there is nothing to send.")
         if (size := len(content.encode())) > limits.MESSAGE.most:
             raise MessageRefusedError(
-                f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
+                f"The message has {size / 1e6:.1f} MB; Chorus takes at most {limits.MESSAGE.size}. "
                 "It was not stored. Put it in a file and send the part that matters."
             )
         if target.persona.unreadable:
@@ -186,13 +186,13 @@ class TurnOpener:
         return opened
 
     async def _given_up(self, target: Target) -> bool:
-        """Give up the empty reply of an unconfirmed opening, and return whether it is there, as then its question is.
+        """Give up the empty reply of an unconfirmed opening, and return whether the turn was stored after all.
 
-        It can only be this one: while another reply is being written in the thread, no turn is opened, and a process
-        that sends a message in a thread of its own has no other turn.
+        A row that this run writes can only be the reply of this opening: no turn is opened while another reply is being
+        written in the thread, and a process that opens a thread with its message has no other turn.
         """
         with suppress(StorageError):
-            # The thread that a message opens for itself has an id in the log only.
+            # If the message opens a thread, only the log has the id of the thread.
             rows = await self.context.store.read(interrupted_replies.in_progress, target.thread_id or None)
             fresh = {id_ for id_, run in rows if run == self.run} - self.runner.given_up
             self.runner.given_up.update(fresh)
@@ -232,20 +232,20 @@ class TurnOpener:
             told = preamble(gap, besides)
         last_window = self.context.prefixes.last_window
         left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window(target), now)
-        # A bound is not stored: the message is counted when a count is needed.
+        # An upper bound is not stored: the message is counted when a count is needed.
         tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, target.thread_id) else ""
         if own:
-            # Closed at the moment of its opening: `take_broken_off` recognises it by that.
+            # `take_broken_off` recognises the thread, because it is closed at the time of its opening.
             thread_rows.close(connection, [own.id], now)
         later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        # The first request of this process tells it.
+        # Only the first request of this process in the thread has this notice.
         unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
         notices = tuple(filter(None, (again, later, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
@@ -258,7 +258,7 @@ class TurnOpener:
         snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
-        # A file that no model takes may stay where it is.
+        # An attachment that no model takes does not prevent a retry.
         refuse_untaken(target.choice.model, question.attachments, request_settings.accepted | {Kind.OTHER})
         try:
             refuse_unfitting(snapshot, own_tokens(question, self.context.counter.count, target.choice.model))
@@ -276,9 +276,9 @@ class TurnOpener:
 
 
 class UnsentFiles:
-    """Tells once, and again when a thread has another model, which attachments a request has only by name.
+    """Tells which attachments a request only names: once in a thread, and again when the thread has another model.
 
-    ``is_stored`` says whether the bytes of one are there. ``told`` holds the model and the files, by the thread.
+    ``is_stored`` says whether the bytes of an attachment are there. ``told`` has the model and these files by thread.
     """
 
     def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:
@@ -286,7 +286,7 @@ class UnsentFiles:
         self.told: dict[int, tuple[str, frozenset[Attachment]]] = {}
 
     async def news(self, plan: RequestPlan) -> list[str]:
-        """Return the sentences about attachments of a request that the one before it in the thread did not have."""
+        """Return sentences about attachments that a request only names, except those told in the thread before."""
         attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
         files = [each for each in attached if each.kind in ALL_SENT]
         target, accepted = plan.snapshot.request_settings.target, plan.snapshot.request_settings.accepted

@@ -1,6 +1,6 @@
-"""A reply: asked for, streamed, written into its row while it arrives, and closed with a status however it ends.
+"""Streams a reply into its row while it arrives, and gives the row a final status however the reply ends.
 
-The calls that it may end with are each stored before their tool is at work, and answered in the row after it.
+If the reply ends with calls, each call is stored before its tool runs, and the next row takes the result.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ MOST_ROUNDS = limits.ROUNDS.most
 STOPPED = "(The human stopped this tool before it was done.)"
 ENOUGH = Answer(
     f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
-    f"not carried out, {MOST_ROUNDS} rounds are the most",
+    f"not carried out (at most {MOST_ROUNDS} rounds for a message)",
 )
 TOO_MANY = Answer(
     f"({{number:,}} more calls of this reply were not carried out: {MOST_CALLS} are the most. Make them again if they "
     "still matter.)",
-    f"not carried out, {MOST_CALLS} are the most",
+    f"not carried out (at most {MOST_CALLS} calls for a reply)",
 )
 
 
 class Untaken(Enum):
-    """What the model does not take: tools, or earlier turns that are not plain text; it is being asked without."""
+    """The model refuses tools, or earlier turns that are not plain text, and is being asked without them."""
 
     TOOLS = "tools"
     HISTORY = "history"
 
 
 class Called(NamedTuple):
-    """The reply ended with calls; the first of them is stored and in progress. ``thoughts`` are what led to them."""
+    """The reply ended with calls; the first call is stored and in progress. ``thoughts`` led to the calls."""
 
     round: CallRound
     usage: Mapping[str, int]
@@ -89,10 +89,10 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplyRunner:
-    """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with.
+    """Streams replies into empty rows that are stored already; ``toolbox`` reads the calls that a reply ends with.
 
-    ``rescue`` keeps a text in a file of last resort. ``is_alive`` says whether the process of a run lives. The next
-    turn marks the rows ``given_up``, whose end could not be written, as interrupted.
+    ``rescue`` keeps a text in a file and returns the path, ``None`` if it fails. ``is_alive`` says whether the process
+    of a run lives. ``given_up`` are rows whose end could not be written; the next turn marks them as interrupted.
     """
 
     rows: ReplyRows
@@ -105,7 +105,7 @@ class ReplyRunner:
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
     ) -> AsyncGenerator[TurnEvent | Untaken | Called, None]:
-        """Ask the model, write what it says into ``row``, and yield events, ``TurnDone`` or ``Called`` last."""
+        """Ask the model, write its reply into ``row``, and yield events; the last is ``TurnDone`` or ``Called``."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
@@ -137,7 +137,7 @@ class ReplyRunner:
         yield TurnDone(row.id, ended.status, end.usage, ended.error, thought=written.row.thought)
 
     async def abandon(self, row: Message) -> None:
-        """Mark a reply as interrupted that was stopped before it began."""
+        """Mark a reply that was stopped before it began as interrupted."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
@@ -150,8 +150,8 @@ class ReplyRunner:
             raise ThreadBusyError(f"Waiting for the reply in thread #{target.thread_number} that {written} …")
 
     async def wait_until_free(self, thread_id: int) -> None:
-        """Wait until no reply is being written in a thread, or its process has died."""
-        # The attempt to store a message tells of a database that cannot be read.
+        """Wait until no live process is writing a reply in a thread."""
+        # If the database cannot be read, storing the message reports that.
         with suppress(StorageError):
             while await self.rows.store.read(self._writer, thread_id):
                 await self.rows.clock.sleep(_POLL_SECONDS)
@@ -165,8 +165,8 @@ class ReplyRunner:
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file.
 
-        A message that no file takes stays with the caller. One that the caller cannot keep (``MessageNotStoredError``),
-        and a reply, is in the sentence then.
+        If no file can be written, the caller keeps a message and gets a ``MessageNotStoredError``. If ``error`` is one
+        already, or the text is a reply, the returned sentence contains the text.
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
@@ -216,7 +216,7 @@ class ReplyRunner:
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]
     ) -> AsyncGenerator[ModelEvent | Asking | Untaken, None]:
-        """Yield the notices and stream the reply; until some of it arrives, ask again, if need be with less."""
+        """Yield the notices and stream the reply; if it fails before anything arrives, ask again if that may help."""
         for notice in notices:
             yield Notice(notice)
         failures = 0
@@ -248,7 +248,7 @@ class ReplyRunner:
 
 
 def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
-    """Return a request without what the provider refused, and what that was; ``None`` if nothing can be left out."""
+    """Return the request without the part that the provider refused, and the part; ``None`` if it has no such part."""
     if isinstance(error, ToolsRefusedError) and request.tools:
         return replace(request, tools=()), Untaken.TOOLS
     if isinstance(error, RequestRejectedError):
@@ -258,9 +258,9 @@ def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Un
 
 
 class CallRound:
-    """The calls of one reply, carried out one after the other: the first sixteen.
+    """Carries out the first sixteen calls of a reply, one after the other.
 
-    ``rows`` are stored and finished; ``current`` is in progress: a call, and in the end the next reply.
+    ``rows`` are stored and finished. ``current`` is in progress: a call, or the next reply after the last call.
     """
 
     def __init__(self, runner: ReplyRunner, reply: Message, calls: Sequence[ReadCall]) -> None:
@@ -271,7 +271,7 @@ class CallRound:
         self._surplus = [each.call for each in calls[MOST_CALLS:]]
 
     async def begin(self, reply: WrittenReply) -> None:
-        """Store the end of the reply and the first call, in progress."""
+        """Store the end of the reply, and the first call as in progress."""
         content = await self._call(reply.row, [self._calls[0].call], reply.row.id)
         begin = message_rows.begin_call
         ended, self.current = await self._runner.rows.store.write(begin, reply.row, reply.thoughts, content)
@@ -298,9 +298,9 @@ class CallRound:
     async def _ended(
         self, row: Message, result: str, following: Sequence[ToolCall], surplus: Sequence[ToolCall]
     ) -> list[Message]:
-        """Store the result of a call and what comes next, in progress: another call or, without one, a reply.
+        """Store the result of a call and the next row in progress: the following call or, without one, a reply.
 
-        The ``surplus`` calls are one row without a result, which no request contains.
+        The ``surplus`` calls get one row. It has no result, so no request contains it.
         """
         after = [await self._result(row, result)]
         if surplus:
@@ -312,7 +312,7 @@ class CallRound:
         return await self._runner.rows.store.write(message_rows.end_call, row, after)
 
     async def stop(self) -> None:
-        """Store that the user stopped the row in progress; one that cannot be written is given up."""
+        """Store that the user stopped the row in progress; if that fails, the row is given up."""
         await run_to_completion(self._stopped(self.current))
 
     async def _stopped(self, row: Message) -> None:
@@ -329,7 +329,7 @@ class CallRound:
             self._runner.given_up.add(row.id)
 
     def _now(self, before: Message) -> datetime:
-        """Return the present, but never a time before the one of the previous row."""
+        """Return the present time, or the time of ``before`` if that is later."""
         return max(before.timestamp, self._runner.rows.clock.now())
 
     async def _call(self, before: Message, calls: Sequence[ToolCall], reply_id: int | None) -> MessageContent:
@@ -353,7 +353,7 @@ class CallRound:
 
 
 def _with_unique_ids(calls: Iterable[ToolCall], taken: Iterable[str]) -> list[ToolCall]:
-    """Give each call an id that neither another call nor one of the messages before has."""
+    """Give each call an id that no other call has and that is not ``taken``."""
     known = set(taken)
     unique: list[ToolCall] = []
     for call in calls:

@@ -1,4 +1,4 @@
-"""The rows of replies in progress, written every half second while the words arrive and once more at the end."""
+"""Writes the rows of replies in progress: every half second while words arrive, and once more at the end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 0.5
 
 _LONG_REPLY = 20_000
-"""Characters of a reply that are not counted before the reply is written: counting megabytes takes seconds, and the
-user waits for the prompt. The next request counts them, or the toolbar before it."""
+"""A reply with more characters is written without a token count: counting megabytes takes seconds, in which the user
+waits for the prompt. The toolbar or the next request counts the reply."""
 
 
 class WrittenReply(NamedTuple):
@@ -37,9 +37,9 @@ class WrittenReply(NamedTuple):
 
 
 class ReplyRows:
-    """Writes checkpoints of all replies of this process, so that a crash costs half a second of each at most.
+    """Writes checkpoints of all replies of this process, so that a crash loses about half a second of each reply.
 
-    Those ``growing`` are written in one transaction beside the streams: a lock delays them, never a reply.
+    A task writes the ``growing`` replies in one transaction. A locked database delays the task and not the streams.
     """
 
     def __init__(self, store: Store, counter: TokenCounter, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class ReplyRows:
         self._checkpoint: asyncio.Task[None] | None = None
 
     def grown(self, writer: ReplyWriter) -> None:
-        """Write a checkpoint if the last one of ``writer`` is half a second old, with all replies that have grown."""
+        """Write a checkpoint of all replies that have grown, if the last one of ``writer`` is half a second old."""
         self.growing[writer.reply.id] = writer
         if self._checkpoint is not None and not self._checkpoint.done():
             return
@@ -69,9 +69,9 @@ class ReplyRows:
 
 @dataclass(slots=True)
 class ReplyWriter:
-    """Takes one reply while it arrives, in ``pieces``, and its thoughts in ``thoughts``; moments are monotonic times.
+    """Collects a reply in ``pieces``, and ``thoughts``, as they arrive; ``asked_at`` and ``written_at`` are monotonic.
 
-    A model whose thoughts are hidden is silent while it thinks, from ``asked_at`` until its first word.
+    If a model hides its thoughts, the time from ``asked_at`` to its first word counts as thinking.
     """
 
     rows: ReplyRows
@@ -89,27 +89,27 @@ class ReplyWriter:
 
     @property
     def text(self) -> str:
-        """All that has arrived; half a character that a model may send could not be stored."""
+        """The text that has arrived, without halves of characters, which cannot be stored."""
         text = "".join(self.pieces)
-        # To look for them in megabytes takes longer than to join the pieces.
+        # Searching megabytes for halves takes longer than joining the pieces.
         return join_surrogates(text) if self._has_surrogates else text
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
+        """Add the next piece of the text."""
         self.pieces.append(text)
         self._has_surrogates = self._has_surrogates or has_surrogates(text)
         self._stop_thinking()
         self.rows.grown(self)
 
     def think(self, text: str) -> None:
-        """Take the next piece of the thoughts."""
+        """Add the next piece of the thoughts."""
         self.thoughts.append(text)
         if self._thinks_since is None:
             self._thinks_since = self.rows.clock.monotonic()
         self.rows.grown(self)
 
     def _stop_thinking(self) -> None:
-        """Stop the clock of the thoughts, for words have come, or the end."""
+        """Stop the clock of the thoughts, because words or the end have come."""
         now = self.rows.clock.monotonic()
         if self._began_at is None:
             self._began_at, self._first_word_at = self.rows.clock.now(), now
@@ -122,7 +122,7 @@ class ReplyWriter:
         return WrittenReply(row, Thoughts(join_surrogates("".join(self.thoughts))))
 
     async def finished(self, status: Status, end: ReplyEnd) -> WrittenReply:
-        """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
+        """Return the whole reply with its final status; the caller writes it, and no checkpoint follows."""
         self.rows.growing.pop(self.reply.id, None)
         if self.checkpoint is not None:
             await asyncio.wait({self.checkpoint})
@@ -136,12 +136,12 @@ class ReplyWriter:
         return WrittenReply(self._row(text, status, tokens)._replace(usage=end.usage, thought=thought), thoughts)
 
     def _count(self, text: str) -> int | None:
-        """Count a text, unless that would keep the end of a reply waiting."""
+        """Count a text; return ``None`` if counting would delay the end of the reply."""
         counter = self.rows.counter
         return counter.count(text) if counter.is_ready and len(text) <= _LONG_REPLY else None
 
     def _row(self, text: str, status: Status, tokens: int | None) -> Message:
-        # Never before the question, even if the clock was set back.
+        # A reply is not dated before its question, even if the clock was set back.
         began_at = max(self.reply.timestamp, self._began_at or self.reply.timestamp)
         return self.reply._replace(content=text, status=status, token_count=tokens, timestamp=began_at)
 

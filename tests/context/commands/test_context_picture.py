@@ -145,7 +145,7 @@ async def test_why_tells_messages_kept_by_an_edit_from_those_in_the_window(world
     ("tokens", "sentence"),
     [
         (102_400, "Limit for a request: 80 % (102,400 tokens)."),
-        (116_480, "Limit for a request: 80 % (102,400 tokens); 116,480 tokens because a fold was undone."),
+        (116_480, "Limit for a request: 80 % (102,400 tokens), raised to 116,480 tokens because a fold was undone."),
         (64_000, "Limit for a request: 64,000 tokens; max_output_tokens are kept free for the reply."),
     ],
 )

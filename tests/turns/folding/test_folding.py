@@ -121,7 +121,7 @@ async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk
     talk.model.failure = failure
     notices = await talk.say(*facts(3, 7))
     said = [notice for notice in notices if "could not be summarised" in notice]
-    sentence = f"The older part of the conversation could not be summarised: {failure} It is tried again by itself."
+    sentence = f"The older part of the conversation could not be summarised: {failure} Chorus will try again later."
     assert said == [sentence]
     assert sum("stayed out" in notice for notice in notices) == 1
     assert len(talk.summaries()) == 1
@@ -201,7 +201,7 @@ async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(
 async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(talk: Talk) -> None:
     await talk.say(*facts(8))
     snapshot = await talk.world.context.snapshot(talk.world.current.target(), talk.world.clock.now())
-    with pytest.raises(MessageRefusedError, match="it may have 200"):
+    with pytest.raises(MessageRefusedError, match="and may have at most 200"):
         await talk.world.services.folding.reword(snapshot, "word " * 201)
     assert await talk.world.services.folding.reword(snapshot, "word " * 200) is not None
 

@@ -159,7 +159,7 @@ async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -
     assert [request.may_call for request in tooled.model.requests] == [True] * (MOST_ROUNDS + 1) + [False]
     assert results(tooled)[:-1] == ["again"] * MOST_ROUNDS
     assert results(tooled)[-1].startswith("This was not carried out: tools may be used 10 times for one message.")
-    assert lines(events)[-1] == 'echo("again"): not carried out, 10 rounds are the most'
+    assert lines(events)[-1] == 'echo("again"): not carried out (at most 10 rounds for a message)'
     assert len({request.tools for request in tooled.model.requests}) == 1
     await assert_repeated_later(tooled)
 
@@ -173,7 +173,7 @@ async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_ar
         "15\n\n(984 more calls of this reply were not carried out: 16 are the most. "
         "Make them again if they still matter.)"
     )
-    assert lines(events)[-1] == "984 more calls: not carried out, 16 are the most"
+    assert lines(events)[-1] == "984 more calls: not carried out (at most 16 calls for a reply)"
     stored = await tooled.log()
     assert [len(json.loads(row.tool_calls)) for row in stored if row.tool_calls] == [1] * MOST_CALLS + [984]
     await assert_repeated_later(tooled)
