@@ -32,7 +32,7 @@ def test_characters_and_pieces_are_written_as_numbers() -> None:
 
 def test_a_reply_and_thoughts_without_an_end_are_stopped() -> None:
     million = "x" * 1_000_000
-    for event, words in ((TextDelta(million), "was stopped at"), (ReasoningDelta(million), "went on thinking")):
+    for event, words in ((TextDelta(million), "was stopped at"), (ReasoningDelta(million), "its thoughts have over")):
         lengths = Lengths()
         for _ in range(8):
             lengths.take(event)

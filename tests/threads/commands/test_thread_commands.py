@@ -281,8 +281,8 @@ async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:
     turns.clock.advance(timedelta(minutes=1))
     past = await turns.told("/context at 30m")
     assert "a window of 8h: 6 messages" in past
-    assert "This thread was forked later; this is the context of thread #1." in past
-    assert "This thread was forked later" not in await turns.told("/context at 10s")
+    assert "Thread #1 had this context; this thread was forked from it later." in past
+    assert "this thread was forked" not in await turns.told("/context at 10s")
 
 
 async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into_the_fork(turns: World) -> None:
