@@ -1,6 +1,6 @@
 """The context in the user's editor, and text that is not said yet.
 
-An edited text is compared with the rows it was made of; an untouched message stays the row that it is. If anything
-else changed the context meanwhile, the edit gives way and its draft is kept. What is typed, waits, or was refused by
-the log is in the table `outbox`, in a file only while the database takes nothing.
+An edited text is compared with the rows that it was made of; a message without a change keeps its row. If another
+operation changed the context meanwhile, the edit is refused and its draft is kept. The table `outbox` has input that is
+being typed, messages that wait and texts that the log refused; while no row can be written, a file has them.
 """

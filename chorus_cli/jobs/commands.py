@@ -1,4 +1,4 @@
-"""``/run`` and ``/jobs``: commands of the shell in the background, their output and their end."""
+"""``/run`` and ``/jobs``: the commands that start a job in the background, list and stop jobs, and show output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _every(services: Services, _text: str) -> Sequence[Candidate]:
 
 def _running(services: Services, _text: str) -> Sequence[Candidate]:
     running = [job for job in services.jobs.all if job.ending is None]
-    return [*_candidates(running), Candidate(_ALL, "all that run")]
+    return [*_candidates(running), Candidate(_ALL, "all running jobs")]
 
 
 def _candidates(jobs: Sequence[Job]) -> list[Candidate]:
@@ -49,8 +49,8 @@ CHOSEN_JOBS = Parameter("job", _chosen, "a job's number, such as 1 or #1, or all
 async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text:
     """Run a command of your shell in the background.
 
-    It gets no input, no terminal and none of your keys. A line says when it ends, and its last 50 lines go with your
-    next message. It ends with Chorus.
+    The command gets no input, no terminal, no keys and no passwords. When it ends, Chorus tells you, and sends its last
+    50 lines with your next message. When Chorus ends, it stops the command.
 
     Examples:
         /run pytest -q
@@ -102,7 +102,7 @@ async def kill(services: Services, job: Annotated[int, CHOSEN_JOBS]) -> Text:
 async def log(services: Services, job: Annotated[int, JOB]) -> Output | Text:
     """Show the output of a job.
 
-    Of a long output the first and last half megabyte are kept.
+    Chorus keeps the first and the last half megabyte of a long output.
 
     Examples:
         /jobs log 1

@@ -1,4 +1,4 @@
-"""Jobs: their ends, sentences and lines about them for the user and for the model, and output cut to size."""
+"""Jobs: their ends, the sentences about them for the user and the model, and their output, of which a part is kept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from chorus_cli.core.time.timeline import duration
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
 MOST_CHARACTERS = 8_000
-"""The most lines and characters of a job's output that go with a message: about 2,000 tokens."""
+"""A message has at most so many lines and characters of a job's output, which are about 2,000 tokens."""
 
 _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
-# Each further line of a job is indented, so that no output can pass for another part of a preamble.
+# The lines of a job are indented, so that the model takes no output for another part of the preamble.
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
 _FIRST_SIGNAL_CODE = 128
@@ -27,7 +27,7 @@ _FIRST_SIGNAL_CODE = 128
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A running job: its seconds so far, and the last line of its output."""
+    """A running job: the seconds since its start, and the last line of its output."""
 
     number: int
     command: str
@@ -37,7 +37,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a job: its exit code, negative for a signal, how long it ran, and whether the user stopped it."""
+    """The end of a job: its exit code or minus the number of a signal, how long it ran, and whether it was stopped."""
 
     code: int
     seconds: float
@@ -51,12 +51,12 @@ class Ending:
             return "done"
         if self.code < 0:
             return f"killed by {signal_name(-self.code)}"
-        # A shell reports the signal that killed its last command so.
+        # If a signal killed the last command of a shell, the shell exits with 128 and the signal's number.
         of_signal = signal_name(self.code - _FIRST_SIGNAL_CODE) if self.code > _FIRST_SIGNAL_CODE else ""
         return f"exit code {self.code} ({of_signal})" if of_signal.startswith("SIG") else f"exit code {self.code}"
 
     def told(self) -> str:
-        """Return the state with the time: ``exit code 2 after 12 s.``."""
+        """Return the state and how long the job ran: ``exit code 2 after 12 s.``."""
         return f"{self.describe()} after {elapsed(self.seconds)}."
 
 
@@ -85,7 +85,7 @@ def elapsed(seconds: float) -> str:
 
 
 def going_line(ended: EndedJob, elsewhere: str = "") -> str:
-    """Say how many lines about a job go with the next message; ``elsewhere`` names its thread if it is not in focus."""
+    """Say how many lines of a job the next message has; ``elsewhere`` names the job's thread if it is not in focus."""
     number = len(ended.last_lines)
     lines = counted(number, "line") if number else "Its end"
     go, them = ("go", "them") if number > 1 else ("goes", "it")
@@ -95,27 +95,27 @@ def going_line(ended: EndedJob, elsewhere: str = "") -> str:
 
 
 def kept_back_line(ended: Sequence[EndedJob]) -> str:
-    """Say that the output of jobs does not go with the next message."""
+    """Say that an undo keeps the output of jobs out of the next message."""
     jobs = ", ".join(f"#{each.number} ({shortened(each.command)})" for each in ended)
     word = "job" if len(ended) == 1 else "jobs"
     return f"Kept back: the output of {word} {jobs} does not go with your next message. /jobs log shows it."
 
 
 def going_again_line(ended: Sequence[EndedJob]) -> str:
-    """Say that output which went with a message that was undone goes with the next one."""
+    """Say that the next message has the output of jobs again, because the message that had it was undone."""
     jobs = ", ".join(f"#{each.number}" for each in ended)
     return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} goes with your next message again."
 
 
 def withheld_line(names: Sequence[str]) -> str:
-    """Say which variables a job that failed was not given; empty for none."""
+    """Say which variables were kept from a job that failed; without names, return an empty text."""
     if not names:
         return ""
-    return f"It ran without {listed(names)}: jobs get no keys or passwords."
+    return f"The command ran without {listed(names)}: jobs get no keys or passwords."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
-    """Return the lines about ended jobs for the model, oldest first; the newest outputs have the room."""
+    """Return the lines about ended jobs for the model, oldest first; older outputs that do not fit are left out."""
     room = MOST_CHARACTERS
     texts: list[str] = []
     for each in reversed(ended):
@@ -127,7 +127,7 @@ def news_text(ended: Sequence[EndedJob]) -> str:
 
 
 def brief_news_text(ended: Sequence[EndedJob]) -> str:
-    """Return the same without any output, for a model that has no room for it."""
+    """Return the lines about ended jobs without their output, for a request that has no room for it."""
     return _ITEM.join([ENDED_HEADING, *map(_brief_news, ended)]) if ended else ""
 
 
@@ -149,17 +149,17 @@ def _state(ended: EndedJob) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """List the first names, and the number of the others."""
+    """List the first five names, and the number of the others."""
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     return enumerated([*names[:_MOST_NAMED], *more])
 
 
 MOST_BYTES = limits.JOB_OUTPUT.most
-"""The most bytes of a job's output that are kept."""
+"""How many bytes of a job's output are kept at most."""
 
 _MOST_BYTES_OF_A_CHARACTER = 4
 _ENCODED_BYTES = 4 * _MOST_BYTES_OF_A_CHARACTER
-"""Bytes read for each character of a line to be shown: colours and the like are taken out."""
+"""Bytes of output that are searched for each character to show, because escape sequences are taken out."""
 
 _BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])"
@@ -169,7 +169,7 @@ _UNPRINTABLE |= dict.fromkeys((0x85, 0x2028, 0x2029), " ")
 
 
 class BoundedOutput:
-    """Output that keeps its first and its last bytes, each half of ``most_bytes``, an even number."""
+    """The first and the last bytes of an output, each half of ``most_bytes``, which is an even number."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._half = most_bytes // 2
@@ -179,19 +179,19 @@ class BoundedOutput:
         self.total_bytes = 0
 
     def add(self, piece: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes of the output."""
         self.total_bytes += len(piece)
         self._breaks += piece.count(b"\n")
         missing = self._half - len(self._head)
         self._head += piece[:missing]
         self._tail += piece[missing:][-self._half :]
-        # Cut rarely, so that small pieces do not move the whole tail each time.
+        # The tail is cut rarely, because each cut moves the whole tail.
         if len(self._tail) > 2 * self._half:
             del self._tail[: -self._half]
 
     @property
     def line_count(self) -> int:
-        """The number of lines so far, with one that has no end yet."""
+        """The number of lines so far, including a last line that has no line end yet."""
         newest = self._tail or self._head
         return self._breaks + (bool(newest) and not newest.endswith(b"\n"))
 
@@ -200,7 +200,7 @@ class BoundedOutput:
         return self.total_bytes > 2 * self._half
 
     def text(self) -> str:
-        """Return the output; a line in the middle says how many bytes were left out."""
+        """Return the output; if bytes were left out, a line in the middle says how many."""
         if not self._has_gap:
             return (self._head + self._tail).decode(errors="replace")
         tail = self._tail[-self._half :]
@@ -211,7 +211,7 @@ class BoundedOutput:
         )
 
     def last_lines(self, most: int, most_characters: int) -> tuple[str, ...]:
-        """Return the last lines in readable form, at most so many characters in all; a longer one loses its start."""
+        """Return the last lines in readable form within both limits; the first of them may lose its beginning."""
         newest = self._tail[-self._half :] if self._has_gap else self._head + self._tail
         text = _without_broken_start(bytes(newest[-_ENCODED_BYTES * most_characters :])).decode(errors="replace")
         lines = readable(text.removesuffix("\n")).split("\n")[-most:] if text else []
@@ -225,14 +225,14 @@ class BoundedOutput:
         return tuple(chosen)
 
     def last_line(self, most_characters: int = 80) -> str:
-        """Return the last line that is not blank, in readable form; empty if there is none."""
+        """Return the last line that is not blank, in readable form and cut to size; empty without such a line."""
         lines = self.last_lines(20, 20 * most_characters)
         newest = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return newest if len(newest) <= most_characters else f"{newest[: most_characters - 1]}…"
 
 
 def readable(text: str) -> str:
-    """Return text without escape sequences and control characters; of an overwritten line, the newest state."""
+    """Return text without escape sequences and control characters; a line that was overwritten has its newest text."""
     plain = re.sub(_SEQUENCE, "", text) if "\x1b" in text else text
     if "\r" in plain:
         plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))

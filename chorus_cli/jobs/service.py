@@ -1,4 +1,4 @@
-"""The jobs of a run: started in the foreground or behind the conversation, listed, stopped, and told to the model."""
+"""The jobs of a run: starts them in the foreground or background, stops them, and keeps their news for the model."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
 
 GRACE_SECONDS = 2.0
-"""The time that a job has to end after it was asked to; then it is killed."""
+"""How long a job may go on after it was asked to end; then it is killed."""
 
 _BYTES_PER_SECOND = 8_000_000
-"""What is read at most, so that a job that prints without end leaves the keyboard its time."""
+"""Output is read no faster than this, so that a job that prints without end does not block the keyboard."""
 
 _SHORTEST_PAUSE_SECONDS = 0.005
 _DRAINING_SECONDS = 0.2
@@ -36,7 +36,7 @@ _QUICK_SECONDS = 2.0
 
 
 class Job:
-    """A command of a thread and the processes that outlive it; if it ``is_answered_for``, an answer reports its end."""
+    """A command of a thread, with the processes that outlive it; if ``is_answered_for``, ``stop`` reports its end."""
 
     def __init__(self, number: int, command: str, target: Target, process: ShellProcess, clock: Clock) -> None:
         self.number = number
@@ -56,30 +56,30 @@ class Job:
 
     @property
     def has_leftovers(self) -> bool:
-        """Whether a process of its group has outlived it."""
+        """Whether a process of the job's group has outlived the job."""
         return any(each.is_in_group for each in self.leftovers)
 
     @property
     def seconds(self) -> float:
-        """How long it ran, or has run so far."""
+        """How long the job ran, or has run so far."""
         return self.ending.seconds if self.ending else self._clock.monotonic() - self._began
 
     @property
     def state(self) -> str:
-        """The state in words."""
+        """``running``, or how the job ended, such as ``exit code 2``."""
         return self.ending.describe() if self.ending else "running"
 
     def running(self) -> RunningJob:
-        """Return the values of a running job."""
+        """Return the facts about the running job."""
         return RunningJob(self.number, self.command, self.seconds, self.output.last_line())
 
     def ended(self, ending: Ending) -> EndedJob:
-        """Return the values of a job that has ended."""
+        """Return the facts about the job, which has ended with ``ending``."""
         lines = self.output.last_lines(rules.MOST_LINES, rules.MOST_CHARACTERS)
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
-        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it."""
+        """Read the output, pass it to ``show``, and return the end of the job; an error of ``show`` kills the job."""
         self._show = show
         self._reading = asyncio.create_task(self._read())
         leaving = asyncio.create_task(self.process.wait())
@@ -97,15 +97,15 @@ class Job:
         return self.ending
 
     def interrupt(self) -> None:
-        """Stop the job as Ctrl-C does; a second time kills it."""
+        """Send the signal of Ctrl-C to the job, or kill the job if it was asked to end before."""
         self._ask_to_end(SIGKILL if self._is_stopped else SIGINT)
 
     def terminate(self) -> None:
-        """Ask the job to end, and kill it if it does not."""
+        """Ask the job to end, and kill it if it is still there after ``GRACE_SECONDS``."""
         self._ask_to_end(SIGTERM)
 
     async def close(self) -> None:
-        """Kill what is left of the job's group."""
+        """Kill the processes that are left in the job's group, and wait for the end of its output."""
         self.process.close()
         self.leftovers = tuple(each for each in self.leftovers if not each.is_in_group)
         if self._reading is not None:
@@ -128,7 +128,7 @@ class Job:
             await self._clock.sleep(max(_SHORTEST_PAUSE_SECONDS, len(piece) / _BYTES_PER_SECOND))
 
     async def _drain(self, reading: asyncio.Task[None]) -> None:
-        """Read the rest of the output, as long as more comes."""
+        """Wait for the rest of the output until nothing comes for 0.2 s, two seconds at most."""
         for _ in range(_MOST_DRAINS):
             size = self.output.total_bytes
             await asyncio.wait({reading}, timeout=_DRAINING_SECONDS)
@@ -140,7 +140,7 @@ _MOST_JOBS = 10
 
 
 class News(NamedTuple):
-    """The news that go with one message; ``since`` is when the newest of them came."""
+    """The news of a thread for one message; ``since`` is when the newest of these jobs ended."""
 
     thread_id: int
     ended: tuple[EndedJob, ...] = ()
@@ -148,46 +148,46 @@ class News(NamedTuple):
 
 
 class JobReports:
-    """Keeps the news of each thread until they are sent, and of each turn what was sent with it."""
+    """Keeps the news of each thread until a message takes them, and the news that were sent with each turn."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, News] = {}
         self._sent: dict[int, News] = {}
 
     def add(self, thread_id: int, ended: EndedJob, now: datetime) -> None:
-        """Keep the news of a job for the next message of its thread; only the newest jobs are kept."""
+        """Keep the news of a job for the next message of its thread; a thread keeps the news of its last ten jobs."""
         waiting = self._waiting.get(thread_id, News(thread_id))
         self._waiting[thread_id] = News(thread_id, (*waiting.ended, ended)[-_MOST_JOBS:], now)
 
     def take(self, thread_id: int) -> News:
-        """Return the news of a thread, which do not wait any longer."""
+        """Remove and return the waiting news of a thread."""
         return self._waiting.pop(thread_id, News(thread_id))
 
     def put_back(self, news: News) -> None:
-        """Let news wait again, because their message was not sent."""
+        """Let news wait again for the next message of their thread."""
         if news.ended:
             later = self._waiting.get(news.thread_id, news._replace(ended=()))
             self._waiting[news.thread_id] = later._replace(ended=(*news.ended, *later.ended)[-_MOST_JOBS:])
 
     def keep_back(self, thread_id: int, since: datetime | None) -> tuple[EndedJob, ...]:
-        """Drop the news of a thread if they came at ``since`` or later, and return their jobs."""
+        """Drop the news of a thread, unless the newest are from before ``since``, and return their jobs."""
         waiting = self._waiting.get(thread_id)
         if waiting is None or (since is not None and waiting.since is not None and waiting.since < since):
             return ()
         return self.take(thread_id).ended
 
     def sent(self, news: News, turn_id: int) -> None:
-        """Remember that news went with a turn."""
+        """Remember that news were sent with a turn."""
         self._sent[turn_id] = news
 
     def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
-        """Let the news of a turn wait again, because it was undone, and return their jobs."""
+        """Let the news of a turn wait again, because the turn was undone, and return their jobs."""
         news = self._sent.get(turn_id, News(0))
         self.put_back(news)
         return news.ended
 
     def turn_redone(self, turn_id: int) -> None:
-        """Drop the news of a turn that is back in context, unless they were sent again."""
+        """Drop the waiting news of a turn that is back in context."""
         news = self._sent.get(turn_id, News(0))
         if waiting := self._waiting.get(news.thread_id):
             left = tuple(each for each in waiting.ended if each not in news.ended)
@@ -200,7 +200,7 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 
 @dataclass(slots=True)
 class Jobs:
-    """The jobs of all personas, numbered from 1 in each run; ``done`` tells the user about one in the background."""
+    """The jobs of all personas, numbered from 1 in each run; ``done`` tells the user that a background job ended."""
 
     shell: UserShell
     clock: Clock
@@ -217,12 +217,12 @@ class Jobs:
 
     @property
     def running_count(self) -> int:
-        """The number of jobs that run, of all personas."""
+        """The number of running jobs of all personas."""
         return sum(job.ending is None for job in self._jobs)
 
     @property
     def all(self) -> tuple[Job, ...]:
-        """The jobs of all personas, oldest first, but for those of deleted ones."""
+        """The jobs of all personas but deleted ones, oldest first."""
         return tuple(job for job in self._jobs if job.number not in self._forgotten)
 
     def running(self, slug: str) -> tuple[RunningJob, ...]:
@@ -234,15 +234,15 @@ class Jobs:
         return tuple(job for job in self.all if job.target.persona.slug == slug)
 
     def find(self, number: int, slug: str | None = None) -> Job:
-        """Return a job; with ``slug``, only if it is one of that persona."""
+        """Return the job with a number; with ``slug``, refuse a job of another persona."""
         candidates = self.all if slug is None else self.of_persona(slug)
         found = next((job for job in candidates if job.number == number), None)
         if found is None:
-            raise JobError(f"There is no job #{number} here. /jobs lists those of this run.")
+            raise JobError(f"There is no job #{number} here. /jobs lists the jobs of this run.")
         return found
 
     def start(self, target: Target, command: str) -> Job:
-        """Start a command; its output is read as soon as it is attended."""
+        """Start a command; its output is not read until ``attend`` is called."""
         job = Job(len(self._jobs) + 1, command, target, self.shell.start(command), self.clock)
         self._jobs.append(job)
         self.has_any = True
@@ -256,16 +256,16 @@ class Jobs:
         return job
 
     async def attend(self, job: Job, show: Callable[[bytes], None]) -> list[str]:
-        """Pass the output of a job in the foreground on to ``show``, and return the lines about its end."""
+        """Pass the output of a foreground job to ``show`` until the job ends, and return the lines about the end."""
         ending = await job.attend(show)
         told = ending.told()
-        # A command that went well and fast needs no words.
+        # The prompt alone shows that a quick command without an error has ended.
         is_quick = ending.code == 0 and not ending.is_stopped and ending.seconds < _QUICK_SECONDS
         first = "" if is_quick else told[0].upper() + told[1:]
         return await self._concluded(job, ending, first, says_nothing_of_silence=True)
 
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
-        """Stop jobs in the background and the processes that they have left behind, and return the lines about them."""
+        """Stop background jobs and the processes that outlived them, and return the lines about their ends."""
         lines: list[str] = []
         for job in jobs:
             job.terminate()
@@ -273,7 +273,7 @@ class Jobs:
             if job.ending is None and job.number in self._tasks:
                 job.is_answered_for = True
                 ended, _ = await asyncio.wait({self._tasks[job.number]})
-                # A bug in the task is reported where it ends, and no other job waits for it.
+                # ``_ended`` reports a bug in the task; the other jobs must be stopped all the same.
                 lines += [line for task in ended if not task.exception() for line in task.result()]
             elif job.has_leftovers:
                 lines.append(f"Stopped the processes that job #{job.number} left running.")
@@ -281,13 +281,13 @@ class Jobs:
         return lines
 
     async def forget(self, slug: str) -> list[str]:
-        """Stop the jobs of a persona that is gone, and return the lines about them; a new one of its name has none."""
+        """Stop and forget the jobs of a deleted persona, and return the lines about their ends."""
         jobs = self.of_persona(slug)
         self._forgotten.update(job.number for job in jobs)
         return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
 
     async def close(self) -> list[str]:
-        """Stop all jobs within a second, and return a line for each and for the processes that left their jobs."""
+        """Stop all jobs in about a second, and return a line for each and one for processes that left a job's group."""
         self._is_closing = True
         stopped = [job for job in self._jobs if job.ending is None]
         suspects = [*stopped, *(job for job in self._jobs if job.ending is not None and job.leftovers)]
@@ -306,7 +306,7 @@ class Jobs:
         return lines
 
     async def _attend(self, job: Job) -> list[str]:
-        """Wait for the end of a job in the background, and tell the lines about it unless an answer has them."""
+        """Wait for the end of a background job, and tell the user the lines about it unless ``stop`` returns them."""
         ending = await job.attend()
         if self._is_closing:
             return []
@@ -324,7 +324,7 @@ class Jobs:
     async def _concluded(
         self, job: Job, ending: Ending, first: str, *, says_nothing_of_silence: bool = False
     ) -> list[str]:
-        """Keep what the end of a job has for the memory and for the model, and return the lines for the user."""
+        """Capture memory items from the output of an ended job, keep its news, and return the lines for the user."""
         if ending.is_stopped:
             await job.close()
         await self._look_for_leftovers(job)
@@ -345,7 +345,7 @@ class Jobs:
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 
     async def _look_for_leftovers(self, job: Job) -> None:
-        """Find the processes that outlive a job; most that are found at once are about to end too."""
+        """Find the processes that outlive a job; look three times, because most of them end at once, too."""
         for _ in range(_MOST_LOOKS):
             job.leftovers = await job.process.leftovers()
             if not job.leftovers:
@@ -353,7 +353,7 @@ class Jobs:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _captured(self, job: Job) -> str:
-        # A memory that cannot be written now must not spoil the job's end.
+        # If the memory cannot be written, the end of the job is reported all the same.
         with suppress(StorageError):
             title = f"the output of {shortened(job.command)}"
             added = await self.memory.capture(job.target.persona, job.output.text(), None, is_output=True, title=title)
@@ -367,9 +367,9 @@ def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
     outside = [each for each in leftovers if not each.is_in_group]
     lines = []
     if inside:
-        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
+        lines.append(f"Still running until Chorus ends or you type /jobs kill {number}: {_named(inside)}.")
     if outside:
-        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
+        lines.append(f"Still running outside job #{number}, even when Chorus ends: {_named(outside)}.")
     return lines
 
 

@@ -1,5 +1,5 @@
-"""The memory: facts kept besides the messages, in four tiers.
+"""The memory: facts kept beside the messages, in four tiers.
 
-Each change is an operation that holds every item before and after, so that an undo restores it, or refuses if the
-item changed since. A forgotten item is a hidden row; preambles and tool results lose it when rows are read.
+Each change is an operation, which stores the changed parts of every item before and after, so that an undo can restore
+the item. Forgetting hides the row of an item; requests leave its text out of preambles and results of tools.
 """

@@ -22,13 +22,13 @@ from chorus_cli.services import Services
 GROUP: CommandGroup[Services] = CommandGroup("")
 
 SHOWN, SHOWN_IN_SHELL = 10, 100
-_WIDER = "Only whole words were looked for: {} finds words that begin so."
+_WIDER = "Chorus looked only for whole words; {} also finds longer words."
 _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, its earliest time, and the ``doubt`` if words after ``since`` are not a time."""
+    """The words of a search and its earliest time; ``doubt`` tells the user that words after ``since`` are no time."""
 
     words: str
     since: datetime | None = None
@@ -36,7 +36,7 @@ class AskedSearch:
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words and ``since`` with a time; inside quotes or without a valid time, ``since`` is a word."""
+    """Parse words and a time after ``since``; inside quotes or without a valid time, ``since`` is a word."""
     match = _SINCE.fullmatch(text)
     if match is None or match["words"].count('"') % 2:
         return AskedSearch(text)
@@ -55,8 +55,8 @@ WORDS = Parameter(
     typed=phrases,
 )
 OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
-THOUGHTS = flag("also in what models thought before their replies")
-MOST = replace(COUNT, name="N", help=f"at most so many messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
+THOUGHTS = flag("search the thoughts of models, too")
+MOST = replace(COUNT, name="N", help=f"show at most N messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
 
 
 @GROUP.command("search", guesses=("log",))
@@ -71,8 +71,8 @@ async def search(
 ) -> Text:
     """Search messages and titles of all personas, newest first.
 
-    Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
-    models thought before their replies only with --thoughts.
+    Case and accents do not matter. Messages that were undone, replaced or left behind by /new are found, too. With
+    --thoughts, the search also finds what models thought before their replies.
 
     Examples:
         /search ring
@@ -90,12 +90,12 @@ async def search(
 
 
 def _quoted(terms: str) -> str:
-    """Return terms as they are typed at a shell, which would take ``*`` for names of files."""
+    """Return terms quoted for a shell, which would otherwise replace ``*`` by names of files."""
     return shlex.quote(terms) if '"' in terms else shlex.join(terms.split())
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:
-    """Write the matches: the marked titles, and for each message a line with its place and time above its excerpt."""
+    """Write the titles that were found, and each message as a line with its place and time above its excerpt."""
     reach = f" since {local(since)}" if since else ""
     if findings.is_empty:
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"

@@ -1,4 +1,4 @@
-"""Searches the log and the titles of all personas, updates the index, and recalls memory items for a message."""
+"""Searches the log and the titles of all personas, updates the search index, and recalls memory items for a message."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
 _ATTEMPTS = 3
-_RENEWED = "The index of the search was damaged and is made again from the log; no message is concerned."
+_RENEWED = "The index of the search was damaged. Chorus makes it again from the log; no message is damaged."
 
 
 class Match(NamedTuple):
-    """A message that was found, a marked line of it, and whether an undo or a retry took it out.
+    """A message that was found, an excerpt with the words marked, and whether an undo or a retry took the message out.
 
-    ``numbers`` are those of its persona's threads and operations. ``is_thought`` says that the line is one of what the
-    model thought before the message.
+    ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
+    the thoughts before the message.
     """
 
     message: Message
@@ -64,15 +64,15 @@ class Match(NamedTuple):
         return self.numbers.thread(self.message.thread_id)
 
     def as_json(self) -> dict[str, object]:
-        """Return the message as in the log, with the facts of the search."""
+        """Return the message as the log has it, with the facts of the search."""
         found = {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
         return message_as_json(self.message, self.numbers) | found
 
 
 class Findings(NamedTuple):
-    """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
+    """The newest results of a search; ``more`` is how many were left out, or at least how many if ``more_is_least``.
 
-    ``threads`` were found by their titles. Where nothing was found, the terms ``wider`` find beginnings of words.
+    ``threads`` were found by their titles. If nothing was found, a search for ``wider`` finds longer words.
     """
 
     matches: tuple[Match, ...]
@@ -88,7 +88,7 @@ class Findings(NamedTuple):
         return not self.matches and not self.threads
 
     def as_json(self) -> dict[str, object]:
-        """Return the findings for a program."""
+        """Return the findings as ``--json`` prints them."""
         return {
             "threads": [
                 {"persona": each.persona, "thread": each.number, "closed": each.is_closed, "title": each.excerpt}
@@ -103,17 +103,17 @@ class Findings(NamedTuple):
 
 @dataclass(slots=True)
 class Search:
-    """Searches all messages of the log."""
+    """The search in all messages of the log."""
 
     store: Store
     clock: Clock
     _is_checked: bool = False
 
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
-        """Return the messages, thoughts and titles that contain every word of ``text``, after an update of the index.
+        """Update the index, and return the messages, thoughts and titles that contain every word of ``text``.
 
-        ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
-        messages that are already indexed are searched.
+        If the update takes over a second, ``tell`` gets reports of its progress. If the update fails, ``tell`` gets a
+        sentence, and only the messages in the index are searched.
         """
         query = search_query(text)
         found = await self._said_or_thought(query, scope, tell)
@@ -130,18 +130,18 @@ class Search:
         )
 
     async def _wider(self, text: str, scope: Scope) -> str:
-        """Return the terms of ``text`` as beginnings of words, empty if they find no more."""
+        """Return ``text`` with each word as the beginning of words, or ``""`` if a search for this finds nothing."""
         wider = beginnings(text)
         if wider == text:
             return ""
         query = search_query(wider)
-        # What there was to tell, the search before has told.
+        # The first search has told everything about the index.
         found = await self._said_or_thought(query, scope, lambda _sentence: None)
         threads = await self.store.read(thread_lists.titled, query, scope)
         return wider if threads or await self._judged(found.hits) else ""
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
-        """Update the index in batches; without ``tell`` there is a pause after each."""
+        """Update the index in batches and tell the progress; without ``tell``, pause after each batch."""
         told = self.clock.monotonic()
         reached = await self.store.read(search_index.progress)
         while not reached.is_whole:
@@ -153,7 +153,7 @@ class Search:
                 tell(f"Indexing the log: {100 * reached.through // max(reached.newest, 1)}% done.")
 
     async def keep_up(self) -> None:
-        """Update the index again and again until cancelled; failures are tried again later."""
+        """Update the index every 20 seconds until the task is cancelled, also after an update that failed."""
         while True:
             # The next search updates the index and reports the error.
             with suppress(StorageError):
@@ -169,7 +169,7 @@ class Search:
         return Found(tuple(hits[: scope.limit]), said.more + thought.more + max(0, len(hits) - scope.limit))
 
     async def _thought(self, query: SearchQuery, scope: Scope) -> Found:
-        """Look through the thoughts of models, a page at a time, so that others can use the store meanwhile."""
+        """Search the thoughts of models, a page at a time, so that other tasks can use the store in between."""
         excerpts: dict[int, str] = {}
         before = await self.store.read(message_rows.newest_id) + 1
         while before and len(excerpts) <= scope.limit + search_index.COUNTED:
@@ -194,33 +194,33 @@ class Search:
         return await self._mending(find, tell)
 
     async def _check(self) -> None:
-        """Check the index, once in a process, because an empty result may mean that it has lost its content."""
+        """Check the index after an empty result, once in a process, because the index may have lost its content."""
         if not self._is_checked:
-            # It cannot be checked while another program writes.
+            # The check fails while another program writes.
             with suppress(StorageError):
                 await self.store.write(search_index.check)
                 self._is_checked = True
 
     async def _mending(self, work: Callable[[], Awaitable[T]], tell: Callable[[str], None] | None) -> T:
-        """Return the result of work with the index, which is begun anew as often as it is found damaged."""
+        """Return the result of work with the index; if the index is damaged, make a new one and repeat the work."""
         for attempt in range(_ATTEMPTS):
             try:
                 return await work()
             except IndexDamagedError:
                 await self.store.read(search_index.require_sound_log)
                 await self.store.write(search_index.begin_in_new_pages)
-                # If it fails, the old pages only waste space.
+                # If this fails, the old pages only waste space.
                 with suppress(StorageError):
                     await self.store.compact()
                 if tell is not None and not attempt:
                     tell(_RENEWED)
         raise DatabaseDamagedError(
-            "The index of the search is damaged and cannot be made anew. The messages are not concerned; "
+            "The index of the search is damaged and cannot be made again. The messages are not damaged; "
             "chorus log prints them."
         )
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
-        """Add to each message whether it was undone or replaced; leave out results of the memory's tools."""
+        """Return matches that say whether a message was undone or replaced; leave out results of the memory's tools."""
         hits = [hit for hit in hits if not repeats_items(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
@@ -240,11 +240,11 @@ MOST_CALLED = 20
 def recalled(
     connection: Connection, snapshot: ContextSnapshot, question: MessageContent, other_tokens: int
 ) -> list[Item]:
-    """Return the items for the preamble of a question, in order of id, and count an access of all that are loaded.
+    """Return the items for the preamble of a question, in order of id, and count an access of all items in the request.
 
-    First come those whose keys the question has, then the reply before it, then the best of those without keys that the
-    question refers to, then corrected ones whose old wording the request has, then those that have become HOT. Items
-    that the request has already stay out. ``other_tokens`` are the tokens of the other lines of the preamble.
+    Items that the request lacks are chosen in this order: by keys in the question; by keys in the message before it; by
+    a reference in the question to an item without keys; by an old wording in the request of an item corrected since;
+    and items that have become HOT. ``other_tokens`` are the tokens of the preamble's other lines.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
@@ -258,7 +258,7 @@ def recalled(
     referred = [item for item in found_by_words if item.id in named or keys_of(item.content) is None]
     old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)
-    # Chosen as for a block, so that an item without room there does not come with each question instead.
+    # Chosen as for the HOT block: an item that has no room in the block must not come with every question instead.
     hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, contents(messages))
     by_keys = ((called, MOST_CALLED), (called_before, MOST_CALLED))
     for items, most in (*by_keys, (referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
@@ -272,7 +272,7 @@ def recalled(
 
 
 def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
-    """Return the messages of the next request as far as is known: from the one that the last request began with."""
+    """Return the messages of the next request: pinned ones, and those from the first of the last request on."""
     view, first = snapshot.view, snapshot.first_message_id
     beginning = next((position for position, message in enumerate(view.verbatim) if message.id == first), 0)
     pinned = (message for message in view.verbatim[:beginning] if message.id in view.pinned)

@@ -30,14 +30,14 @@ _NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
 
 
 class AskedPage(NamedTuple):
-    """A page of sessions, from 1, of a persona; ``""`` is the current one."""
+    """A page of a persona's sessions, counted from 1; the persona ``""`` is the current one."""
 
     persona: str = ""
     page: int = 1
 
 
 def _asked_page(text: str, _now: datetime) -> AskedPage:
-    """Parse a persona's name of any number of words, and a page number at the end."""
+    """Parse a persona's name, which may have several words, and the page number after it; both may be missing."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return AskedPage(text)
@@ -55,7 +55,7 @@ def _offered(services: Services, _text: str) -> Sequence[Candidate]:
 _MOST_PROBLEMS = 3
 
 DESCRIPTION = replace(TEXT, name="description", help="a short description; its first 40 characters name the session")
-SESSION = replace(TEXT, name="id", help="a session's name, the beginning of it, or its description", complete=_offered)
+SESSION = replace(TEXT, name="id", help="a session's name, how the name begins, or its description", complete=_offered)
 WHOSE = Parameter(
     "persona page",
     _asked_page,
@@ -69,7 +69,7 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
     """Save the context of all threads as a session with a summary.
 
     The context stays as it is. Sessions are files in the persona's folder and are kept forever. Writing the summary may
-    take half a minute; Ctrl-C stops it, and the session is saved without one.
+    take half a minute; if you stop it with Ctrl-C, the session is saved without a summary.
 
     Examples:
         /context save
@@ -80,7 +80,7 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
     row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
     lines = [
         f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
-        # Where the summary was stopped, the problem says all.
+        # If the summary was stopped, ``problem`` says so.
         "" if row.summary == STOPPED else row.summary,
         saved.problem,
         f"Not saved: {counted(saved.in_progress, 'reply', 'replies')} still in progress." if saved.in_progress else "",
@@ -101,9 +101,9 @@ def saved_line(saved: Saved) -> str:
 
 @GROUP.command("history", guesses=("history", "sessions"))
 async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
-    """List the saved sessions, newest first, of this persona or another.
+    """List the saved sessions of this persona or another, newest first.
 
-    Only the first sentence of each summary is listed; /context show prints all of it.
+    The list has the first sentence of each summary; /context show prints the whole summary.
 
     Examples:
         /context history
@@ -150,7 +150,7 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
 async def restore(services: Services, session: Annotated[str, SESSION] = "") -> Text:
     """Replace the context of all threads with a saved session.
 
-    /context undo reverts this. Without an id, it only names the newest session.
+    /context undo reverts this. Without an id, the command only names the newest session.
 
     Examples:
         /context restore 2026-02-12_auth-refactor
@@ -195,7 +195,7 @@ def _facts(session: Session, numbers: Mapping[int, int]) -> tuple[tuple[str, str
 
 
 def _transcript(session: Session, name: str, numbers: Mapping[int, int]) -> str:
-    """Write every message with its time, under headings for the threads if there are several."""
+    """Write every message with its time; if there are several threads, each has a heading."""
     many = len({message.thread_id for message in session.messages}) > 1
     paragraphs: list[str] = []
     last_thread = None

@@ -1,7 +1,7 @@
 """The files of sessions, ``sessions/<session_id>.json`` in the folder of their persona.
 
-Only a valid session name becomes a path. Name and persona of a session are those of its path; the ones inside the file
-are ignored. A file is written whole or not at all, and a new one never replaces another.
+Only a valid session name becomes a path. The path gives the name and the persona of a session; the file's own entries
+for them are ignored. A file is written whole or not at all, and ``create`` replaces no file.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ LARGEST_FILE_BYTES = limits.SESSION.most
 
 
 def folder(personas: Path, persona: str) -> Path:
-    """Return the folder of a persona's sessions."""
+    """Return the folder with the files of a persona's sessions."""
     return personas / persona / SESSIONS_FOLDER
 
 
 def path_of(personas: Path, persona: str, session_id: str) -> Path:
-    """Return the file of a session, if its name is valid."""
+    """Return the path of a session's file; refuse a name that is not valid."""
     if not is_session_id(session_id):
-        raise SessionError(f"{session_id!r} is no session's name; one looks like 2026-02-12_auth-refactor.")
+        raise SessionError(f"{session_id!r} is no session's name; a name looks like 2026-02-12_auth-refactor.")
     return folder(personas, persona) / f"{session_id}{ENDING}"
 
 
 def ids(personas: Path, persona: str) -> frozenset[str]:
-    """Return the names of the sessions that have a file; none if the folder cannot be read."""
+    """Return the names of the sessions that have a file; if the folder cannot be read, there are none."""
     try:
         files = [path for path in folder(personas, persona).iterdir() if path.suffix == ENDING]
     except OSError:
@@ -44,7 +44,7 @@ def ids(personas: Path, persona: str) -> frozenset[str]:
 
 
 def read(personas: Path, persona: str, session_id: str) -> Session:
-    """Return the session of that name; refuse a file that is gone, cannot be read, or is not a session."""
+    """Return the session with a name; refuse a file that is gone, cannot be read, or is not a session."""
     path = path_of(personas, persona, session_id)
     try:
         text = read_within(path, limits.SESSION, follows_link=False).decode("utf-8-sig")
@@ -61,7 +61,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
 
 
 def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Session:
-    """Write a session under its name, or numbered if that is taken, and return it; the database must be locked."""
+    """Write a session and return it; if its name is taken, a number is added. The database must be locked."""
     for name in candidates(session.session_id):
         if name not in taken and not os.path.lexists(path_of(personas, session.persona, name)):
             break
@@ -71,14 +71,14 @@ def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Ses
 
 
 def write(personas: Path, session: Session) -> None:
-    """Write the file of a session in place of the one that it has, which stays if that fails."""
+    """Write the file of a session in place of its old file; if this fails, the old file stays."""
     path = path_of(personas, session.persona, session.session_id)
     unwritten = f"The session cannot be written to {path.parent}"
     data = session_format.text_of(session).encode()
     if len(data) > LARGEST_FILE_BYTES:
         raise SessionError(f"{unwritten}: it would have more than {limits.SESSION.size}. Nothing was saved.")
     try:
-        # Not its parents: a persona that is gone is not made again.
+        # ``mkdir`` makes no parents, so that the folder of a deleted persona does not come back.
         if not path.parent.is_dir():
             path.parent.mkdir(mode=0o700, exist_ok=True)
             sync_folder(path.parent.parent)

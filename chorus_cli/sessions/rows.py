@@ -1,4 +1,4 @@
-"""Rows of sessions: the facts for a list, and restoring one."""
+"""The rows of sessions, which a list is made of, and the writes that save and restore a session."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ MANUAL = "manual"
 IDLE = "idle"
 
 _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
-"""The newest session of the idle timer in ``meta``: newest operation, newest message in its summary, its name."""
+"""The newest idle session in ``meta``: newest operation at its save, newest message in its summary, and its name."""
 
 
 class SessionRow(NamedTuple):
-    """The facts about a session that need no look into its file, saved by the ``trigger`` ``manual`` or ``idle``.
+    """The facts about a session that are known without its file; ``trigger`` is ``manual`` or ``idle``.
 
-    ``through_message_id`` is the newest message of the log that it contains, ``None`` for a file that has no row.
+    ``through_message_id`` is the newest message of the log that the session covers, ``None`` for a file without a row.
     """
 
     session_id: str
@@ -60,11 +60,11 @@ _COLUMNS = ", ".join(SessionRow._fields)
 
 
 class Saving(NamedTuple):
-    """A session about to be saved, and how far it reaches.
+    """A session to be saved, and the ids of the newest message and operation that it covers.
 
-    ``through_message_id`` is its newest message, ``summarized_through`` the newest in its summary, and ``operation_id``
-    the newest operation. ``expected_through`` is the newest saved message when saving began; ``None`` if a later save
-    does not matter, because the user asked for this one. One that is not new replaces the session of its name.
+    ``summarized_through`` is the newest message that its summary covers. ``expected_through`` is the newest message of
+    any saved session when this save began: the session is not saved if this has changed. It is ``None`` if the user
+    asked for the save. If not ``is_new``, the session replaces the one of its name.
     """
 
     session: Session
@@ -100,7 +100,7 @@ def through(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
-    """Return the newest idle session and the newest message in its summary, unless a boundary has changed since."""
+    """Return the newest idle session and the newest message in its summary, ``None`` if a boundary changed since."""
     known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
     if known is None:
         return None
@@ -118,9 +118,9 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
 
 
 def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session's file and then its row; return ``None`` if others saved the same or purged meanwhile."""
+    """Write a session's file and then its row; return ``None`` after a purge or if ``expected_through`` has changed."""
     persona, expected = saving.session.persona, saving.expected_through
-    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
+    # Any later purge makes the session stale, because its attachments, titles and summaries may have purged texts, too.
     purges = connection.execute(
         "SELECT 1 FROM operations WHERE kind = ? AND id > ?", (Purge.kind, saving.operation_id)
     ).fetchone()
@@ -159,7 +159,7 @@ def _row(row: Sequence[Any]) -> SessionRow:
 
 
 class Restored(NamedTuple):
-    """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
+    """The operation of a restore, the thread to go on in, and the number of messages that were added to the log."""
 
     operation: Operation
     thread: ThreadKey
@@ -167,7 +167,7 @@ class Restored(NamedTuple):
 
 
 def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
-    """Make the session's messages, and after them turns in progress, members of a new boundary of every thread."""
+    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members."""
     rows = _rows_like(connection, persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
     known = session_matching.known_threads(session, rows, forks)
@@ -186,7 +186,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
     active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
-    # Nothing may have been said in the active thread.
+    # The active thread of the session may be without messages.
     is_here = is_of_this_log and active in thread_rows.numbers(connection, persona)
     chosen = thread_of.get(active) or (active if is_here else thread_of[session.messages[0].thread_id])
     reopened = [(each,) for each in {chosen, *thread_of.values()}]
@@ -197,7 +197,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
 def _restore_summaries(
     connection: sqlite3.Connection, persona: str, session: Session, restored: Operation, thread_of: Mapping[int, int]
 ) -> None:
-    """Restore the summaries of a session's threads, each for its messages, which are the first members."""
+    """Store a fold with the saved summary in each thread; it folds the messages that the summary stands for."""
     for thread in session.threads:
         ids = [
             member
@@ -216,7 +216,7 @@ def _restore_summaries(
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows of the same seconds as the messages: one put in with plain SQL may have fewer digits."""
+    """Return the rows of the seconds of the messages, because plain SQL may have stored a time with fewer digits."""
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
@@ -227,7 +227,7 @@ def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -
 
 
 def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
-    """Return the rows of turns in progress that are in context or whose question is ``restored``, thread by thread."""
+    """Return the rows of turns in progress in context, and the replies in progress to ``restored`` questions."""
     found: list[Message] = []
     writing = connection.execute(
         "SELECT id FROM messages WHERE status = 'streaming' AND persona = ? ORDER BY thread_id", (persona,)
@@ -243,7 +243,7 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
 
 
 def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:
-    """Part a new persona from the memory and the sessions of an earlier one, whose files are gone with it."""
+    """Keep the memory and the sessions of a deleted persona from a new one of the same folder."""
     item_rows.hide_all(connection, persona, boundary.id)
     connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
     connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))

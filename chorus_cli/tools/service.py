@@ -1,4 +1,4 @@
-"""The tools that a model is offered, and the answers to its calls."""
+"""The tools that a model may call, the offer of tools to a model, and the answers to its calls."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ MOST_FOUND = 20
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
 _MOST_CHARACTERS_OF_ONE = 3
-"""Characters that an empty line of an item has in a result, where it is indented."""
+"""Characters that an empty line of an item takes in a result: two blanks that indent the line, and the line end."""
 _Piece = TypeVar("_Piece")
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
 class ToolServices(NamedTuple):
-    """The services that tools use."""
+    """The services that the functions of tools may use."""
 
     store: Store
     clock: Clock
@@ -58,7 +58,7 @@ class ToolServices(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The persona whose model calls a tool, and the thread and the turn that it answers in."""
+    """The persona whose model calls a tool, and the thread and the turn of the call."""
 
     persona: Persona
     thread_id: int
@@ -76,7 +76,7 @@ Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answ
 
 
 class BuiltIn(NamedTuple):
-    """A tool with the function that carries it out."""
+    """A tool with the function that carries out its calls."""
 
     tool: Tool
     handler: Handler
@@ -106,7 +106,7 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
         from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time
 
         since = timespan.parse(asked, now, after_since=True).before(now)
-    # Some of the results are the question itself, results of earlier searches, or taken back.
+    # More results are asked for than are told, because some are from this turn, from tools, or taken back.
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
     scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)
     findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
@@ -123,7 +123,7 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
         for each in matches[:MOST_FOUND]
     ]
     if len(matches) > len(told) or findings.more:
-        told.append("There are more, and older ones. More words, or an earlier time, find them.")
+        told.append("More messages contain these words, also older ones. Add words to find the right ones.")
     return Answer("\n".join(told), counted(min(len(matches), MOST_FOUND), "message"))
 
 
@@ -179,7 +179,7 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
     Parameter("content", "The text to keep."),
 )
 async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Add a memory item, whose source is the question that is being answered; the user alone revives forgotten ones."""
+    """Add a memory item whose source is the user's message; refuse a forgotten item, which only the user revives."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
     slug, question = caller.persona.slug, caller.turn_id
     kept = await services.memory.remember(slug, item_type, content, question, revives=False)
@@ -189,7 +189,7 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
 
 @built_in(
     "Read the output of a job: a shell command that the human ran here, numbered as in #1. "
-    "You are told the last lines of each once; this returns all that is kept, without the middle if it is long.",
+    "You are told the last lines of each job once; this returns the whole output, or both ends of a long output.",
     Parameter("id", "The number of the job.", Kind.NUMBER),
 )
 async def job_output(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
@@ -218,9 +218,9 @@ def _fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[
 
 
 def _whole_items(items: Sequence[Item]) -> list[Item]:
-    """Return as many of the items as fit, the best matches; one that does not fit alone is cut in the middle.
+    """Return the first items that fit into a result; if the first item alone does not fit, cut it in the middle.
 
-    An item that the cut of a whole result went through could not be told from the rest when it is forgotten.
+    The result as a whole is not cut, because later a forgotten item must be recognised in it and taken out.
     """
     told = _fitting(items, lambda item: len(written(item)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
@@ -228,36 +228,36 @@ def _whole_items(items: Sequence[Item]) -> list[Item]:
 
 
 MOST_CALLS = limits.CALLS.most
-"""The most calls of a reply that are carried out."""
+"""How many calls of one reply are carried out at most."""
 
 LONGEST_RESULT = limits.TOOL_RESULT.most
-"""The most characters of a result."""
+"""Characters of the longest result; a longer one is cut in the middle."""
 
 _LARGEST_SHARE = 1 / 10
-"""The share of the model's limit that the declarations of tools may take; a smaller model is offered none."""
+"""The share of the model's token limit that the declarations of tools may take; if they take more, none is offered."""
 
 _REFUSAL_HOLDS = timedelta(days=30)
-"""A model that refused tools is offered some again after that, because models learn."""
+"""After this time a model that refused tools is offered tools again, because a server may have learned to take them."""
 
 _NOTHING = "(no result)"
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """Carries out calls. ``report_bug`` keeps the traceback of a tool that failed."""
+    """Carries out calls; ``report_bug`` stores the traceback of a tool that failed by a bug."""
 
     services: ToolServices
     report_bug: Callable[[Exception], object]
     built_in: Sequence[BuiltIn] = BUILT_IN
 
     async def read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
-        """Read the arguments of a reply's calls, in a thread: to repair long ones takes a second."""
+        """Read the arguments of a reply's calls, in a thread because the repair of long arguments may take a second."""
         tools = {each.tool.name: each.tool for each in self.built_in}
         read = (read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls))
         return await asyncio.to_thread(list, read)
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
-        """Carry out a call; an error is told to the model as the answer."""
+        """Carry out a call and return its answer; if the call fails, the answer tells the model the error."""
         answer = await self._answer(call, caller)
         words = (call.note, cut_to_characters(answer.text, LONGEST_RESULT))
         return Answer("\n\n".join(filter(None, words)) or _NOTHING, answer.outcome)
@@ -282,7 +282,7 @@ class Toolbox:
 class ToolOffers:
     """Decides which tools a model is offered, and remembers the models that refuse them.
 
-    ``takes_tools`` returns whether a model takes tools, as far as is known before it is asked.
+    ``takes_tools`` returns whether a model is thought to take tools, before it has been asked.
     """
 
     store: Store
@@ -294,7 +294,7 @@ class ToolOffers:
     _takes: dict[str, bool] = field(default_factory=dict, init=False)
 
     async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
-        """Return the tools that are offered to the model of a target, which has the given limit."""
+        """Return the tools to offer to a target's model, none if the setting, the model or its ``limit`` forbids it."""
         model = target.choice.model
         if not target.persona.settings.tools:
             return NO_OFFER
@@ -315,7 +315,7 @@ class ToolOffers:
         """Remember that a model refused tools, and return the notice for the user."""
         self._takes[model] = False
         now = timestamps.to_text(self.clock.now())
-        # What cannot be stored now, the next run finds out again.
+        # If this cannot be stored, the next run finds it out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
         return f"{model} takes no tools, so it is asked without them from now on."
@@ -325,7 +325,7 @@ class ToolOffers:
         with suppress(ValueError):
             if written is not None and self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS:
                 return False
-        # The first question reads a large file.
+        # The first call of ``takes_tools`` reads a large file.
         return await asyncio.to_thread(self.takes_tools, model)
 
     def _measured(self, count: Callable[[str], int]) -> ToolOffer:

@@ -90,10 +90,10 @@ def test_keys_and_passwords_are_withheld_by_their_names_or_their_shape() -> None
     ("names", "words"),
     [
         ((), ""),
-        (("A_KEY",), "It ran without A_KEY: jobs get no keys or passwords."),
+        (("A_KEY",), "The command ran without A_KEY: jobs get no keys or passwords."),
         (
             ("A", "B", "C", "D", "E", "F", "G"),
-            "It ran without A, B, C, D, E and 2 more: jobs get no keys or passwords.",
+            "The command ran without A, B, C, D, E and 2 more: jobs get no keys or passwords.",
         ),
     ],
 )
@@ -274,7 +274,7 @@ async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) 
     assert deleted.splitlines()[1:] == ["Job #2 (serve): stopped after 0.0 s."]
     await world.carry_out("/persona new Frodo")
     assert (await world.told("/jobs")).startswith("No job has run yet.")
-    assert await world.told("/jobs log 1") == "There is no job #1 here. /jobs lists those of this run."
+    assert await world.told("/jobs log 1") == "There is no job #1 here. /jobs lists the jobs of this run."
     assert (await world.told("/run make")).startswith("Job #3 runs")
     await all_ended(world)
 
@@ -368,7 +368,7 @@ async def test_errors_and_results_of_tests_in_the_output_are_captured(world: Wor
 async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:
     world.shell.withheld = ("OPENAI_API_KEY",)
     world.shell.enqueue(code=1)
-    assert "It ran without OPENAI_API_KEY: jobs get no keys or passwords." in (await in_foreground(world, "make"))[0]
+    assert " ran without OPENAI_API_KEY: jobs get no keys or passwords." in (await in_foreground(world, "make"))[0]
     assert not any("ran without" in line for line in await in_foreground(world, "true"))
 
 
@@ -384,7 +384,7 @@ async def test_a_stopped_job_is_answered_for_by_the_command_that_stopped_it(worl
     assert told == []
     assert await world.told("/jobs kill 1") == "Job #1 has ended already: stopped."
     assert await world.told("/jobs kill all") == "No job runs."
-    assert await world.told("/jobs kill 9") == "There is no job #9 here. /jobs lists those of this run."
+    assert await world.told("/jobs kill 9") == "There is no job #9 here. /jobs lists the jobs of this run."
 
 
 async def test_the_jobs_are_listed_and_their_output_shown(world: World) -> None:
@@ -434,7 +434,7 @@ async def test_jobs_that_run_at_the_exit_are_stopped_and_named(world: World) -> 
     await asyncio.sleep(0.01)
     assert await world.services.jobs.close() == [
         "Stopped job #2: server",
-        "Left job #2 and runs on by itself: daemon (process 42).",
+        "Still running outside job #2, even when Chorus ends: daemon (process 42).",
     ]
     assert all(process.closed for process in world.shell.processes)
     assert await world.services.jobs.close() == []
@@ -443,7 +443,7 @@ async def test_jobs_that_run_at_the_exit_are_stopped_and_named(world: World) -> 
 async def test_processes_left_in_the_group_are_named_and_stopped_by_their_job(world: World) -> None:
     world.shell.enqueue(left=(Leftover(42, "server", is_in_group=True),))
     (line,) = await in_foreground(world, "server &")
-    assert line == "Still running: server (process 42). Ends with Chorus, or by /jobs kill 1."
+    assert line == "Still running until Chorus ends or you type /jobs kill 1: server (process 42)."
     assert not world.shell.processes[0].closed
     assert await world.told("/jobs kill 1") == "Stopped the processes that job #1 left running."
     assert world.shell.processes[0].closed

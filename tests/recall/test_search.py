@@ -26,7 +26,7 @@ from tests.log.service.thinking_talk import parts_of, think
 from tests.storage.database import database
 from tests.world import World
 
-TOLD = ["The index of the search was damaged and is made again from the log; no message is concerned."]
+TOLD = ["The index of the search was damaged. Chorus makes it again from the log; no message is damaged."]
 EVERYWHERE = Scope(None, None, 10)
 
 
@@ -289,7 +289,7 @@ async def test_the_result_says_that_it_is_a_thought(thoughtful: World) -> None:
 
 
 async def test_where_only_beginnings_would_be_found_in_a_thought_that_is_said(thoughtful: World) -> None:
-    assert "gand* finds words that begin so." in await thoughtful.told("/search gand --thoughts")
+    assert "gand* also finds longer words." in await thoughtful.told("/search gand --thoughts")
     assert await thoughtful.told("/search gand") == "Nothing was found."
 
 

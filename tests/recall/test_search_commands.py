@@ -129,7 +129,7 @@ async def test_where_only_the_beginnings_of_words_would_be_found_that_is_said(
 ) -> None:
     await world.say("lorem0 ipsum 🌋")
     await world.told("/thread new Titles")
-    told = f" Only whole words were looked for: {hint} finds words that begin so." if hint else ""
+    told = f" Chorus looked only for whole words; {hint} also finds longer words." if hint else ""
     assert await world.told(f"/search {words}") == f"Nothing was found.{told}"
     if hint:
         assert "«" in await world.told(f"/search {hint}")

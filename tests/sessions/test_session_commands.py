@@ -398,7 +398,7 @@ async def test_rows_that_were_put_in_with_plain_sql_are_known_again(world: World
 async def test_restore_session_nonexistent_id_raises(talked: World) -> None:
     await save(talked)
     for typed in ("nothing", "../../etc/passwd", "2026-02-12_auth-refactor.json", "/"):
-        with pytest.raises(SessionError, match=r"chorus has no session '.*'\. /context history lists them\."):
+        with pytest.raises(SessionError, match=r"chorus has no session '.*'\. /context history lists the sessions\."):
             await restore(talked, typed)
 
 
@@ -419,7 +419,7 @@ async def test_another_personas_session_is_said_to_be_hers(talked: World) -> Non
     (folder(talked, "frodo")).mkdir()
     (folder(talked) / f"{SHIPPED}.json").rename(folder(talked, "frodo") / "2026-03-01_ring.json")
     for typed in ("2026-03", "ring", "2026-03-01_ring"):
-        with pytest.raises(SessionError, match=r"is a session of Frodo, not of chorus\. /persona frodo turns to Frodo"):
+        with pytest.raises(SessionError, match=r"is a session of Frodo, not of chorus\. /persona frodo switches"):
             await restore(talked, typed)
     assert await talked.seen() == SAVED
 

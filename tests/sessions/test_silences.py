@@ -369,7 +369,7 @@ async def test_a_failure_is_told_once_when_the_user_is_silent_and_ends_nothing(
     assert talk.told == []
     await talk.clock.pass_by(5 * HALF_AN_HOUR)
     is_known = isinstance(failure, ChorusError)
-    sentence = f"The talk with chorus could not be saved after a while of silence: {failure}"
+    sentence = f"Chorus could not save the conversation with chorus after its idle time: {failure}"
     assert talk.told == [sentence if is_known else "That is a bug."]
     assert (talk.saved, talk.cleared, talk.bugs) == ([], [], [] if is_known else [failure])
     talk.fails.clear()

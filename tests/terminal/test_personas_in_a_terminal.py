@@ -191,7 +191,7 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
 )
 def test_beginnings_that_would_be_found_are_quoted(home: Home, arguments: tuple[str, ...], wider: str) -> None:
     home.run("ask", "I am unhappy about the ring")
-    hint = f" Only whole words were looked for: {wider} finds words that begin so." if wider else ""
+    hint = f" Chorus looked only for whole words; {wider} also finds longer words." if wider else ""
     assert home.run("search", *arguments).errors == f"Nothing was found.{hint}\n"
     if wider:
         assert "«" in home.shell(f"chorus search {wider}").output

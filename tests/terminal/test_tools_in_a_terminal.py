@@ -327,11 +327,11 @@ def test_a_job_of_a_single_command_is_stopped_with_it(home: Home) -> None:
 def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None:
     with home.chat() as chat:
         daemon = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 100' >/dev/null 2>&1 &"
-        chat.ask(f"!{daemon} sleep 0.5", "Left job #1 and runs on by itself: sleep (process ")
+        chat.ask(f"!{daemon} sleep 0.5", "Still running outside job #1, even when Chorus ends: sleep (process ")
         pid = pid_in(tmp_path / "pid")
         chat.say("/quit")
         chat.await_end()
-        assert chat.screen_text().count(f"runs on by itself: sleep (process {pid}).") == 2
+        assert chat.screen_text().count(f"even when Chorus ends: sleep (process {pid}).") == 2
     os.kill(pid, signal.SIGKILL)
 
 

@@ -24,8 +24,8 @@ _EMPTIED = "Nothing was changed: the text has no messages left. /new empties the
 async def edit(services: Services, time: Annotated[Span | None, TIME] = None) -> Reply:
     """Delete, reword, move or add messages in your editor.
 
-    A line in the text marks where the context starts; move it up to include older messages. With a time, only newer
-    messages are shown, and the rest stays as it is. Nothing is deleted from the log; /undo reverts the edit.
+    A line in the text marks where the context starts; move it up to include older messages. With a time, only messages
+    after it are shown, and older ones stay as they are. Nothing is deleted from the log; /undo reverts the edit.
 
     Examples:
         /context edit

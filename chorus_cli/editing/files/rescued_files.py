@@ -1,4 +1,4 @@
-"""Texts that the database refused: the files that `storage.files.rescue` has left, until a row takes each."""
+"""The files in which `storage.files.rescue` keeps texts that the database refused, until their texts are in rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES = 64_000_000
 
 
 class Found(NamedTuple):
-    """Texts, and files: those that have them, and those that cannot be read whole."""
+    """The texts that were found, the files that they were ``read`` from, and the files that cannot be read whole."""
 
     texts: tuple[Left, ...]
     read: tuple[Path, ...]
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 def find(folder: Path) -> Found:
-    """Return the texts in ``folder`` and in the system's temporary folder, where they go if that one is full."""
+    """Return the texts in ``folder`` and in the system's temporary folder, which is used if ``folder`` is full."""
     texts: dict[Path, list[Left]] = {}
     unreadable = []
     for path in sorted(files(folder)):
@@ -45,14 +45,14 @@ def files(folder: Path) -> Iterator[Path]:
     for place, mark in ((folder, None), (Path(tempfile.gettempdir()), home_mark(folder))):
         with suppress(OSError):
             for path in place.iterdir():
-                # In the temporary folder of a machine, other homes and other users have files too.
+                # The temporary folder may also have files of other homes and other users.
                 match = _NAME.fullmatch(path.name)
                 if match and match[2] == mark and not path.is_symlink() and path.is_file() and _owner(path) == own:
                     yield path
 
 
 def delete(paths: Iterable[Path]) -> None:
-    """Delete files whose texts are in rows."""
+    """Delete files, after their texts were stored in rows."""
     for path in paths:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)

@@ -1,4 +1,4 @@
-"""Texts that are not said yet: what a prompt holds, messages that wait, texts of files; a living run owns its rows."""
+"""Texts not said yet: input at a prompt, waiting messages, texts of files; a living run alone reads its rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import thread_rows
 
 NO_RUN = "-"
-"""The beginning of a name in place of a run's, for a text that no process holds."""
+"""The beginning of the name of a run that never lives, for a text that belongs to no process."""
 
 _TITLE = "Rescued texts"
 
 
 class Unsaid(NamedTuple):
-    """A text to a persona, or from it by its role; one that ``is_sent`` may be in the log, or was refused by it."""
+    """A text to a persona, or from it if ``role`` says so; if it ``is_sent``, the log may have it or refused it."""
 
     persona: str
     content: str
@@ -26,7 +26,7 @@ class Unsaid(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A text of a run that has ended, with the id of its row, and the thread if it is a message that waited."""
+    """A text of a run with the id of its row; ``thread_id`` is the thread that a waiting message is for."""
 
     text: Unsaid
     at: datetime
@@ -36,7 +36,7 @@ class Left(NamedTuple):
 
 
 class BroughtIn(NamedTuple):
-    """The thread of a persona that holds its texts now, by its number, and how many."""
+    """A persona, the number of the thread that its rescued texts were put into, and the number of texts."""
 
     persona: str
     thread_number: int
@@ -44,7 +44,7 @@ class BroughtIn(NamedTuple):
 
 
 def hold(connection: sqlite3.Connection, run: str, texts: Iterable[Unsaid], now: datetime) -> None:
-    """Store what the prompt of a run holds in place of what it held before."""
+    """Store the texts at the prompt of a run in place of the ones stored before."""
     connection.execute("DELETE FROM outbox WHERE run = ? AND thread_id IS NULL", (run,))
     for text in texts:
         add(connection, Left(text, now, run))
@@ -60,7 +60,7 @@ def add(connection: sqlite3.Connection, new: Left) -> int:
 
 
 def take_over(connection: sqlite3.Connection, texts: Iterable[Left]) -> None:
-    """Store texts of files, which are named for runs, but for those that an interrupted attempt has stored."""
+    """Store texts of files, except those that an interrupted attempt has stored already."""
     for each in texts:
         key = "(run, persona, content, is_sent, role) = (?, ?, ?, ?, ?)"
         if connection.execute(f"SELECT 1 FROM outbox WHERE {key}", (each.run, *each.text)).fetchone() is None:
@@ -73,12 +73,12 @@ def drop(connection: sqlite3.Connection, ids: Collection[int]) -> None:
 
 
 def let_go(connection: sqlite3.Connection, id_: int) -> None:
-    """Let a row belong to no process any longer."""
+    """Make a row belong to no process any more."""
     connection.execute("UPDATE outbox SET run = ? WHERE id = ?", (NO_RUN, id_))
 
 
 def claim(connection: sqlite3.Connection, left: Sequence[Left], run: str, now: datetime) -> tuple[Unsaid, ...]:
-    """Have the prompt of a run hold texts that others left; return those that no other start has claimed before."""
+    """Move texts that ended runs left to the prompt of ``run``; return those that no other process has claimed."""
     statement = "UPDATE outbox SET run = ?, thread_id = NULL, is_sent = 0, created_at = ? WHERE id = ? AND run = ?"
     values = (run, timestamps.to_text(now))
     return tuple(
@@ -89,7 +89,7 @@ def claim(connection: sqlite3.Connection, left: Sequence[Left], run: str, now: d
 
 
 def left_by_ended(connection: sqlite3.Connection, is_alive: Callable[[str], bool]) -> tuple[Left, ...]:
-    """Return the texts of runs that are not alive, oldest first."""
+    """Return the texts of runs that have ended, oldest first."""
     rows = connection.execute(
         "SELECT persona, content, is_sent, role, created_at, run, thread_id, id FROM outbox ORDER BY created_at, id"
     ).fetchall()
@@ -102,7 +102,7 @@ def left_by_ended(connection: sqlite3.Connection, is_alive: Callable[[str], bool
 
 
 def bring_in(connection: sqlite3.Connection, left: Sequence[Left], now: datetime) -> tuple[BroughtIn, ...]:
-    """Bring texts into the log, in place of their rows: in a closed thread of each persona, outside of any context."""
+    """Move texts from their rows into the log: for each persona into a closed thread, which no context has."""
     from chorus_cli.log.rows import message_rows  # noqa: PLC0415 - the prompt does not need it
     from chorus_cli.log.rules.messages import MessageContent, Role  # noqa: PLC0415 - likewise
 

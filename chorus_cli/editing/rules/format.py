@@ -1,4 +1,4 @@
-r"""The text for editing a context: blocks of messages, a line where the context starts, and an end line.
+r"""The text for editing a context: messages with headers, a mark where the context starts, and a mark at the end.
 
     # comments, six lines or more
     ---
@@ -7,24 +7,24 @@ r"""The text for editing a context: blocks of messages, a line where the context
 
     --- context starts here ---
 
-    [2025-01-18 22:15:45] Frodo: a message that is,
+    [2025-01-18 22:15:45] Frodo: a message in context,
     in two lines
 
     --- end of messages ---
     # comments, six lines or more
 
-A line of a message that could be taken for a mark or a header is escaped: a backslash is put before it, and one more
-if it has one already (the rule of mboxrd). So are blank lines at the end of a message, because blank lines separate the
-messages. Lines such as these look like a header, but are not written as one:
+A line of a message that could be taken for a mark or a header is escaped: one more backslash is put before it (the rule
+of mboxrd). Blank lines at the end of a message are escaped too, because blank lines separate the messages. Some lines
+look like a header, but are not written correctly:
 
     [20x5-01-18 22:15:03] Human: a slip in the date
     2025-01-18 22:15:03] Human: a bracket that is missing
 
-Taken for text, such a line would silently join the message above it. All line ends are line feeds here, also carriage
-returns in a message, because editors treat those differently.
+Such a line is refused, because as text it would silently join the message above it. Carriage returns in a message
+become line feeds, because editors treat carriage returns differently.
 
-Six comments stand between the messages and either end of the text because vim obeys settings in the first and the last
-five lines, and a form feed because Emacs obeys those on the last page.
+At least six lines of comments are at either end of the text, because vim obeys settings in the first and the last five
+lines. A form feed comes before the last ones, because Emacs obeys settings on the last page.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
 MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
 HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
 
-# Every line that begins like a mark is escaped too: a text that is cut off must not seem whole.
+# A line that only begins like a mark is escaped too, because a cut after this beginning would make a mark of it.
 _LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
 _ATTACHMENT = r"\[attachment: .*\]\s*\Z"
 _TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK}|{_ATTACHMENT})|\\+\s*\Z")
@@ -61,7 +61,7 @@ ATTACHMENT = re.compile(_ATTACHMENT)
 _LEAST_DIGITS = 4
 _LONGEST_HEADER = 200
 
-# Blanks are bounded: a line of a million must not be gone through again and again.
+# The number of blanks is bounded, because a line of a million blanks would be searched again and again.
 _BLANKS = r"[ \t]{0,8}"
 _BRACKETS = rf"{_BLANKS}[\[\](){{}}]{{0,2}}{_BLANKS}"
 _DATE = r"\w{2,5}[-/. ]\w{1,3}[-/. ]\w{1,3}"
@@ -71,7 +71,7 @@ _STAMP = r"(?P<stamp>\d\w{0,4}(?:[:./, \t-]{1,2}\w{0,2}\d\w{0,4}){0,6})"
 
 
 def header_likeness(speakers: Iterable[str]) -> LineTest:
-    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name."""
+    """Return a test for lines that look like a header: a date and time in brackets, or one before a speaker's name."""
     names = "|".join(map(re.escape, speakers))
     like = re.compile(rf"{_BRACKETED}|{_BRACKETS}{_STAMP}{_BRACKETS}(?:{names}){_BLANKS}:", re.IGNORECASE)
 
@@ -87,22 +87,22 @@ def header_likeness(speakers: Iterable[str]) -> LineTest:
 
 
 def escaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
-    """Return lines of a message as they stand in the text."""
+    """Return the lines of a message with the escapes that the text has."""
     return [f"\\{line}" if _is_to_escape(line, is_header_like) else line for line in lines]
 
 
 def unescaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
-    """Return lines of the text as they stand in their message."""
+    """Return the lines of the text without their escapes, as the message has them."""
     return [line[1:] if line.startswith("\\") and _is_to_escape(line, is_header_like) else line for line in lines]
 
 
 def _is_to_escape(line: str, is_header_like: LineTest) -> bool:
-    """Return whether a line, less its backslashes, could be taken for a mark or header, or is an escaped blank one."""
+    """Return whether a line without its backslashes looks like a mark or a header, or is blank after a backslash."""
     return _TO_ESCAPE.match(line) is not None or (":" in line and is_header_like(line.lstrip("\\")))
 
 
 def with_line_feeds(text: str) -> str:
-    """Return ``text`` with a line feed for every carriage return, and for every pair of the two."""
+    """Return ``text`` with a line feed in place of each CR LF and of each other CR."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -117,26 +117,26 @@ _OPENING = """\
 # The messages below the line "context starts here" are what {name} sees. Delete those you do not want, change those
 # you do, move the line up (or delete it) to bring older ones in. The order here is the order in which they are sent.
 # A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text. Write new ones in the same way;
-# the speaker is {human} or {name}. What a tool did, {tool}, can be moved or deleted, but not changed.
+# the speaker is {human} or {name}. Calls of tools, written as {tool}, can be moved or deleted, but not changed.
 # Save and close to apply. Save an empty file, or unchanged, to cancel.
 # A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
-# Inside a message, a line that looks like such a beginning, an attachment or one of the two --- lines, and a blank line
-# at the end, have a \\ put before them, which is taken off again. Put one there if you write such a line yourself."""
+# In a message, a line that looks like such a beginning, an attachment or a --- line, and a blank line at the end, begin
+# with a \\, which Chorus takes off again. If you write such a line yourself, type a \\ before it."""
 
 _CLOSING = """\
 # Write nothing here: a text below the line "end of messages" belongs to no message.
-# A message with its old time, speaker and text stays the same one, wherever you move it. With its old time and speaker,
-# and another text, it is that message in new words. Everything else is a new message.
-# Above the line "context starts here" nothing can be changed, because nobody would see it; deleting is without effect.
+# A message with its old time, speaker and text stays the same message, wherever you move it. If only its text is new,
+# it is the same message in new words. Everything else is a new message.
+# Messages above the line "context starts here" are not sent: you cannot change them, and deleting them has no effect.
 # The log keeps every message and every wording, and /context undo takes an edit back.
-# Messages that arrive while you edit come after those above."""
+# Messages that arrive while you edit come after the messages above."""
 
 
 class Block(NamedTuple):
-    """One message in the text: a tuple, because an edit makes thousands and a dataclass takes twice as long.
+    """One message in the text; it is a tuple, because an edit makes thousands and a dataclass takes twice as long.
 
-    Tool calls and their results together have the role tool_use. ``time`` is local, as ``YYYY-MM-DD HH:MM:SS``, and
-    ``line`` the number of the first line. ``attachments`` are the lines that stand for the message's files.
+    Tool calls and their results are one block with the role tool_use. ``time`` is local, as ``YYYY-MM-DD HH:MM:SS``.
+    ``line`` is the number of the first line. ``attachments`` are the lines that stand for the message's files.
     """
 
     role: Role
@@ -148,14 +148,14 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedEdit:
-    """The blocks of a text; those from ``context_start`` on are the context, whose mark may be deleted."""
+    """The blocks of a text; those from ``context_start`` on are the context, or all if the mark was deleted."""
 
     blocks: tuple[Block, ...]
     context_start: int
 
 
 def shown_name(name: str) -> str:
-    """Return a persona's name for the text: printable, in one line, not Human, without ``: [ ] *``."""
+    """Return a persona's name for the text: in one line, printable, without ``: [ ] *``, and other than Human."""
     fit = "".join(sign if sign.isprintable() and sign not in _RESERVED_IN_NAMES else " " for sign in name)
     shown = " ".join(fit.split()) or _NAMELESS
     return f"{shown} (persona)" if folded(shown) == folded(HUMAN) else shown
@@ -179,7 +179,7 @@ def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
 def parse(text: str, name: str) -> ParsedEdit:
     """Read the text back, with any line ends, with or without a byte order mark and the comments.
 
-    Both rules are required, so that half a file is never taken for the whole.
+    The line before the messages and the line after them are required, so that half a file is not taken for a whole one.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))
@@ -196,7 +196,7 @@ def parse(text: str, name: str) -> ParsedEdit:
             _check_alone(lines, index, following)
             context = len(blocks), index + 1
         else:
-            problem = f'"{CONTEXT_LINE}" stands in line {context[1]} already; delete one of them.'
+            problem = f'"{CONTEXT_LINE}" is in line {context[1]} already; delete one of the two lines.'
             raise EditFormatError(index + 1, problem)
     return ParsedEdit(tuple(blocks), context[0] if context else 0)
 
@@ -217,17 +217,17 @@ def _written(block: Block, speakers: dict[Role, str], is_header_like: LineTest) 
 
 
 def _opening_rule(lines: Sequence[str]) -> int:
-    """Return the index of the rule after the comments at the top."""
+    """Return the index of the line ``---`` after the comments at the top."""
     for index, line in enumerate(lines):
         if line.rstrip() == _RULE:
             return index
         if line.strip() and not line.startswith("#"):
-            raise EditFormatError(index + 1, f'a line "{_RULE}" must come first; only comments (#) stand before it.')
+            raise EditFormatError(index + 1, f'a line "{_RULE}" must come first; only comments (#) may come before it.')
     raise EditFormatError(len(lines), f'the line "{_RULE}" that comes before the messages is missing.')
 
 
 def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
-    """Return index and kind of each header and mark, up to the end of the messages."""
+    """Return the index and kind of each header and mark; the last one is the end line."""
     marks: list[tuple[int, str]] = []
     for index in range(rule + 1, len(lines)):
         mark = MARK.match(lines[index])
@@ -239,11 +239,11 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
             raise EditFormatError(index + 1, f"no message begins before this text; {_hint()}")
     else:
         raise EditFormatError(
-            len(lines), f'the line "{END_LINE}" is missing, so the end may be; put it after the last message.'
+            len(lines), f'the line "{END_LINE}" is missing, so messages may be, too; put it after the last message.'
         )
     for index in range(marks[-1][0] + 1, len(lines)):
         if lines[index].strip() and not lines[index].startswith("#"):
-            raise EditFormatError(index + 1, f'this stands below "{END_LINE}" and belongs to no message; move it up.')
+            raise EditFormatError(index + 1, f'this text is below "{END_LINE}" and belongs to no message; move it up.')
     return marks
 
 
@@ -251,12 +251,12 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
     """Refuse a line "context starts here" in the middle of a message, or among the comments."""
     for index in range(mark + 1, following):
         if lines[index].strip():
-            problem = f'"{CONTEXT_LINE}" must stand between messages, but line {index + 1} below it begins none.'
+            problem = f'"{CONTEXT_LINE}" must be between messages, but line {index + 1} begins no message.'
             raise EditFormatError(mark + 1, problem)
 
 
 def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
-    """Refuse lines within messages that look like a header, so that no message silently joins the one above it."""
+    """Refuse lines in messages that look like a header, because a message would silently join the one above it."""
     numbers = [
         number
         for (mark, kind), (following, _) in pairwise(marks)
@@ -267,13 +267,13 @@ def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], i
     if numbers:
         others = len(numbers) - 1
         too = f" (nor {'is 1 more line' if others == 1 else f'are {others:,} more lines'} like it)" if others else ""
-        raise EditFormatError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
+        raise EditFormatError(numbers[0], f"this looks like the beginning of a message, but is not{too}; {_hint()}")
 
 
 def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: LineTest) -> Block:
     header = HEADER.fullmatch(lines[index])
     if header is None:
-        raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is none; {_hint()}")
+        raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is not; {_hint()}")
     time, speaker, first = header.groups()
     role = roles.get(folded(speaker))
     if role is None:

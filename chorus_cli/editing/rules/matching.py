@@ -1,7 +1,7 @@
-"""The rows of a thread that are edited, their text, and from the edited text back to messages.
+"""The choice of the rows to edit, their text, and the way from the edited text back to rows and new messages.
 
-A block of the text is matched with the original messages by its time, speaker and words, so that an unchanged message
-stays the same row: with its exact bytes, microseconds and tool data. Blanks at line ends do not count, because editors
+Each block of the text is matched with the original messages by its time, speaker and words. An unchanged message thus
+stays the same row, with its exact bytes, microseconds and tool data. Blanks at line ends do not count, because editors
 strip them.
 """
 
@@ -30,7 +30,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 
 
 class Entry(NamedTuple):
-    """A block of the original text, and its rows: one, or those of tool calls with their results."""
+    """A block of the original text with its row, or with the rows of tool calls and their results."""
 
     block: Block
     rows: tuple[Message, ...]
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The text for the user, and the entries that it was made of, with the times in ``zone`` that were shown."""
+    """The text for the user, and the entries that it was made of; the times in it are those of ``zone``."""
 
     name: str
     text: str
@@ -49,11 +49,11 @@ class Sheet:
 
 
 Member = int | MessageContent
-"""A row that stays in the context or enters it, or a new message; one that ``revises`` a row is a rewording of it."""
+"""The id of a row of the log, or a new message; a new message that ``revises`` a row is a rewording of the row."""
 
 
 class EditCounts(NamedTuple):
-    """Numbers of messages that an edit changed, ``moved`` by the fewest moves, and ``all`` in the context after it."""
+    """How many messages an edit changed, with as few moves as possible, and how many messages the context then has."""
 
     reworded: int = 0
     left_out: int = 0
@@ -63,7 +63,7 @@ class EditCounts(NamedTuple):
 
 
 class ContextEdit(NamedTuple):
-    """The new members of the context, in order, whether they differ from those before, and in how many messages."""
+    """The new members of the context in order, whether they differ from the old ones, and the counts of changes."""
 
     members: tuple[Member, ...]
     is_changed: bool
@@ -71,7 +71,7 @@ class ContextEdit(NamedTuple):
 
 
 class EditScope(NamedTuple):
-    """Rows above the line, rows below it, all settled rows in context, and the last message before an open turn."""
+    """Rows above and below the line, all rows of ended turns in context, and the last message before a running turn."""
 
     before: tuple[Message, ...]
     context: tuple[Message, ...]
@@ -86,7 +86,7 @@ def edit_scope(
     newest_id: int,
     shown_since: datetime | None,
 ) -> EditScope:
-    """Choose the rows of the view (``seen``) and of the log; empty, reworded, replaced and undone ones are out."""
+    """Choose rows of the view (``seen``) and of the log; leave out empty, reworded, replaced and undone rows."""
     running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
     settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
     too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
@@ -104,7 +104,7 @@ def edit_scope(
 
 
 def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], zone: tzinfo | None = None) -> Sheet:
-    """Return the text for editing a context; ``before`` are rows that are not in it, in the order of the log."""
+    """Return the text for editing the ``context``; ``before`` are rows that are not in context, in order of the log."""
     older, newer = list(before), list(context)
     lines = _attachment_lines([*older, *newer])
     above, below = _entries(older, lines, zone), _entries(newer, lines, zone)
@@ -113,11 +113,11 @@ def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], z
 
 
 def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> ContextEdit:
-    """Compare the text that was read with the original ``sheet``, and return the edit of a thread.
+    """Compare the edited text with the original ``sheet``, and return the edit of a thread.
 
-    Above the line "context starts here" moving, copying and deleting have no effect, and a new or changed block is
-    refused, because its words would be lost. Of a local time that occurs twice the first is taken; one that is skipped
-    counts by the offset before the change.
+    Above the line "context starts here", moving, copying and deleting have no effect. A new or changed block there is
+    refused, because its words would be lost. If a clock change repeats a local time, the first moment is taken; if it
+    skips the time, the offset before the change is used.
     """
     entries = (*sheet.before, *sheet.context)
     start = parsed.context_start
@@ -138,14 +138,14 @@ def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> ContextEdit:
 
 
 def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
-    """Insert the rows that were not shown into the members, each after the row it used to follow."""
+    """Insert the rows that were not shown into the members, each after the row that came before it."""
     shown = {row.id for row in scope.context}
     kept = {_row_of(member) for member in members}
     followers: dict[int, list[Member]] = {}
     last = 0
     for row in scope.settled:
         if row.id not in shown:
-            # Rows that followed a deleted row follow the one before it.
+            # A row that followed a deleted row now follows the row before the deleted one.
             followers.setdefault(last, []).append(row.id)
         elif row.id in kept:
             last = row.id
@@ -156,12 +156,12 @@ def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
 
 
 def _row_of(member: Member) -> int:
-    """Return the id of the row that a member is or rewords; 0 for a new message."""
+    """Return the id of a member's row, or of the row that a member rewords; 0 for any other new message."""
     return member if isinstance(member, int) else member.revises or 0
 
 
 def edit_counts(members: Sequence[Member], before: Sequence[int]) -> EditCounts:
-    """Count the changes of an edit; ``before`` has the ids of the rows in context before it, in order."""
+    """Count the changes of an edit; ``before`` has the ids of the rows that were in context, in order."""
     positions = {row_id: position for position, row_id in enumerate(before)}
     rows = [_row_of(member) for member in members]
     order = [positions[row_id] for row_id in rows if row_id in positions]
@@ -174,7 +174,7 @@ def edit_counts(members: Sequence[Member], before: Sequence[int]) -> EditCounts:
 
 
 def _longest_rise(numbers: Iterable[int]) -> int:
-    """Return the length of the longest increasing subsequence, by the smallest last number of each length."""
+    """Return the length of the longest increasing subsequence; ``ends`` has the smallest last number by length."""
     ends: list[int] = []
     for number in numbers:
         position = bisect_left(ends, number)
@@ -188,7 +188,7 @@ def _is_shown(row: Message) -> bool:
 
 
 def _attachment_lines(rows: Iterable[Message]) -> dict[Attachment, str]:
-    """Return the line of each attachment, with a number where several would have the same."""
+    """Return the line of each attachment; if several have the same label, a number tells them apart."""
     lines: dict[Attachment, str] = {}
     taken: Counter[str] = Counter()
     for attachment in (each for row in rows for each in row.attachments):
@@ -204,7 +204,7 @@ def _entries(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzi
 
 
 def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:
-    """Group adjacent tool calls with their results, parallel ones together; every other row is a group of its own."""
+    """Group a tool call with its result, and parallel calls with all their results; any other row is its own group."""
     answered = {_call_of(row) for row in rows if row.role is Role.TOOL_RESULT}
     group: list[Message] = []
     pending: set[tuple[int, str | None]] = set()
@@ -236,20 +236,20 @@ def _block(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinf
 
 
 def _tool_words(row: Message) -> str:
-    """Return a call as the tool's name and arguments, a result after an arrow."""
+    """Return the words of a message, with a call as the tool's name and arguments; a result begins with an arrow."""
     if row.role is Role.TOOL_RESULT:
         return f"{_RESULT_SIGN} {row.content}"
     return "\n".join(filter(None, [row.content, calls_in_words(row.tool_calls or "")]))
 
 
 _Claims = dict[int, int]
-"""Indices of entries by the indices of the blocks that come from them."""
+"""The index of the entry that a block comes from, by the index of the block."""
 
 
 def _sources(
     sought: Sequence[str], offered: Sequence[str], start: int, context_start: int
 ) -> tuple[_Claims, _Claims, _Claims]:
-    """Return the sources of unchanged blocks above ``start``, of those below (context first), and of reworded ones."""
+    """Return the claims of unchanged blocks above ``start``, of unchanged ones below, and of reworded ones below."""
     blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
     inside = range(start, len(sought))
     everywhere = range(len(offered))
@@ -262,7 +262,7 @@ def _sources(
 def _claimed(
     blocks: dict[int, str], entries: dict[int, str], seekers: range, places: range, likeness: Callable[[str], str]
 ) -> _Claims:
-    """Remove equal pairs from ``blocks`` and ``entries``, the k-th of one with the k-th of the other."""
+    """Remove and return pairs of a block and an entry that are alike; of several, the k-th block has the k-th entry."""
     seeking = [index for index in seekers if index in blocks]
     first: dict[str, int] = {}
     following: dict[int, int | None] = {}
@@ -284,8 +284,8 @@ def _claimed(
 
 
 def _traits(block: Block) -> str:
-    """Return the key for matching a block: its time, speaker and words, without the blanks that editors strip."""
-    # The lines of attachments come first, so that no line of the text can be taken for one.
+    """Return the key for matching a block: its time, speaker, attachments and words, without blanks at line ends."""
+    # The attachments come before the text, so that no line of the text can be taken for one of theirs.
     words = [str(block.attachments), *map(str.rstrip, block.body.split("\n"))]
     return "\n".join([f"{block.time} {block.role}", *words])
 
@@ -297,15 +297,15 @@ def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequen
         if traits not in known:
             raise EditFormatError(
                 block.line,
-                "this message is new or changed, but nobody would see it here; move it below the line "
-                '"context starts here", put it back as it was, or delete it.',
+                'this message is new or changed, but no message above the line "context starts here" is sent; '
+                "move it below the line, put it back as it was, or delete it.",
             )
 
 
 def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int) -> MessageContent:
     if block.role is Role.TOOL_USE:
         raise EditFormatError(
-            block.line, "what a tool did cannot be changed or made up; put it back as it was, or delete all of it."
+            block.line, "calls of tools cannot be changed or added; put this block back as it was, or delete all of it."
         )
     if unknown := next((line for line in block.attachments if line not in sheet.attachments), None):
         raise EditFormatError(

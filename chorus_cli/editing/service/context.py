@@ -1,4 +1,4 @@
-"""Editing a context as a text: written out, read back, and applied by one operation."""
+"""Editing a context as a text: writes the text, reads the edited text, and applies it by one operation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chorus_cli.storage.store import Connection
 
 
 class OpenContext(NamedTuple):
-    """A context that is being edited: its text, the line where the context starts, its rows and its newest change."""
+    """A context in the editor: its text, the number of the line at which it starts, its rows, and its newest change."""
 
     target: Target
     sheet: Sheet
@@ -43,7 +43,7 @@ class ContextEditing:
     run: str
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
-        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given."""
+        """Write the text of a thread's history and context; with ``shown_since``, only of messages after this time."""
         now = self.clock.now()
         await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
         request_settings = await self.context.request_settings(target)
@@ -54,13 +54,13 @@ class ContextEditing:
             number = target.thread_number
             raise JournalError(
                 f"The last message of thread #{number} is being answered again here; /thread {number} shows the reply. "
-                "Edit the context when it is done."
+                "Edit the context when the reply is done."
             )
         if writers:
-            raise JournalError("A reply is being written by another Chorus. Edit the context when it is done.")
+            raise JournalError("Another Chorus is writing a reply. Edit the context when the reply is done.")
         scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
-        # No line of a message can be taken for the mark, because such lines are escaped.
+        # The first line like the mark is the mark, because such a line in a message is escaped.
         line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
         return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
 
@@ -72,12 +72,12 @@ class ContextEditing:
         return self.context.read(connection, request_settings, now), rows
 
     async def save(self, opened: OpenContext, text: str) -> EditCounts | None:
-        """Make the edited text the context, and count the changes; ``None`` if there are none.
+        """Make the edited text the context, and return the number of changes; ``None`` if there are none.
 
-        Messages in context that were not shown stay. A text without messages changes nothing.
+        Messages in context that were not shown stay. A text without messages changes nothing and returns zeros.
 
         Raises:
-            EditFormatError: the text cannot be read; the error has the line.
+            EditFormatError: the text cannot be read; the error names the line.
             OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
         """
         sheet = opened.sheet

@@ -1,4 +1,4 @@
-"""Input that was typed and not sent: it comes back to the prompt, after an error, a signal or a crash too."""
+"""Input that was typed and not sent: it comes back to the prompt, even after an error, a signal or a crash."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Store
 
 _HELD_SECONDS = 3.0
-"""How much typing at the prompt a crash may lose, but for the time that the disk takes."""
+"""The longest time from a key to the write of the input, so that a crash loses little of it."""
 
-_UNKEPT = "Until that is mended, what you type and do not send is lost if the chat is killed."
+_UNKEPT = "Until this is repaired, text that you have typed and not sent is lost if the chat is killed."
 
 
 class UnsentInput:
-    """Text that was typed and not sent: ``text`` is put into the next prompt, also of the next run.
+    """Text that was typed and not sent: ``text`` is put into the next prompt, be it of this run or the next.
 
-    ``gives_way`` says that a command may replace it. Input is kept in rows of ``run`` while it is typed and when a
-    signal interrupts it, but not the lines that are meant for a private chat. ``rescue`` keeps a record in a file, and
-    returns that, when no row can be written, which ``tell`` is called about while the user types. ``sending`` is a line
-    that is no longer at the prompt, and not stored yet; ``behind`` are lines that answered no question.
+    ``gives_way`` says that a command may replace ``text``. ``sending`` is a line that has left the prompt and is not
+    stored yet; ``behind`` are lines that answered no question. Rows of ``run`` keep the input, without lines for a
+    private chat. If no row can be written, ``tell`` says so while the user types, and in the end ``rescue`` stores the
+    input in a file and returns its path.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class UnsentInput:
         self._writing: asyncio.Future[None] | None = None
 
     async def keep(self, slug: str, typed: str) -> str:
-        """Keep input to a persona for the next run, unless it is blank; return a sentence if it is in no row."""
+        """Keep input to a persona for the next run, unless it is blank; return a sentence if no row can be written."""
         self.sending = ""
         self.hold(slug, typed)
         await self.written()
@@ -74,7 +74,7 @@ class UnsentInput:
         return f"{self._obstacle} What you had typed {where}"
 
     def hold(self, slug: str, typed: str) -> None:
-        """Keep input that waits to be sent, in place of what was held before; it is safe once it is `written`."""
+        """Store input that waits to be sent in place of the input stored before; `written` waits until this is done."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -85,19 +85,19 @@ class UnsentInput:
             self._writing = asyncio.ensure_future(self._write(texts))
 
     def hold_soon(self, slug: str, typed: str) -> None:
-        """Keep input that is being typed, as `hold` does, within seconds; of many calls only the last one counts."""
+        """Store input that is being typed, as `hold` does, but seconds later, and only the input of the last call."""
         self._newest = slug, typed
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
 
     def send(self, slug: str, line: str, behind: str) -> None:
-        """Keep a line that has left the prompt until `release`, and the input ``behind`` it."""
+        """Store a line that has left the prompt, and the input ``behind`` it; `release` deletes the line."""
         self.sending = line
         hold = self.hold if self._held or behind else self.hold_soon
         hold(slug, behind)
 
     def release(self) -> None:
-        """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
+        """Delete the row of the line that was sent, because the line is in the log or begins the next prompt."""
         if self.sending:
             self.sending = ""
             self.hold(self._newest[0], joined(self.text, joined(self.behind, self._newest[1])))
@@ -120,11 +120,11 @@ class UnsentInput:
             self._obstacle = str(error)
 
     async def take_up(self, slug: str, stored: str = "") -> None:
-        """Take up the newest input that was kept, but for the message ``stored``; it waits for `bring_back`."""
+        """Read the newest input that an ended run kept, except the message ``stored``; `bring_back` shows the input."""
         try:
             left = await self._store.read(outbox_rows.left_by_ended, self._is_alive)
         except StorageError:
-            # A table that cannot be read must not prevent the chat.
+            # The chat begins even if the table cannot be read.
             return
         now, newest = self._clock.now(), _newest(left, slug)
         done = [
@@ -135,7 +135,7 @@ class UnsentInput:
         ]
         back = [each for each in newest if each not in done]
         self._held = tuple(each.text for each in back)
-        # Where nothing can be written, the text is at the prompt all the same.
+        # The text comes to the prompt even if no row can be written.
         with suppress(StorageError):
             if done:
                 await self._store.write(outbox_rows.drop, [each.id for each in done])
@@ -144,7 +144,7 @@ class UnsentInput:
         self._put_off = self._held
 
     def is_put_off(self, slug: str) -> bool:
-        """Return whether input to a persona waits for `bring_back`, and nothing else for the next prompt."""
+        """Return whether input to a persona waits for `bring_back`, and the next prompt has no other text."""
         return any(each.persona == slug for each in self._put_off) and not self.text
 
     def bring_back(self) -> None:
@@ -154,7 +154,7 @@ class UnsentInput:
         self.hold(slug, self.text)
 
     def give_back(self) -> None:
-        """Put the line that was sent and is not stored into the next prompt, unless it has a text already."""
+        """Put the line that was sent and is not stored into the next prompt, unless the prompt has a text already."""
         self.text = self.text or self.sending
 
     def refuse(self, line: str) -> None:
@@ -165,12 +165,12 @@ class UnsentInput:
         self._newest = slug, typed
 
     def take_behind(self) -> None:
-        """Put the lines that answered no question into the next prompt, below what it has already."""
+        """Put the lines that answered no question into the next prompt, below the text that it has already."""
         if self.behind:
             self.text, self.behind, self.gives_way = joined(self.text, self.behind), "", False
 
     def settle(self) -> None:
-        """Forget the input that was put into the prompt: the user has it, or it is kept anew."""
+        """Forget the input for the next prompt, because it is at the prompt or stored again."""
         self.text, self.behind, self.gives_way = "", "", False
 
     async def written(self) -> None:
@@ -180,12 +180,12 @@ class UnsentInput:
 
 
 def joined(line: str, behind: str) -> str:
-    """Return a line that was sent with the input behind it, on a line of its own."""
+    """Return a line that was sent, and below it the input behind it."""
     return f"{line}\n{behind}" if line and behind else line or behind
 
 
 def _texts(slug: str, sending: str, typed: str) -> tuple[Unsaid, ...]:
-    """Return what is kept of a line that was sent and of the input behind it: none of it that is private or blank."""
+    """Return the texts to keep of a line that was sent and of the input behind it, without private and blank ones."""
     sent = before_private(sending)
     behind = before_private(typed) if sent == sending else ""
     texts = (Unsaid(slug, cleaned_input(sent)[0], is_sent=True), Unsaid(slug, cleaned_input(behind)[0]))
@@ -193,8 +193,8 @@ def _texts(slug: str, sending: str, typed: str) -> tuple[Unsaid, ...]:
 
 
 def _newest(left: Sequence[Left], slug: str) -> tuple[Left, ...]:
-    """Return the newest texts to a persona: a message that waited, or all that a prompt held."""
-    # Texts that the log refused are for the user to decide on.
+    """Return the newest texts to a persona: a message that waited, or all texts of one prompt."""
+    # The user decides about texts that the log refused.
     refused = [each for each in left if each.text.is_sent and each.run.startswith(NO_RUN)]
     own = [each for each in left if each.text.persona == slug and each not in refused]
     if not own or own[-1].thread_id is not None:
@@ -203,6 +203,6 @@ def _newest(left: Sequence[Left], slug: str) -> tuple[Left, ...]:
 
 
 def _is_stored(text: Unsaid, stored: str) -> bool:
-    """Return whether a line that was sent is the message ``stored``, which has no backslashes before at signs."""
+    """Return whether a line that was sent is the message ``stored``; backslashes before at signs do not count."""
     sent = unescaped_line(text.content.strip())
     return text.is_sent and sent.replace("\\@", "@") == stored.strip().replace("\\@", "@")

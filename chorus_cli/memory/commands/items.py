@@ -1,4 +1,4 @@
-"""``/memory`` and ``/remember``: items listed, added, corrected, pinned, forgotten, archived and brought back."""
+"""``/memory`` and ``/remember``: the commands that list, add, correct, pin, forget, archive and bring back items."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MEANINGS = {
 
 
 class AskedItems(NamedTuple):
-    """A page of items, from 1, of one tier or of one type, or of all."""
+    """The page of items to list, counted from 1; without ``tier`` and ``item_type`` it is a page of all items."""
 
     tier: Tier | None = None
     item_type: ItemType | None = None
@@ -66,7 +66,7 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
 
 
 def _note(text: str, _now: datetime) -> tuple[ItemType, str]:
-    """Return the type and the text to remember; without a type before a colon it is a task."""
+    """Return the type that stands before a colon and the text after it, or else TASK and the whole text."""
     if match := _PREFIX.fullmatch(text):
         with suppress(MemoryItemError):
             return checked_type(match[1]), match["text"]
@@ -100,7 +100,7 @@ CONTENT = replace(TEXT, help="the rest of the line, as typed")
 NOTE = Parameter(
     "type: text",
     _note,
-    "the text to remember; a type and a colon may stand before it, otherwise it is a task",
+    "the text to remember as a task; to give it another type, write the type and a colon first",
     lambda _services, _text: _candidates([*ItemType], end=": "),
 )
 FORCE = flag("even if the next request has room")
@@ -108,7 +108,7 @@ CHECKPOINT = replace(NUMBER, name="checkpoint", help="the number of a checkpoint
 
 
 GROUP: CommandGroup[Services] = CommandGroup(
-    "memory", "Facts that a persona remembers besides the conversation.", aliases=("mem",)
+    "memory", "Facts that a persona remembers beyond the conversation.", aliases=("mem",)
 )
 
 PAGE_ITEMS = 50
@@ -125,9 +125,10 @@ DOCUMENT = Parameter(
 
 @GROUP.command("", "stats")
 async def overview(services: Services) -> Text | Report:
-    """Show how much is remembered: items and tokens by tier.
+    """Show the number of items and of tokens in each tier.
 
-    HOT items are in every request, WARM ones in requests that refer to them, COLD and ARCHIVED ones in none.
+    Every request has the HOT items. It has a WARM item if your message refers to the item, and a COLD or ARCHIVED item
+    only if your message or the reply before it has the item's keys.
 
     Examples:
         /memory
@@ -151,16 +152,16 @@ async def overview(services: Services) -> Text | Report:
         told = f"ARCHIVED: {put_away}; /memory checkpoints lists the flash saves.\n{told}"
     name = services.current.target().persona.name
     table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
-    more = Text("/memory list shows the items, each with the number by which it is corrected.")
+    more = Text("/memory list shows the items with their numbers; /memory edit N corrects item N.")
     return Report((table, Text(told), more), data)
 
 
 @GROUP.command("list")
 async def listing(services: Services, which: Annotated[AskedItems | None, TIER_OR_TYPE] = None) -> Text | Report:
-    """List the items with their scores, best first, of all tiers and types or one.
+    """List the items of all tiers and types, or of one tier or type, best first.
 
-    A score is the sum of three parts: for the type, for the age, and for the use. Each item names the message that it
-    comes from, which /search finds, or you, the output of a command, or a document.
+    A score is the sum of three parts: one for the type, one for the age and one for the use. The column From says where
+    an item comes from: you, the output of a command, a document, or a message, by its number.
 
     Examples:
         /memory list
@@ -178,7 +179,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     shown = items[(asked.page - 1) * PAGE_ITEMS : asked.page * PAGE_ITEMS]
     origins = await services.memory.origins(services.current.slug, shown)
     table = listed(shown, services.clock.now(), origins)
-    more = [Text(f"Page {asked.page} of {pages}; a number at the end shows another.")] if pages > 1 else []
+    more = [Text(f"Page {asked.page} of {pages}; a page number after the command shows another.")] if pages > 1 else []
     return Report((table, *more), data_of(items))
 
 
@@ -208,11 +209,11 @@ async def add(services: Services, item_type: Annotated[ItemType, TYPE], text: An
 
 
 def remembered(result: Remembered) -> Text:
-    """Say what was remembered, or that it was already."""
+    """Say that an item was remembered, or that it was in the memory already."""
     item = result.item
     if result.operation is None:
         return Text(f"Already remembered as #{item.id}; its age starts again.")
-    known = " It was known under this number." if result.was_known else ""
+    known = " The item was in the memory already." if result.was_known else ""
     return Text(f"Remembered {_named(item)} as {item.item_type}, {item.tier}.{known} {_REVERTS}")
 
 
@@ -251,7 +252,7 @@ async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
 
 @GROUP.command("unpin")
 async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
-    """Let an item have the tier of its score again.
+    """Let the score of an item decide its tier again.
 
     Examples:
         /memory unpin 3
@@ -265,14 +266,13 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
 async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
     """Forget an item.
 
-    It leaves every request, list and search. The message that it comes from stays where it is. /undo brings the item
-    back.
+    Requests, lists and searches leave the item out. Its source message stays in the log. /undo brings the item back.
 
     Examples:
         /memory forget 3
     """
     found = await services.memory.item(services.current.slug, item)
-    origin = f" Message #{found.source_message_id}, which it comes from, stays." if found.source_message_id else ""
+    origin = f" Its source, message #{found.source_message_id}, stays in the log." if found.source_message_id else ""
 
     async def confirmed() -> Text:
         operation = await services.memory.forget(found.persona, item)
@@ -305,7 +305,7 @@ def _named(item: Item) -> str:
 async def flash(services: Services, *, force: Annotated[bool, FORCE] = False) -> Text:
     """Archive the COLD items under a checkpoint.
 
-    It is refused while the next request has room, unless you add --force. Nothing is deleted.
+    While the next request has room, nothing is archived unless you add --force. Nothing is deleted.
 
     Examples:
         /memory flash
@@ -344,9 +344,7 @@ async def checkpoints(services: Services) -> Text | Table:
 
 @GROUP.command("restore")
 async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) -> Text:
-    """Bring back the items of a checkpoint that are archived.
-
-    Forgotten items stay forgotten.
+    """Bring back the archived items of a checkpoint; forgotten ones stay forgotten.
 
     Examples:
         /memory restore 3
@@ -362,7 +360,7 @@ TOP: CommandGroup[Services] = CommandGroup("")
 
 @TOP.command("remember")
 async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOTE]) -> Text:
-    """Remember a text as a task, or as the type before its colon.
+    """Remember a text as a task, or as the type that stands before a colon.
 
     Examples:
         /remember call the plumber on Monday
@@ -373,13 +371,13 @@ async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOT
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
-    """List items with score and parts, accesses, age and source; a change is the origin where there is no message."""
+    """List items; ``origins`` has the change that added each item without a source message, by the item's id."""
     heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
     return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
 
 
 def _described(item: Item, now: datetime, origin: str) -> Report:
-    """Describe an item, which the change ``origin`` brought in, and show its content."""
+    """Describe an item and show its content; ``origin`` is the change that added the item."""
     parts = importance(item.item_type, item.created_at, item.access_count, now)
     uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"
     facts = (

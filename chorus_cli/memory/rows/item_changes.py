@@ -1,4 +1,4 @@
-"""Changes of memory items and flash saves, each stored with its operation in one transaction."""
+"""Changes of memory items and flash saves, each of which is stored with its operation in one transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chorus_cli.memory.rules.items import Item, ItemType, Tier
 
 
 class NewItem(NamedTuple):
-    """An item about to be stored; ``token_count`` counts its content. One that is known is not ``pinned`` by it."""
+    """An item to be stored; ``token_count`` counts its content. ``pinned`` has no effect on an item stored before."""
 
     item_type: ItemType
     content: str
@@ -31,10 +31,10 @@ class NewItem(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """New items of a persona, and how they are added: by add, import or capture, from a place with a ``title``.
+    """Items to add to a persona's memory; ``change`` is add, import or capture, and ``title`` names their origin.
 
-    Items ``by_hand`` are accessed and made young even if they are known, and come back if they are forgotten or
-    archived; of others the known ones stay as they are.
+    If the memory has an item already, an addition ``by_hand`` counts an access, sets the item's age to zero, and brings
+    the item back if it is forgotten or archived. Any other addition leaves the item as it is.
     """
 
     persona: str
@@ -46,7 +46,7 @@ class Addition(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Items after an addition, in its order, the ids of those known and visible before, and the operation, if any."""
+    """The items of an addition in their order, the ids of those that were visible before, and the operation, if any."""
 
     items: tuple[Item, ...]
     known_ids: frozenset[int]
@@ -59,7 +59,7 @@ class _Present(NamedTuple):
 
 
 def add(connection: sqlite3.Connection, addition: Addition) -> Added:
-    """Store new items, but for those of messages purged meanwhile, bring known ones back, and store the operation."""
+    """Store new items, change known ones, and store the operation; leave out an item whose source message is purged."""
     item_rows.adopt(connection, addition.persona)
     ids: list[int] = []
     known: set[int] = set()
@@ -86,7 +86,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
 
 
 def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
-    """Store a change of items and its operation, unless an item was forgotten meanwhile."""
+    """Store a change of items and its operation; refuse if one of the items was forgotten meanwhile."""
     hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
     for each in act.changes:
         if each.item_id in hidden and each.before.visible is None:
@@ -97,7 +97,7 @@ def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now:
 
 
 def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) -> dict[int, str]:
-    """Return the change that brought each of some items in, add, import or capture, by their ids."""
+    """Return the change that added each of some items, which is add, import or capture, by the items' ids."""
     newest_first = connection.execute(
         f"SELECT json_extract(item.value, '$.id'), json_extract({DETAIL}, '$.change') "
         f"FROM operations, json_each({DETAIL}, '$.items') AS item WHERE persona = ? AND kind = 'memory' "
@@ -109,22 +109,22 @@ def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) ->
 
 
 def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:
-    """Change the items by ``act``, which takes another back or repeats it, and store the undo or redo."""
+    """Change items by ``act``, and store ``reversal``, which is the undo or redo that makes this change."""
     item_rows.adopt(connection, reversal.persona)
     operation = operation_rows.introduce_reversal(connection, reversal)
     apply(connection, reversal.persona, act, operation.id, reversal.created_at)
 
 
 def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
-    """Bring the items of an act of the memory into the state after it.
+    """Bring the items of an act into the state after the act; a flash save passes over items in another state.
 
     Raises:
-        JournalError: an item is not in the state before it, or is gone, or the texts of the act were purged.
+        JournalError: an item is gone or not in the state before the act, or a purge emptied the texts of the act.
     """
     for each in act.changes:
         present = _present(connection, persona, each.item_id)
         if present is not None and each.before == each.after:
-            raise JournalError(f"That text of memory item #{each.item_id} was purged, so nothing was changed.")
+            raise JournalError(f"The other text of memory item #{each.item_id} was purged, so nothing was changed.")
         if present is not None and each.before.agrees_with(present.state):
             _store(connection, present, each, operation_id, now)
         elif not act.passes_over:
@@ -133,14 +133,14 @@ def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operatio
 
 
 def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
-    """Return the first words of a single item, or else the place that the items come from."""
+    """Return the first words of the item if only one was added, or else the title of the addition."""
     if len(changes) > 1:
         return addition.title
     return shortened(addition.items[0].content if len(addition.items) == 1 else addition.title)
 
 
 def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) -> int:
-    """Store an item, hidden until its operation is applied."""
+    """Store an item, which stays hidden until its operation is applied, and return its id."""
     count, stamp = int(addition.by_hand), timestamps.to_text(addition.now)
     score = rules.importance(new.item_type, addition.now, count, addition.now).total
     cursor = connection.execute(
@@ -160,7 +160,7 @@ def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) ->
 def _brought_back(
     connection: sqlite3.Connection, addition: Addition, new: NewItem, present: _Present
 ) -> list[ItemChange]:
-    """Make a known item as young as a new one, and return its change if it has to come back or gets another type."""
+    """Return the change that shows a known item again or gives it another type; if none is needed, renew its age."""
     item = rules.accessed(present.item._replace(created_at=addition.now), addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type).over(present.state)
     if wanted == present.state:
@@ -238,7 +238,7 @@ def _reword(connection: sqlite3.Connection, item: Item) -> None:
 
 
 KEPT = 10
-# Those of an earlier persona of the same folder are not listed.
+# A deleted persona of the same folder may have left checkpoints, which this condition keeps out.
 _OWN = (
     f"persona = :persona AND id IN (SELECT json_extract({DETAIL}, '$.checkpoint') FROM operations "
     "WHERE persona = :persona AND kind = 'flash' AND id > (SELECT COALESCE(MAX(id), 0) FROM operations "
@@ -249,7 +249,7 @@ _OWN = (
 def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> rules.FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
-    An empty memory is not saved, nor by an automatic save one without COLD items.
+    If there are no active items or, in an ``automatic`` flash save, no COLD ones, nothing is stored but the scores.
     """
     item_rows.renew(connection, persona, now)
     items = [item for item in item_rows.listing(connection, persona) if item.tier is not Tier.ARCHIVED]
@@ -280,7 +280,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
 
 
 def checkpoints(connection: sqlite3.Connection, persona: str) -> list[rules.FlashReport]:
-    """Return the checkpoints of a persona, newest first."""
+    """Return the checkpoints of a persona, newest first, each with ``token_count_after`` 0."""
     found = connection.execute(
         "SELECT id, created_at, items_count, items_archived, hot_items_retained, token_count "
         f"FROM context_checkpoints WHERE {_OWN} ORDER BY id DESC",
@@ -290,7 +290,7 @@ def checkpoints(connection: sqlite3.Connection, persona: str) -> list[rules.Flas
 
 
 def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
-    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none."""
+    """Bring back the items of a checkpoint that are archived and not forgotten; return ``None`` if there are none."""
     row = connection.execute(
         f"SELECT checkpoint_data FROM context_checkpoints WHERE id = :id AND {_OWN}",
         {"id": checkpoint_id, "persona": persona},

@@ -1,7 +1,7 @@
-"""Rows of memory items and the full-text index of their words; scores and tiers are renewed here.
+"""The rows of memory items, the renewal of their scores and tiers, and the full-text index of their words.
 
-Only visible items are read: one that an operation hides, ``forgotten_by``, is in no list, prompt or count. The best
-come first: pinned ones, then by score, then the last accessed.
+An item is forgotten if its row names an operation as ``forgotten_by``; only visible items are listed and counted. Best
+first means: pinned items first, then by score, then by the time of the last access.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FOUND = (
 
 
 def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> None:
-    """Index an item, in place of its former words."""
+    """Put the words of an item into the index in place of its former words."""
     with damage_told():
         connection.execute(
             "INSERT OR REPLACE INTO context_item_words(rowid, content) VALUES (?, ?)", (item_id, set_apart(content))
@@ -36,7 +36,7 @@ def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> N
 
 
 def check_words(connection: sqlite3.Connection) -> None:
-    """Raise an ``IndexDamagedError`` if the index contradicts itself or lacks an item; this takes a write lock."""
+    """Raise an ``IndexDamagedError`` if the index is inconsistent or lacks an item; the check takes a write lock."""
     with damage_told():
         connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('integrity-check')")
         (lacks,) = connection.execute(
@@ -48,7 +48,7 @@ def check_words(connection: sqlite3.Connection) -> None:
 
 
 def remove_words(connection: sqlite3.Connection) -> None:
-    """Remove purged and lost items from the index, with all that it keeps of deleted words."""
+    """Remove items without a row or a content from the index, and build it anew so that no deleted word stays in it."""
     with damage_told():
         connection.execute(
             "DELETE FROM context_item_words WHERE rowid NOT IN (SELECT id FROM context_items WHERE content <> '')"
@@ -57,7 +57,7 @@ def remove_words(connection: sqlite3.Connection) -> None:
 
 
 def renew_words(connection: sqlite3.Connection) -> None:
-    """Make the index again in new pages, from the items; the old pages stay behind unused."""
+    """Make the index again from the items, in new pages of the database; the old pages stay in the file unused."""
     replace(connection, ITEMS)
     with closing(connection.execute("SELECT id, content FROM context_items")) as items:
         connection.executemany(
@@ -87,7 +87,7 @@ def item_of(row: Sequence[Any]) -> Item:
 
 
 def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0, content: str = "") -> bool:
-    """Return whether a persona forgot an item, by its id or content; an earlier one of the folder does not count."""
+    """Return whether a persona forgot an item of this id or content; items that ``hide_all`` hid do not count."""
     row = connection.execute(
         "SELECT 1 FROM context_items WHERE persona = ? AND (id = ? OR content_hash = ?) "
         "AND forgotten_by IS NOT NULL AND content_hash IS NOT NULL",
@@ -97,25 +97,25 @@ def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0,
 
 
 def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
-    """Return those of some items that a persona has, in order of id."""
+    """Return the visible items of a persona that have one of the ids, in order of id."""
     return _items(connection, persona, f"AND {_AMONG} ORDER BY id", ids=json.dumps([*ids]))
 
 
 def listing(
     connection: sqlite3.Connection, persona: str, tier: Tier | None = None, item_type: ItemType | None = None
 ) -> list[Item]:
-    """Return the items of a persona, of one tier or type if that is given, best first."""
+    """Return the items of a persona, or only those of a tier or a type, best first."""
     conditions = ("AND tier = :tier " if tier else "") + ("AND item_type = :item_type " if item_type else "")
     return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, item_type=item_type)
 
 
 def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
-    """Return the HOT items of a persona, best first."""
+    """Return at most ``limit`` HOT items of a persona, best first."""
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
 
 
 def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int, str, str]]:
-    """Return id, type and beginning of the newest items of a persona, newest first, at most 300."""
+    """Return id, type and first 80 characters of the newest 300 items of a persona, newest first."""
     return connection.execute(
         f"SELECT id, item_type, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
         {"persona": persona},
@@ -123,7 +123,7 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int
 
 
 def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first."""
+    """Return the HOT and WARM items that a query refers to, then those with any of its words, best match first."""
     named = referred_to(connection, persona, query, limit)
     known = {item.id for item in named}
     by_words = _matching(connection, persona, recall.meaningful_words(query), limit)
@@ -131,7 +131,7 @@ def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) 
 
 
 def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first."""
+    """Return the HOT and WARM items that a text names by number, then those with its rare words, best match first."""
     ids, words = recall.references(text), recall.meaningful_words(text)
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
@@ -142,7 +142,7 @@ def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: 
 
 
 def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, recall.Keys]]:
-    """Return the items that have keys, of any tier."""
+    """Return the items of any tier that have keys, each with its keys, in order of id."""
     ids = _ids_with(connection, persona, f'^ "{recall.FIRST_WORD}"', "ORDER BY context_items.id")
     items = of_ids(connection, persona, ids) if ids else []
     return [(item, keys) for item in items if (keys := recall.keys_of(item.content)) is not None]
@@ -157,7 +157,7 @@ def number(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def totals(connection: sqlite3.Connection, persona: str) -> Mapping[Tier, TierTotal]:
-    """Return items and tokens of a persona by tier; an item that is not counted yet has no tokens."""
+    """Return the totals of a persona's items by tier; items without a token count add no tokens."""
     found = connection.execute(
         f"SELECT tier, COUNT(*), COALESCE(SUM(token_count), 0) FROM context_items WHERE {_VISIBLE} GROUP BY tier",
         {"persona": persona},
@@ -166,7 +166,7 @@ def totals(connection: sqlite3.Connection, persona: str) -> Mapping[Tier, TierTo
 
 
 def updated_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of the last access or renewal of a persona's items, ``None`` if there was none."""
+    """Return the time of the last access or renewal of a persona's items, ``None`` if there was neither."""
     (accessed_at,) = connection.execute(
         f"SELECT MAX(last_accessed) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
     ).fetchone()
@@ -175,7 +175,7 @@ def updated_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
 
 
 def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
-    """Return those of some items that are forgotten."""
+    """Return the ids of forgotten items among ``ids``."""
     found = connection.execute(
         f"SELECT id FROM context_items WHERE {_AMONG} AND forgotten_by IS NOT NULL", {"ids": json.dumps([*ids])}
     ).fetchall()
@@ -183,7 +183,7 @@ def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[i
 
 
 def newest_forgetting(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest operation that hides an item of a persona now, 0 if there is none."""
+    """Return the id of the newest operation that hides an item of a persona now, 0 if there is none."""
     (newest,) = connection.execute(
         "SELECT MAX(forgotten_by) FROM context_items WHERE persona = ? AND forgotten_by IS NOT NULL", (persona,)
     ).fetchone()
@@ -199,7 +199,7 @@ def uncounted(connection: sqlite3.Connection, persona: str) -> Mapping[int, str]
 
 
 def store_token_counts(connection: sqlite3.Connection, contents: Mapping[int, str], counts: Mapping[int, int]) -> None:
-    """Store the token counts of contents by id; a content that was changed meanwhile stays uncounted."""
+    """Store the token counts of items by id, but not for an item whose content is no longer that in ``contents``."""
     connection.executemany(
         "UPDATE context_items SET token_count = ? WHERE id = ? AND content = ?",
         [(counts[id_], id_, content) for id_, content in contents.items()],
@@ -212,7 +212,7 @@ def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[i
 
 
 def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
-    """Return whether the last renewal is five minutes ago, or in the future, or an item came in by plain SQL since."""
+    """Return whether a persona has items that no renewal reached in the last five minutes."""
     if not number(connection, persona):
         return False
     last = renewed_at(connection, persona)
@@ -228,7 +228,7 @@ def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
 
 
 def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
-    """Give every active item the score and tier of ``now``, adopt those of plain SQL, and count the changes."""
+    """Adopt items of plain SQL, renew the scores and tiers of active items, and return how many items changed."""
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
     pairs = [(old, renewed(old, now)) for old in items]
@@ -243,7 +243,7 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
 
 
 def adopt(connection: sqlite3.Connection, persona: str) -> None:
-    """Fill in the hashes of items put in or changed with plain SQL, a mark for a copy, and index them."""
+    """Hash and index items that plain SQL put in or changed; a copy of another item gets a mark instead of the hash."""
     found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
     for id_, content in found:
         for mark in (f"copy {id_}", content_hash(content)):
@@ -252,7 +252,7 @@ def adopt(connection: sqlite3.Connection, persona: str) -> None:
 
 
 def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
-    """Store scores, tiers and accesses."""
+    """Store the scores, tiers, numbers of accesses and times of items."""
     connection.executemany(
         "UPDATE context_items SET importance_score = ?, tier = ?, access_count = ?, last_accessed = ?, created_at = ? "
         "WHERE id = ?",
@@ -267,7 +267,7 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
 
 
 def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
-    """Hide the items of an earlier persona of the same name for good; equal contents of the new one are new items."""
+    """Hide all items of a persona for good; an item added later with the same content is a new one."""
     connection.execute(
         "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
         (operation_id, persona),
@@ -292,7 +292,7 @@ def _ids_with(connection: sqlite3.Connection, persona: str, expression: str, res
 
 
 def _frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int) -> Mapping[str, int]:
-    """Return the number of a persona's items that have each term, counted up to ``most``."""
+    """Return how many of a persona's items have each term, at most ``most``."""
     counted: dict[str, int] = {}
     with damage_told():
         for term in terms:

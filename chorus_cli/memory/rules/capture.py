@@ -1,6 +1,6 @@
-"""Memory items found in messages, in sections of documents and in output, without asking a model.
+"""The search for memory items in messages, documents and output of commands, without a model.
 
-Three things are worth keeping and safe to tell: fenced code, errors, and results of tests. All else is talk.
+In messages and output it finds fenced code, errors and results of tests, because patterns recognise these safely.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT, Item, ItemType
 
 FENCE_MARKS = ("```", "~~~")
-"""A line of a fence begins with one of these."""
+"""The marks with which the first and the last line of a fence begin."""
 
 _MARKDOWN = frozenset({"markdown", "md", "mdx"})
 _BLOCKED = -1
 
 
 class Fence(NamedTuple):
-    """A fenced code block by offsets in its text, with and without the fence lines; an open one ends with the text."""
+    """The offsets of a fenced code block and of its content; a block that is not closed ends with the text."""
 
     start: int
     content_start: int
@@ -33,15 +33,15 @@ class Fence(NamedTuple):
 
 
 def fences(text: str) -> list[Fence]:
-    """Return the fenced code blocks of a text whose lines end with LF, in order; none lies within another."""
+    """Return the outermost fenced code blocks of a text whose lines end with LF, in order."""
     lines = list(re.finditer(_FENCE_LINE, text))
     found: list[Fence] = []
     position, nests = 0, True
     while position < len(lines):
         closing = _closing(lines, position, nests=nests)
         if closing is None and nests:
-            # A document that opens more than it closes: from here on, the first bare fence closes. Counting goes on
-            # nowhere else, because each further try would read to the end of the text.
+            # The text opens more fences than it closes. From here on the first fence line without a language closes.
+            # Nested fences are not tried again, because each try would read to the end of the text.
             nests = False
             closing = _closing(lines, position, nests=nests)
         found.append(_fence(text, lines[position], None if closing is None else lines[closing]))
@@ -50,14 +50,14 @@ def fences(text: str) -> list[Fence]:
 
 
 def code_in(text: str) -> list[str]:
-    """Return the contents of the fenced code blocks of a text, in order; one that is not closed ends with the text."""
+    """Return the contents of the fenced code blocks of a text, in order; an unclosed block ends with the text."""
     lines = text.replace("\r\n", "\n")
     lines = lines if lines.endswith("\n") else lines + "\n"
     return [lines[fence.content_start : fence.content_end] for fence in fences(lines)]
 
 
 def outside_fences(text: str, known: Sequence[Fence]) -> list[tuple[int, int]]:
-    """Return the stretches of a text between its fences, as pairs of offsets."""
+    """Return the parts of a text before, between and after its ``known`` fences, as pairs of offsets."""
     edges = [0, *(edge for fence in known for edge in (fence.start, fence.end)), len(text)]
     return [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1]]
 
@@ -65,7 +65,7 @@ def outside_fences(text: str, known: Sequence[Fence]) -> list[tuple[int, int]]:
 def sections(markdown: str) -> list[str]:
     """Split a document at its headings; text before the first heading is a section of its own.
 
-    A section that is too long for an item is split at blank lines, or between lines. Only blank lines are lost.
+    A section that is too long for an item is split at a blank line, else at a line break, else at the longest length.
     """
     edges = [0, *_heading_starts(markdown), len(markdown)]
     parts = (markdown[start:end].strip("\r\n") for start, end in pairwise(edges))
@@ -84,7 +84,7 @@ _NO_PARAGRAPH = r" {0,3}(?:[>|]|[-*+]\s|\d{1,9}[.)]\s|(?:[-*_][ \t]*+){3,}\s*$)|
 
 
 def _closing(lines: list[re.Match[str]], opening: int, *, nests: bool) -> int | None:
-    """Return the index of the fence line that closes another one."""
+    """Return the index of the line that closes the fence at ``opening``; if ``nests``, inner fences close first."""
     open_lines = [lines[opening]]
     for index in range(opening + 1, len(lines)):
         line, innermost = lines[index], open_lines[-1]
@@ -107,7 +107,7 @@ def _fence(text: str, opening: re.Match[str], closing: re.Match[str] | None) -> 
 
 
 def _heading_starts(markdown: str) -> Iterator[int]:
-    """Yield the offset at which each heading begins; one that is underlined begins with its paragraph."""
+    """Yield the offset of each heading outside fences and front matter."""
     front_matter = re.match(_FRONT_MATTER, markdown)
     begin = front_matter.end() if front_matter else 0
     for start, end in outside_fences(markdown, fences(markdown)):
@@ -116,10 +116,10 @@ def _heading_starts(markdown: str) -> Iterator[int]:
 
 
 def _headings_between(markdown: str, start: int, end: int) -> Iterator[int]:
-    """Yield the headings of a stretch without fences.
+    """Yield the offset of each heading in a part without fences; an underlined heading begins with its paragraph.
 
-    ``paragraph`` is the offset of the open one, or ``_BLOCKED`` in a list, a quote or a table, where hyphens underline
-    nothing.
+    ``paragraph`` is the offset of the present paragraph, or ``_BLOCKED`` in a list, a quote or a table: there a line of
+    hyphens underlines nothing.
     """
     is_heading, is_underline = re.compile(_HEADING).match, re.compile(_UNDERLINE).match
     is_no_paragraph = re.compile(_NO_PARAGRAPH).match
@@ -150,7 +150,7 @@ def _pieces(section: str) -> Iterator[str]:
 
 
 def _cut(section: str, start: int, end: int) -> int:
-    """Return the end of the piece from ``start`` on: its last blank line, else its last line break, else ``end``."""
+    """Return the offset of a cut before ``end``: at the last blank line, else at the last line break, else ``end``."""
     blank = max(section.rfind("\n\n", start, end), section.rfind("\n\r\n", start, end))
     cut = blank if blank > start else section.rfind("\n", start, end)
     return cut + 1 if cut > start else end
@@ -170,12 +170,12 @@ class Captured(NamedTuple):
 
 
 def captured(text: str, *, is_output: bool = False) -> list[Captured]:
-    """Return the items in a message, or in the output of a command, in their order; equal content once.
+    """Return the items in a message, or in the output of a command, in order; of equal contents only the first.
 
     A fenced block is an ERROR if it holds a traceback or an error of a compiler, a TEST_RESULT if it holds the summary
-    of a test runner, else CODE if it has three lines or more. A message may have broken off, so that nothing is taken
-    from an open fence, which in output is a line like others. A text over the limit has none: a search through one line
-    of megabytes would hold up all other threads.
+    of a test runner, else CODE if it has three lines or more. An open fence in a message gives no item, because the
+    message may have broken off; in output it is a line like any other. A text over the limit gives no items, because a
+    search through one line of megabytes would hold up all other threads.
     """
     if len(text) > CAPTURED_MESSAGE.most:
         return []
@@ -201,7 +201,7 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
 
 
 def capture_notice(items: Sequence[Item]) -> str:
-    """Name the memory items that were captured from a message."""
+    """Return the notice for the user that names the first three captured items and says how many others there are."""
     named = [f'#{item.id} {item.item_type} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
     more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
     return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
@@ -256,7 +256,7 @@ _GO_PANIC = (
 # --- Errors of compilers
 
 _FILE = r"(?:[A-Za-z]:)?[^\s:()'\"`]+\."
-# An address with a port looks like a file with a line, so that a line alone is believed of sources only.
+# An address with a port looks like a file with a line, so a line without a column counts only after a source file.
 _LINE = (
     rf"{_FILE}(?:[A-Za-z][\w+]{{0,9}}:\d++:\d++"
     r"|(?:pyi?|java|kt|scala|groovy|swift|c|cc|cpp|cxx|h|hh|hpp|m|mm|rs|go|d|vala|hs|ml|ts|tsx|js|jsx|php|rb):\d++)"
@@ -302,7 +302,7 @@ _RESULTS = (_PYTEST, _UNITTEST, _CARGO, _GO, _JEST, _VITEST, _MOCHA)
 
 
 class Report(NamedTuple):
-    """A report by its offsets in the text: an ERROR or a TEST_RESULT."""
+    """An ERROR or a TEST_RESULT, by its offsets in the text."""
 
     item_type: ItemType
     start: int
@@ -310,9 +310,9 @@ class Report(NamedTuple):
 
 
 def reports(text: str, start: int, end: int, *, machine_made: bool) -> list[Report]:
-    """Return the reports in a stretch of whole lines in order; those of one type with nothing between them are one.
+    """Return the reports between two offsets at line breaks, in order; adjacent reports of one type are one report.
 
-    In what is ``machine_made``, as fences and output are, lines are believed that a person might write too.
+    Patterns that a person's words could match apply only to ``machine_made`` text, such as a fence or output.
     """
     found: list[Report] = []
     for match in _pattern(machine_made=machine_made).finditer(text, start, end):

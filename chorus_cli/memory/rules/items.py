@@ -1,7 +1,7 @@
 """Memory items: types, tiers and scores, checks of given values, statistics, and the checkpoint of a flash save.
 
-The sentences of refusal are those of the design that the memory follows, word for word. A checkpoint is JSON in the
-shape of that design, where a persona is called an agent.
+The sentences that refuse a value and the JSON of a checkpoint are those of the memory's first design, word for word.
+That design calls a persona an agent.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class ItemType(StrEnum):
 
 
 WEIGHTS = dict(zip(ItemType, (1.0, 0.8, 0.7, 0.6, 0.5), strict=True))
-"""The share of each type in the score, from 0 to 1."""
+"""The weight of each type, from 0 to 1; the type's part of a score is 0.4 times its weight."""
 
 
 class Tier(StrEnum):
-    """How near to a request an item is: always in it, on reference, on demand, or put away by a flash save."""
+    """How an item gets into requests: HOT always, WARM by reference or keys, COLD and ARCHIVED only by keys."""
 
     HOT = "HOT"
     WARM = "WARM"
@@ -49,9 +49,9 @@ class Tier(StrEnum):
 
 
 class Item(NamedTuple):
-    """One memory item: a tuple, because a renewal reads thousands.
+    """One memory item; it is a tuple because a renewal reads thousands of items.
 
-    It was typed if it has no ``source_message_id``. ``token_count`` is ``None`` until the content is counted.
+    It has no ``source_message_id`` if it comes from the user, a document or the output of a command.
     """
 
     id: int
@@ -69,7 +69,7 @@ class Item(NamedTuple):
 
 
 def checked_content(text: str) -> str:
-    """Return the content without the blanks around it; refuse it if nothing is left, or too much."""
+    """Return a content without the blanks around it; refuse it if it is empty or longer than ``LONGEST_CONTENT``."""
     content = text.strip()
     if not content:
         raise MemoryItemError("Content cannot be empty or whitespace-only")
@@ -79,7 +79,7 @@ def checked_content(text: str) -> str:
 
 
 def checked_type(text: str) -> ItemType:
-    """Return the type of that name, in any case and with ``-`` or a blank for ``_``."""
+    """Return the type with a name; the name may be in any case and have ``-`` or a blank in place of ``_``."""
     try:
         return ItemType(_as_name(text))
     except ValueError:
@@ -87,7 +87,7 @@ def checked_type(text: str) -> ItemType:
 
 
 def checked_tier(text: str) -> Tier:
-    """Return the tier of that name, in any case; the sentence names those of active items, as the original does."""
+    """Return the tier with a name, in any case; as in the first design, the error names only active tiers."""
     try:
         return Tier(_as_name(text))
     except ValueError:
@@ -95,7 +95,7 @@ def checked_tier(text: str) -> Tier:
 
 
 def content_hash(text: str) -> str:
-    """Return the hash by which equal contents are known, and their token counts: 64 hexadecimal digits."""
+    """Return the hash that equal contents share: 64 hexadecimal digits."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
@@ -110,11 +110,11 @@ _DECAY_PER_DAY = 0.5
 _LOGARITHM_OF_FULL_USE = 10
 _DAY = timedelta(days=1)
 _EXACT_DIGITS = 12
-"""Decimal places of a score that are not noise of the sum: a microsecond of age shows in the twelfth."""
+"""Decimal places of a score that count: a microsecond of age changes the twelfth, and the rest is rounding noise."""
 
 
 class Score(NamedTuple):
-    """A score as its three weighted parts, which ``/memory show`` lists."""
+    """The three weighted parts of a score, which ``/memory show`` lists."""
 
     type_part: float
     age_part: float
@@ -134,7 +134,7 @@ def importance(item_type: ItemType, created_at: datetime, access_count: int, now
 
 
 def tier_of(score: float, *, pinned: bool = False) -> Tier:
-    """Return the tier of an active item; a pinned one is HOT."""
+    """Return the tier of an active item by its score; a pinned item is HOT whatever its score."""
     exact = round(score, _EXACT_DIGITS)
     if pinned or exact >= HOT_FROM:
         return Tier.HOT
@@ -142,7 +142,7 @@ def tier_of(score: float, *, pinned: bool = False) -> Tier:
 
 
 def renewed(item: Item, now: datetime) -> Item:
-    """Return an item with the score and tier of ``now``; an ARCHIVED one stays as it is."""
+    """Return an item with its score and tier at ``now``; an ARCHIVED item keeps both."""
     if item.tier is Tier.ARCHIVED:
         return item
     score = importance(item.item_type, item.created_at, item.access_count, now).total
@@ -150,7 +150,7 @@ def renewed(item: Item, now: datetime) -> Item:
 
 
 def accessed(item: Item, now: datetime) -> Item:
-    """Return an item after one more access at ``now``, renewed; an ARCHIVED one keeps its score and tier."""
+    """Return an item after an access at ``now``, with a new score and tier; an ARCHIVED item keeps both."""
     return renewed(item._replace(access_count=item.access_count + 1, last_accessed=now), now)
 
 
@@ -159,7 +159,7 @@ _SCORE_DIGITS = 6
 
 
 class FlashReport(NamedTuple):
-    """A flash save, by the id of its checkpoint; tokens are those of the active items, those after known only then."""
+    """The figures of a flash save; token counts are of active items, and ``token_count_after`` is not stored."""
 
     checkpoint_id: int
     created_at: datetime
@@ -171,7 +171,7 @@ class FlashReport(NamedTuple):
 
     @property
     def reduction_percentage(self) -> float:
-        """The share of the tokens that was archived, in percent with two decimal places; 0 if there were none."""
+        """The share of the tokens that was archived, in percent with two decimal places; 0 if there were no tokens."""
         if not self.token_count_before:
             return 0.0
         return round(100 * (self.token_count_before - self.token_count_after) / self.token_count_before, 2)
@@ -185,19 +185,19 @@ class TierTotal(NamedTuple):
 
 
 class MemoryStatistics(NamedTuple):
-    """The totals of a persona's memory by tier, of which those without items may be missing."""
+    """The totals of a persona's memory by tier; a tier without items may be missing in ``tiers``."""
 
     persona: str
     tiers: Mapping[Tier, TierTotal]
     last_updated: datetime
 
     def of(self, *tiers: Tier) -> TierTotal:
-        """Return the total of some tiers together."""
+        """Return the sum of the totals of some tiers."""
         totals = [self.tiers.get(tier, TierTotal(0, 0)) for tier in tiers]
         return TierTotal(sum(total.items for total in totals), sum(total.tokens for total in totals))
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return the totals of the tiers, and those of the active ones together, for a program."""
+        """Return the totals for ``--json``; ``total_items`` and ``total_tokens`` leave ARCHIVED items out."""
         active = self.of(*ACTIVE)
         return {
             "persona": self.persona,
@@ -210,7 +210,7 @@ class MemoryStatistics(NamedTuple):
 
 
 def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
-    """Return the text of a checkpoint of the items that are not archived, in order of id."""
+    """Return the JSON text of a checkpoint, with the active ones of ``items`` in order of id."""
     held = sorted(items, key=lambda item: item.id)
     counts = Counter(item.tier for item in held if item.tier in ACTIVE)
     tokens = sum(item.token_count or 0 for item in held if item.tier in ACTIVE)
@@ -230,7 +230,7 @@ def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
 
 
 def ids_in(checkpoint: str) -> set[int]:
-    """Return the ids of the items in the text of a checkpoint; a purge may have cut all of them out."""
+    """Return the ids of the items in a checkpoint, none if a purge cut all of them out; refuse an invalid text."""
     try:
         state = record(record(json.loads(checkpoint)).get("context_state"))
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The memory items that a message refers to (by number, by rare words, by keys), and their text for a model.
 
 Words are folded as SQLite's tokenizer ``unicode61 remove_diacritics 2`` folds them, so that their frequencies can be
-looked up among the terms of the full-text index. Characters of scripts without blanks are terms of their own there
-(``set_apart``); of these, each two neighbours in Chinese, Korean or Katakana make a word.
+looked up among the terms of the full-text index. In the index each character of a script without blanks is a term
+(``set_apart``). In a message every two neighbouring characters of Chinese, Korean or Katakana make a word.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ _KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\."
 
 
 def hot_block(items: Iterable[Item]) -> str:
-    """Return the block of the HOT items for the system message, in order of id; empty if there is none."""
+    """Return the block of HOT items for the system message, in order of id; without items it is empty."""
     return _block(HOT_HEADING, items)
 
 
 def memory_lines(items: Iterable[Item]) -> str:
-    """Return the lines of recalled items for the preamble of a user message, in order of id; empty if there is none."""
+    """Return the lines of recalled items for the preamble of a user message, in order of id; empty without items."""
     return _block(RECALLED_HEADING, items)
 
 
 def tokens_in_request(item: Item) -> int:
-    """Return the estimated tokens of an item in a request; a content that is not counted has a token for each byte."""
+    """Return the estimated tokens of an item in a request; an uncounted content has a token for each byte of UTF-8."""
     content = item.content
     counted = len(content.encode("utf-8", "surrogatepass")) if item.token_count is None else item.token_count
     return counted + _TOKENS_OF_AN_ITEM + _TOKENS_OF_A_LINE_BREAK * (len(content.splitlines()) - 1)
 
 
 def written(item: Item) -> str:
-    """Return an item as it stands in a request."""
+    """Return the text of an item in a request: its number, type and content, with all lines but the first indented."""
     content = re.sub(_LINE_BREAK, rf"\g<0>{_INDENT}", item.content)
     return f"#{item.id} {item.item_type}: {content}"
 
 
 def items_in(preamble: str) -> dict[int, str]:
-    """Return the items in a preamble, as they are ``written``, by their ids."""
+    """Return the text of each item in a preamble, by the item's id; the texts are those of ``written``."""
     if RECALLED_HEADING not in preamble:
         return {}
     blocks = re.finditer(_BLOCK, preamble)
@@ -68,18 +68,18 @@ def items_in(preamble: str) -> dict[int, str]:
 
 
 def kept_line(item_id: int, *, was_known: bool = False) -> str:
-    """Return the result of the tool by which a model has kept an item."""
+    """Return the result of the tool ``remember`` for an item."""
     return f"{_KNOWN if was_known else _KEPT} #{item_id}."
 
 
 def kept_id(result: str) -> int | None:
-    """Return the id in such a result, ``None`` for any other text."""
+    """Return the id in a text that ``kept_line`` made, ``None`` for any other text."""
     match = re.fullmatch(_KEPT_LINE, result)
     return int(match[1]) if match else None
 
 
 def without_items(preamble: str, ids: Collection[int]) -> str:
-    """Return a preamble without these items, and without the heading above them if none is left."""
+    """Return a preamble without some items; a heading that has no item left goes, too."""
 
     def without(block: re.Match[str]) -> str:
         items = list(re.finditer(_ITEM, block["items"]))
@@ -94,7 +94,7 @@ def without_items(preamble: str, ids: Collection[int]) -> str:
 
 
 def already_said(item: Item, rows: Mapping[int, str]) -> bool:
-    """Return whether the message an item was captured from is among ``rows`` (content by id) and still contains it."""
+    """Return whether the source message of an item is in ``rows`` (contents by message id) and contains the item."""
     if item.source_message_id is None:
         return False
     said = rows.get(item.source_message_id)
@@ -107,13 +107,13 @@ def _block(heading: str, items: Iterable[Item]) -> str:
 
 
 def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
-    """Return memory items as they are sent: with their macros replaced, if the persona was made of a card."""
+    """Return memory items as a request has them: for a persona with a character card, the macros are replaced."""
     if not persona.has_card:
         return items
     found = []
     for item in items:
         content = sent(persona, item.content)
-        # No text has more tokens than characters, as far as names go.
+        # A name seldom has more tokens than characters.
         more = max(0, len(content) - len(item.content))
         tokens = None if item.token_count is None else item.token_count + more
         found.append(item._replace(content=content, token_count=tokens))
@@ -124,7 +124,7 @@ MOST_WORDS = 32
 _FEWEST_LETTERS, _FEWEST_WITH_DIGIT = 3, 2
 _ALWAYS_RARE, _RARE_SHARE = 3, 0.05
 
-# Grammar, and the small change of requests to an assistant
+# Words of grammar, and words that most requests to an assistant have
 _ENGLISH = """
     about above across add after again against all almost along already also although always among and another any
     anyone anything are aren around ask away back because been before behind being below between both but came can
@@ -173,16 +173,15 @@ _NORTHERN = """
     var vart veel vid vil voor vore waar waarom wat weg werd wij worden zal zei zich zij zijn zou
 """
 FUNCTION_WORDS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SOUTHERN} {_NORTHERN}".split())
-"""Words that carry grammar and not subject, folded, of languages in which much is written to models.
+"""Frequent words that name no subject, in folded form, of languages in which people write to models.
 
-They are those of three letters or more, since shorter words are never looked for, among the most frequent of each
-language, with the verbs and greetings of a request. A language that is not here loses little: the frequencies of
-``rare_words`` rule common words out as soon as there are items in that language.
+The list leaves out words of one or two letters, because ``meaningful_words`` never looks for them. A language that is
+missing loses little: once there are items in the language, ``rare_words`` leaves its common words out.
 """
 
 
 def references(text: str) -> set[int]:
-    """Return the item numbers that a message names as ``#12``, outside fences, addresses and words such as ``C#12``."""
+    """Return the item numbers that a message names as ``#12``; fences, addresses and words like ``C#12`` name none."""
     lines = text.replace("\r\n", "\n")
     pattern = re.compile(_REFERENCE)
     return {
@@ -195,7 +194,7 @@ def references(text: str) -> set[int]:
 
 
 def meaningful_words(text: str) -> list[str]:
-    """Return the first 32 words of a message that may name a subject, folded, each once: no function words."""
+    """Return the first 32 words of a message that may name a subject, in folded form, each once."""
     found: dict[str, None] = {}
     for word in _words(text):
         found[word] = None
@@ -205,29 +204,29 @@ def meaningful_words(text: str) -> list[str]:
 
 
 def index_terms(words: Iterable[str]) -> list[str]:
-    """Return the terms of the index that make up words, each once: those whose frequency ``rare_words`` asks for."""
+    """Return the index terms of words, each once; ``rare_words`` needs the frequency of each of these terms."""
     return list(dict.fromkeys(term for word in words for term in _terms(word)))
 
 
 def rare_words(words: Iterable[str], frequency: Mapping[str, int], items: int) -> list[str]:
-    """Return the words that some item has, but at most three of ``items`` or 5 % of them, whichever is more.
+    """Return the words that some item has, but at most three items or 5 % of all ``items``, whichever is more.
 
-    ``frequency`` is the number of items that have a term. A word of several terms is as frequent as the rarest.
+    ``frequency`` is the number of items that have a term. A word counts as frequent as the rarest of its terms.
     """
     most = max(_ALWAYS_RARE, _RARE_SHARE * items)
     return [word for word in words if 0 < min(frequency.get(term, 0) for term in _terms(word)) <= most]
 
 
 def match_query(words: Iterable[str]) -> str:
-    """Return an FTS5 expression that finds any of the words, in which nothing is syntax; empty if there is no word."""
+    """Return an FTS5 expression that finds items with any of the words, each of them quoted; empty without words."""
     quoted = (set_apart(word).strip(APART).replace('"', '""') for word in words)
     return " OR ".join(f'"{word}"' for word in quoted)
 
 
 def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]:
-    """Return at most ``most`` items that fit into ``token_room``, in order of id: pinned ones, then the best.
+    """Choose pinned items first, then the best, while they fit into ``token_room``, and return them in order of id.
 
-    An item that has no room is left out, and a smaller one after it may still fit.
+    At most ``most`` items are chosen. An item that does not fit is left out; a smaller one after it may still fit.
     """
     ranked = sorted(items, key=lambda item: (item.pinned, item.importance_score, item.last_accessed, item.id))
     chosen: list[Item] = []
@@ -264,7 +263,7 @@ def _folded(word: str) -> str:
 
 @cache
 def _folded_character(character: str) -> str:
-    """Return a character without case, and without marks if it is a letter from A to Z with marks."""
+    """Return a character in lower case; a letter from A to Z also loses its marks."""
     parts = unicodedata.normalize("NFD", character)
     if len(parts) > 1 and parts[0].isascii() and parts[0].isalpha():
         return parts[0].lower()
@@ -282,7 +281,7 @@ _REFERENCE = r"(?<![\w&/#])#([1-9][0-9]{0,17})(?![\w#]|\.[0-9])"
 _IDEOGRAPH = r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]"
 
 FIRST_WORD = "Keys"
-"""The word that the first line begins with."""
+"""The word that begins the line of keys, which is the first line of a content."""
 
 _LEAD = f"{FIRST_WORD}: "
 _WITH = "; with: "
@@ -292,24 +291,24 @@ _SEPARATORS = re.compile(r"[,;\s]+")
 
 
 class Keys(NamedTuple):
-    """The keys of an item; where there are ``others``, a message must have one of each."""
+    """The keys of an item; if there are ``others``, a message must have one of ``keys`` and one of ``others``."""
 
     keys: tuple[str, ...]
     others: tuple[str, ...] = ()
 
     def call(self, folded_text: str) -> bool:
-        """Return whether a text, in folded case, has the keys."""
+        """Return whether a text in folded case has one of ``keys`` and, if there are any, one of ``others``."""
         return _has_any(folded_text, self.keys) and (not self.others or _has_any(folded_text, self.others))
 
 
 def called_by(text: str, keyed: Iterable[tuple[Item, Keys]]) -> list[Item]:
-    """Return the items whose keys occur in the last part of a text."""
+    """Return the items whose keys occur in the last 20,000 characters of a text."""
     folded = text[-_MOST_LOOKED_THROUGH:].casefold()
     return [item for item, keys in keyed if keys.call(folded)]
 
 
 def with_keys(keys: Iterable[str], others: Iterable[str], content: str) -> str:
-    """Return a content under the line of its keys; without keys it has none."""
+    """Return a content below a line with its keys; without keys there is no such line."""
     first, second = _cleaned(keys), _cleaned(others)
     if not first:
         return content
@@ -317,7 +316,7 @@ def with_keys(keys: Iterable[str], others: Iterable[str], content: str) -> str:
 
 
 def keys_of(content: str) -> Keys | None:
-    """Return the keys in the first line of a content, ``None`` if it names none."""
+    """Return the keys in the first line of a content, ``None`` if there are none."""
     if not content.startswith(_LEAD):
         return None
     first, _, others = content.partition("\n")[0][len(_LEAD) :].partition(_WITH)
@@ -326,7 +325,7 @@ def keys_of(content: str) -> Keys | None:
 
 
 def _cleaned(keys: Iterable[str]) -> Sequence[str]:
-    """Return keys without blanks around them and without the signs that part keys, each once."""
+    """Return keys without commas, semicolons and needless blanks, each once, at most 100."""
     cleaned = (" ".join(_SEPARATORS.sub(" ", key).split()) for key in keys)
     return list(dict.fromkeys(key for key in cleaned if key))[:_MOST_KEYS]
 
@@ -352,5 +351,5 @@ def _is_in(key: str, text: str) -> bool:
 
 
 def _is_cased(character: str) -> bool:
-    """Return whether a character is part of words that blanks set apart."""
+    """Return whether a character is a digit or a letter with upper and lower case, as in scripts that use blanks."""
     return character.isdigit() or character.lower() != character.upper()

@@ -1,6 +1,6 @@
-"""The memory of a persona: items that are remembered, corrected, pinned, forgotten, recalled and archived.
+"""The memory of a persona: adds, corrects, pins, forgets, recalls and archives items.
 
-An index of their words that is found damaged is made again from the items.
+If the index of the items' words is damaged, it is made again from the items.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000
-"""A text of more characters takes longer than a frame of the screen, so that it is looked through in a thread."""
+"""Characters of the longest text that is searched on the main thread; a longer search would delay the screen."""
 
-_RENEWED = "The index of the memory was damaged and is made again; no memory item is concerned."
+_RENEWED = "The index of the memory was damaged. Chorus has made it again; no memory item is damaged."
 
 
 class Remembered(NamedTuple):
-    """An item that was added by hand; without an operation it was known, and was only accessed."""
+    """An item that was added by hand; without an operation the item was known and only its age and use changed."""
 
     item: Item
     operation: Operation | None
@@ -46,7 +46,7 @@ class Remembered(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """The memories of all personas, each by the persona's slug; ``tell`` says that a damaged index was made again."""
+    """The memories of all personas, each by the persona's slug; ``tell`` shows that a damaged index was made again."""
 
     store: Store
     clock: Clock
@@ -64,10 +64,10 @@ class Memory:
         *,
         revives: bool = True,
     ) -> Remembered:
-        """Add an item by hand, which is its first access; equal content is stored once.
+        """Add an item by hand, which counts as an access; equal content is stored once.
 
-        A known item is accessed and made young; a forgotten or archived one comes back. Without ``revives``, as for a
-        model, a forgotten one is refused.
+        A known item gets the age zero; a forgotten or archived one comes back. Without ``revives``, which is how a
+        model adds items, a forgotten item is refused.
         """
         new = NewItem(item_type, checked_content(content), None, source_message_id)
         if not revives and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
@@ -87,7 +87,10 @@ class Memory:
     async def capture(
         self, persona: Persona, text: str, source_message_id: int | None, *, is_output: bool = False, title: str = ""
     ) -> Added:
-        """Add the code, errors and results in a message or an output, if the setting allows it; known items stay."""
+        """Add the code, errors and test results in a message or an output; known items stay as they are.
+
+        If the setting ``auto_memory`` is off, nothing is added.
+        """
         found: Sequence[Captured] = ()
         if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
             found = captured(text, is_output=is_output)
@@ -100,13 +103,13 @@ class Memory:
         return await self._add(Addition(persona.slug, items, "capture", self._now, by_hand=False, title=source))
 
     async def listing(self, slug: str, tier: Tier | None = None, item_type: ItemType | None = None) -> Sequence[Item]:
-        """Return the items of a persona, of one tier or type if that is given, best first."""
+        """Return the items of a persona, or only those of a tier or a type, best first."""
         await self.renew_if_due(slug)
         await self._count_missing(slug)
         return await self.store.read(item_rows.listing, slug, tier, item_type)
 
     async def statistics(self, slug: str) -> MemoryStatistics:
-        """Return items and tokens by tier; the last update is the newest access or renewal."""
+        """Return the items and tokens of each tier, and the time of the last access or renewal."""
         await self.renew_if_due(slug)
         await self._count_missing(slug)
         totals = await self.store.read(item_rows.totals, slug)
@@ -114,15 +117,15 @@ class Memory:
         return MemoryStatistics(slug, totals, updated or self._now)
 
     async def item(self, slug: str, item_id: int) -> Item:
-        """Return an item without counting an access; refuse one that is forgotten, or is not there."""
+        """Return an item without counting an access; refuse the id of a forgotten item, or an id without an item."""
         found = await self.store.read(item_rows.of_ids, slug, (item_id,))
         if found:
             return found[0]
         if await self.store.read(item_rows.is_forgotten, slug, item_id):
             raise MemoryItemError(
-                f"Memory item #{item_id} is forgotten. /context ops lists the operation, and undoing it brings it back."
+                f"Memory item #{item_id} is forgotten. /context ops lists the operation; undo it to have the item back."
             )
-        raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows those there are.")
+        raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 
     async def show(self, slug: str, item_id: int) -> Item:
         """Return an item and count an access."""
@@ -132,12 +135,12 @@ class Memory:
         return await self.item(slug, item_id)
 
     async def origins(self, slug: str, items: Iterable[Item]) -> Mapping[int, str]:
-        """Return the change that brought in each item without a source message: add, import or capture, by its id."""
+        """Return, by item id, the change that added each item without a source message: add, import or capture."""
         without_message = [item.id for item in items if item.source_message_id is None]
         return await self.store.read(item_changes.origins, slug, without_message) if without_message else {}
 
     async def edit(self, item: Item, content: str) -> Operation | None:
-        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same."""
+        """Replace the content that ``item`` was read with, and count an access; return ``None`` if nothing changes."""
         checked = checked_content(content)
         if checked == item.content:
             return None
@@ -148,7 +151,7 @@ class Memory:
         return operation
 
     async def pin(self, slug: str, item_id: int) -> Operation:
-        """Keep an item HOT whatever its score; an archived one comes back."""
+        """Keep an item HOT whatever its score; an archived item becomes active."""
         item = await self.item(slug, item_id)
         if item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is pinned already.")
@@ -158,7 +161,7 @@ class Memory:
         return await self._change(slug, _of_one("pin", item, before, after))
 
     async def unpin(self, slug: str, item_id: int) -> Operation:
-        """Let an item have the tier of its score again."""
+        """Let the score of an item decide its tier again."""
         item = await self.item(slug, item_id)
         if not item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is not pinned.")
@@ -170,19 +173,19 @@ class Memory:
         return await self._change(slug, _of_one("forget", item, ItemState(visible=True), ItemState(visible=False)))
 
     async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
-        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo."""
+        """Change items by ``act``, and store ``reversal``, which is the undo or redo that makes this change."""
         await self._write(item_changes.put_back, act, reversal)
         await self._read_offers(reversal.persona)
 
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
-        """Archive the COLD items of a persona under a checkpoint, and report it.
+        """Archive the COLD items of a persona under a checkpoint, and return its figures.
 
-        The next request, of so many ``tokens``, needs no force from the ``mark`` on.
+        If the next request has fewer ``tokens`` than ``mark``, this is refused without ``force``.
         """
         if tokens < mark and not force:
             raise MemoryItemError(
-                f"The next request has {counted(tokens, 'token')}, below the {mark:,} from which on "
-                "memory is archived. Nothing was changed; /memory flash --force archives COLD items anyway."
+                f"The next request has {counted(tokens, 'token')}. Memory is archived only from {mark:,} on. "
+                "Nothing was changed; /memory flash --force archives COLD items anyway."
             )
         saved = await self._flash(slug, automatic=False)
         if saved is None:
@@ -190,7 +193,7 @@ class Memory:
         return saved
 
     async def flash_automatically(self, slug: str) -> FlashReport | None:
-        """Archive the COLD items of a persona, if there are any; scores are not renewed for it, unless they are due."""
+        """Archive the COLD items of a persona and return the figures; without COLD items, return ``None``."""
         await self.renew_if_due(slug)
         totals = await self.store.read(item_rows.totals, slug)
         return await self._flash(slug, automatic=True) if Tier.COLD in totals else None
@@ -200,11 +203,11 @@ class Memory:
         return await self.store.read(item_changes.checkpoints, slug)
 
     async def restore(self, slug: str, checkpoint_id: int) -> Operation | None:
-        """Bring the archived items of a checkpoint back; ``None`` if none of them is archived."""
+        """Bring the archived items of a checkpoint back; return ``None`` if none of its items is archived."""
         return await self._write(item_changes.restore, slug, checkpoint_id, self._now)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
-        """Return the HOT and WARM items that a query names or has words of, best match first."""
+        """Return the HOT and WARM items that a query refers to or shares words with, best match first."""
         await self.renew_if_due(slug)
         return await self.renewing(lambda: self.store.read(item_rows.found, slug, text, limit))
 
@@ -214,29 +217,29 @@ class Memory:
             await self.store.write(item_rows.count_access, slug, ids, self._now)
 
     async def renew_if_due(self, slug: str) -> None:
-        """Renew the scores and tiers of a persona's items, at most every five minutes; else they are only read."""
+        """Renew the scores and tiers of a persona's items if the last renewal is five minutes old."""
         if await self.store.read(item_rows.is_renewal_due, slug, self._now):
             await self._write(item_rows.renew, slug, self._now)
 
     async def count(self, contents: Iterable[str]) -> Mapping[str, int]:
-        """Count the tokens of contents."""
+        """Return the number of tokens of each content."""
         return await asyncio.to_thread(lambda: {content: self.counter.count(content) for content in contents})
 
     def offers(self, slug: str) -> Sequence[tuple[int, str, str]]:
-        """Return the newest items for completion, as they were read last; they are read again in the background."""
+        """Return the newest items for completion, as the last call has read them, and read them again in a task."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(slug))
         known, heads = self._offers
         return heads if known == slug else ()
 
     async def renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Use the index of the items' words; if it is damaged, make it again from the items and try once more."""
+        """Return the result of ``attempt``; if it finds the index damaged, make the index again and try once more."""
         try:
             return await attempt()
         except IndexDamagedError:
             await self.store.read(search_index.require_sound_log)
             await self.store.write(item_rows.renew_words)
-            # If it fails, the old pages only waste space.
+            # If this fails, the old pages only waste space.
             with suppress(StorageError):
                 await self.store.compact()
             self.tell(_RENEWED)
@@ -244,26 +247,26 @@ class Memory:
             return await attempt()
         except IndexDamagedError as error:
             raise DatabaseDamagedError(
-                "The index of the memory is damaged and cannot be made again. The items are not concerned; "
-                "chorus memory prints them."
+                "The index of the memory is damaged and cannot be made again. The items are not damaged; "
+                "chorus memory list prints them."
             ) from error
 
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.renewing(lambda: self.store.write(work, *args, **kwargs))
 
     async def _read_offers(self, slug: str) -> None:
-        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        # Another process may hold the store, or the chat may be closing it; the next key tries again.
         with suppress(StorageError, RuntimeError):
             self._offers = slug, await self.store.read(item_rows.newest_heads, slug)
 
     async def _count_missing(self, slug: str) -> None:
-        """Count the items of a persona that were put in without a count, and store the counts."""
+        """Count the tokens of items that have no count yet, and store the counts."""
         contents = await self.store.read(item_rows.uncounted, slug)
         if not contents:
             return
         tokens = await self.count(contents.values())
         counts = {id_: tokens[content] for id_, content in contents.items()}
-        # The figures of an item that cannot be stored now are counted again next time.
+        # Counts that cannot be stored now are counted again next time.
         with suppress(StorageError):
             await self.store.write(item_rows.store_token_counts, contents, counts)
 

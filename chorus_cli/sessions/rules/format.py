@@ -1,7 +1,7 @@
-"""Saved sessions: their names, the text of their files, which is not trusted when it is read, and their summaries.
+"""Saved sessions: their names, their summaries, and the text of their files, of which every value is checked.
 
 The file is readable JSON: first the facts that a list of sessions shows, then the threads, then all messages in the
-order of their thread's context. The log does not rely on the ids in it; see ``matching``.
+order of their thread's context. Ids in the file may belong to another log; ``matching`` finds those of this log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedThread:
-    """A saved thread; ``summary`` covers its first ``summarised`` messages and is empty if there was none."""
+    """A saved thread; ``summary`` stands for its first ``summarised`` messages and may be empty."""
 
     id: int
     title: str = ""
@@ -39,7 +39,7 @@ class SavedThread:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A persona's context at a moment, in all its threads, with the ends of its window and its tokens."""
+    """A copy of a persona's context in all threads, with its estimated tokens and the two ends of its window."""
 
     session_id: str
     persona: str
@@ -55,17 +55,17 @@ class Session:
 
     @property
     def message_count(self) -> int:
-        """The number of its messages."""
+        """The number of messages."""
         return len(self.messages)
 
     @property
     def spoken_threads(self) -> int:
-        """The number of threads that its messages are from."""
+        """The number of threads that have a message in the session."""
         return len({message.thread_id for message in self.messages})
 
 
 def text_of(session: Session) -> str:
-    """Return the text of a session's file."""
+    """Return the JSON text of a session's file."""
     facts = {key: getattr(session, key) for key in _FACTS}
     document = {
         "format": FORMAT,
@@ -80,7 +80,7 @@ def text_of(session: Session) -> str:
 
 
 def _written(message: MessageContent) -> JsonValue:
-    """Return the fields that every message has, and the optional ones that this one has."""
+    """Return the JSON of a message, without the optional fields that the message does not have."""
     always: dict[str, JsonValue] = {
         "role": message.role,
         "content": message.content,
@@ -106,7 +106,7 @@ _Kind = TypeVar("_Kind", str, int, list[Any])
 
 
 class _Object:
-    """An object of the file, with values checked by kind; ``place`` is its name in errors."""
+    """An object of the file, whose values are checked by their kind; ``place`` names it in errors."""
 
     def __init__(self, value: object, place: str) -> None:
         if not isinstance(value, dict):
@@ -138,7 +138,7 @@ class _Object:
             moment = timestamps.from_text(self.text(key))
         except (ValueError, OverflowError):
             self.refuse(key, "a time")
-        # At the ends of the calendar a time has no local time in some zones.
+        # A time at either end of the calendar has no local time in some zones.
         if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             self.refuse(key, "a time")
         return moment
@@ -170,11 +170,11 @@ _FACTS: Mapping[str, Callable[[_Object, str], Any]] = {
     "window_end": _Object.moment,
     "active_thread_id": _Object.number,
 }
-"""The facts about a session in its file, and how each is read."""
+"""The functions that read the facts about a session, by their keys in the file."""
 
 
 def read(text: str) -> Session:
-    """Return the session in the text of a file; the sentence of a refusal names the fault and its position."""
+    """Return the session in the text of a file, or raise a ``SessionError`` that names the fault and its place."""
     document = _Object(_parsed(text), "the file")
     if document.text("format") != FORMAT:
         raise SessionError(f'its "format" is not "{FORMAT}"')
@@ -208,7 +208,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         value.refuse("thread", "one of the session's threads")
     if role not in set(Role):
         value.refuse("role", f"one of {', '.join(Role)}")
-    # A reply in progress is never saved, and one from a file would never be finished.
+    # Chorus saves no reply in progress; from a file, such a reply would stay in progress for ever.
     if status not in set(Status) - {Status.STREAMING}:
         value.refuse("status", "the status of a finished message")
     return MessageContent(
@@ -227,7 +227,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
 
 
 def _tool_calls(value: _Object) -> str | None:
-    """Return the calls as text, as in the log; the text must be a JSON list of objects."""
+    """Return the calls as the JSON text that the log has; refuse a text that is not a list of objects."""
     written = value.optional_text("tool_calls")
     if written is not None:
         calls = _parsed(written)
@@ -245,7 +245,7 @@ def _attachment(value: _Object) -> Attachment:
 
 
 def _parsed(text: str) -> JsonValue:
-    """Parse JSON; lone surrogates are refused, because they could not be written again."""
+    """Parse JSON; refuse lone surrogates, because they cannot be written as UTF-8."""
     try:
         parsed: JsonValue = json.loads(text)
         json.dumps(parsed, ensure_ascii=False).encode()
@@ -254,7 +254,7 @@ def _parsed(text: str) -> JsonValue:
     except RecursionError as error:
         raise SessionError("it is nested too deeply") from error
     except ValueError as error:
-        raise SessionError(f"it holds a number or a character that cannot be: {error}") from error
+        raise SessionError(f"it has a number or a character that is not valid: {error}") from error
     return parsed
 
 
@@ -268,12 +268,12 @@ _OTHER_SIGNS = re.compile(r"[^a-z0-9-]")
 
 
 def is_session_id(text: str) -> bool:
-    """Return whether ``text`` is a valid name of a session, and so of a file."""
+    """Return whether ``text`` is a valid name of a session, which is also the name of its file without the ending."""
     return len(text) <= _LONGEST_ID and _ID.fullmatch(text) is not None
 
 
 def slug(description: str, first_message: str) -> str:
-    """Return a description in lower-case ASCII, with hyphens for spaces, or a short hash of the first message."""
+    """Return a description in lower-case ASCII with hyphens for spaces, or a short hash of the first message."""
     letters = unicodedata.normalize("NFKD", description).encode("ascii", "ignore").decode().lower()
     joined = _OTHER_SIGNS.sub("", _BLANKS_AND_HYPHENS.sub("-", letters))
     short = _BLANKS_AND_HYPHENS.sub("-", joined).strip("-")[:LONGEST_SLUG].strip("-")
@@ -281,15 +281,15 @@ def slug(description: str, first_message: str) -> str:
 
 
 def candidates(stem: str) -> Iterator[str]:
-    """Yield the stem and then the stem with numbers from 2 on."""
+    """Yield ``stem``, then ``stem-2``, ``stem-3`` and so on without end."""
     yield stem
     yield from (f"{stem}-{number}" for number in count(2))
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return, sorted, the name that is ``typed``, else those that begin with it, else those that do after the date.
+    """Return the names that are ``typed``, else those that begin with it, else those that begin with it after the date.
 
-    If there is none, ``typed`` may be the description as it was given, of which the newest session is returned.
+    If there are none, ``typed`` is taken for a description, and the newest session with this description is returned.
     """
     wanted = typed.strip().lower()
     names = sorted(known)
@@ -322,7 +322,7 @@ _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
 
 
 def extract(messages: Sequence[MessageContent]) -> str:
-    """Return the first and the last message of the user, labelled as an extract."""
+    """Return the first and the last message of the user, shortened and labelled as an extract."""
     said = [message.content for message in messages if message.role is Role.USER] or [messages[0].content]
     quotes = [f"“{shortened(said[0], _LONGEST_QUOTE)}”"]
     if len(said) > 1:
@@ -331,12 +331,12 @@ def extract(messages: Sequence[MessageContent]) -> str:
 
 
 def first_sentence(summary: str) -> str:
-    """Return the first sentence of a summary, in one line; a dot before a small letter ends no sentence."""
+    """Return the first sentence of a summary in one line, shortened; a dot before a small letter ends no sentence."""
     line = " ".join(summary.split())
     match = _SENTENCE.match(line)
     return shortened(match[0] if match else line, _LONGEST_SENTENCE)
 
 
 def can_be_extended(summary: str) -> bool:
-    """Return whether a summary is one of a model, so that it can be extended."""
+    """Return whether a model wrote a summary, because only such a summary can be extended."""
     return summary not in {"", FAILED, STOPPED} and not summary.startswith(_EXTRACT)

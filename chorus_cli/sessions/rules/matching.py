@@ -1,8 +1,8 @@
-"""Matching a session's messages with the log, so that restoring stores only the missing ones.
+"""The search for a session's messages in the log, so that a restore stores only the missing ones.
 
-Messages are equal if role, exact time and content are; the ids in a file may be those of another machine's log. The
-k-th of several equal messages is the k-th in the log. A thread of the file is the thread of the log that contains its
-messages.
+Messages are equal if they have the same role, time and content; their ids do not count, because the file may be from
+another machine's log. Of several equal messages the k-th is the k-th in the log. A thread of the file is the thread of
+the log that has its messages.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     _Key = tuple[Role, datetime, str]
     Forks = Mapping[int, frozenset[int]]
-    """The threads that have a message from another one, because they are forks, by the id of the message."""
+    """By the id of a message, the forks that have the message from another thread."""
 
 
 _FOREIGN = "(The numbers are those of another log.)\n"
 
 
 def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> dict[int, int]:
-    """Return the thread ids in the log by those in the session, for threads that the log has; all are different."""
+    """Return the thread of the log for each thread of the session that shares messages with it; no two are the same."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
         standing_in[_key(row)] |= {row.thread_id, *forks.get(row.id, ())}
@@ -48,10 +48,10 @@ def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> di
 def members(
     session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks
 ) -> tuple[int | MessageContent, ...]:
-    """Return the session's messages in order: ids for those in the log, and new messages for the others.
+    """Return the session's messages in order: the id of each that the log has, and a new message for any other.
 
-    ``thread_of`` maps the thread of every message to the log's. A new message joins the turn that it shared in the
-    session with a message of the log, if there is one.
+    ``thread_of`` maps the session's threads to the log's. If messages of a turn are in the log and others are not, the
+    new messages join the turn in the log.
     """
     candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
@@ -74,7 +74,7 @@ def _key(message: Message | MessageContent) -> _Key:
 
 
 def _taken(candidates: list[Message], message: MessageContent) -> Message | None:
-    """Remove and return the candidate of the same turn if there is one, else the first."""
+    """Remove a candidate from the list and return it: the one of the same turn, or else the first."""
     if not candidates:
         return None
     chosen = next((row for row in candidates if row.turn_id == message.turn_id), candidates[0])
@@ -86,7 +86,7 @@ def _new(
     message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
 ) -> MessageContent:
     turn_id = turns.get((message.thread_id, message.turn_id))
-    # The numbers of memory items are those of the log that the session comes from, and mean others here.
+    # In another log the numbers of memory items mean other items.
     preamble = without_items(message.preamble, items_in(message.preamble))
     new = message._replace(thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
     return new._replace(content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new

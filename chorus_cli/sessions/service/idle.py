@@ -1,7 +1,7 @@
-"""The idle timer: after ``idle_minutes`` without a message, a persona's conversation is saved as a session.
+"""The idle timer: after ``idle_minutes`` without a message, it saves a persona's conversation as a session.
 
-Each persona has its own idle period and one task that waits for it to end. Its length is the longer of two measures:
-the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps.
+Each persona has its own idle period and one task that waits for its end. The length of a period is the longer of two
+measures: the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SAVE_AND_CLEAR = "save+clear"
 
 @dataclass(slots=True)
 class IdleActions:
-    """The actions of the idle timer, each on the persona of a slug; ``worded`` makes the line about a saved session."""
+    """The actions of the idle timer on a persona by its slug; ``worded`` writes the line about a saved session."""
 
     store: Store
     current: Current
@@ -50,25 +50,25 @@ class IdleActions:
         return await asyncio.to_thread(self.journal.personas.load, slug)
 
     async def last_spoken(self, slug: str) -> datetime | None:
-        """Return the time of its newest message, of any process."""
+        """Return the time of the persona's newest message, whichever process stored it."""
         return await self.store.read(persona_rows.last_spoken_at, slug)
 
     async def unsaved(self, slug: str) -> Sequence[Message]:
-        """Return the messages in context, of all threads, that are newer than the last save."""
+        """Return the messages in the context of all threads that are newer than the last save."""
         return await self.sessions.unsaved(await self.current.target_of(slug))
 
     async def save(self, slug: str, description: str) -> str | None:
-        """Save a session and return the line to show, ``None`` if there was nothing to save after all."""
+        """Save a session and return the line to show, ``None`` if there was nothing new to save."""
         saved = await self.sessions.save_idle(await self.current.target_of(slug), description)
         return self.worded(saved) if saved else None
 
     async def clear(self, slug: str, message_id: int) -> bool:
-        """Begin a new conversation unless the user has sent a message after that id, and return whether it did."""
+        """Clear the context unless the user has sent a message after ``message_id``; return whether it was cleared."""
         return await self.journal.clear_unless_spoken(slug, message_id)
 
 
 class _IdlePeriod:
-    """A period without a message to a persona: when it began, and whether its end was handled already."""
+    """A period without a message to a persona; ``is_served`` says that the end of the period was handled."""
 
     def __init__(self, slug: str, clock: Clock) -> None:
         self.slug = slug
@@ -78,10 +78,10 @@ class _IdlePeriod:
         self._began_monotonic = clock.monotonic()
 
     def seconds(self, last_spoken: datetime | None = None) -> float:
-        """Return its length; a message at ``last_spoken``, perhaps by another Chorus, has begun it anew."""
+        """Return the length of the period; a message at ``last_spoken``, from any process, begins it anew."""
         now = self._clock.now()
         lasted = max((now - self._began).total_seconds(), self._clock.monotonic() - self._began_monotonic)
-        # A moment in the future was written by a clock that was set back since, and tells nothing.
+        # A time in the future is of no use: it was stored before the clock was set back.
         if last_spoken is not None and last_spoken <= now:
             lasted = min(lasted, (now - last_spoken).total_seconds())
         return lasted
@@ -91,7 +91,7 @@ class _IdlePeriod:
 class IdleTimer:
     """Waits for the end of the idle period of each persona that was in focus.
 
-    ``tell`` shows a line to a user who may be typing, ``report_bug`` stores a traceback and says where.
+    ``tell`` shows a line to a user who may be typing. ``report_bug`` stores a traceback and returns where it is.
     """
 
     clock: Clock
@@ -108,11 +108,11 @@ class IdleTimer:
     _is_closed: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Begin without anything that holds up the end of idle periods."""
+        """Let idle periods end until ``busy`` holds them up."""
         self._free.set()
 
     def arm(self) -> None:
-        """Begin a new idle period of the persona in focus, unless it is private; a save in progress goes on."""
+        """Begin a new idle period of the persona in focus, unless the chat is private; a save in progress goes on."""
         if self._is_closed or self.is_private:
             return
         slug = self.in_focus()
@@ -123,7 +123,7 @@ class IdleTimer:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Let no idle period end while a reply, a command or an editor goes on; a new one begins afterwards."""
+        """Let no idle period end while a reply, a command or an editor goes on; then begin a new period."""
         self._busy += 1
         self._free.clear()
         try:
@@ -135,7 +135,7 @@ class IdleTimer:
             self.arm()
 
     async def close(self, patience_seconds: float = EXIT_PATIENCE_SECONDS) -> None:
-        """Stop for good; a save in progress is cancelled after ``patience_seconds``."""
+        """Stop the timer for good; cancel a save that is still in progress after ``patience_seconds``."""
         self._is_closed = True
         running = {watch for watch in self._watches.values() if not watch.done()}
         for watch in running - self._saving:
@@ -147,31 +147,31 @@ class IdleTimer:
             await asyncio.wait(running)
 
     async def _watch(self, slug: str) -> None:
-        """Wait for the current idle period to end, handle its end once, and go on with a newer one if there is one."""
+        """Wait for the current idle period to end and handle its end, then do so for a newer period if there is one."""
         while not self._is_closed and not (period := self._periods[slug]).is_served:
             try:
                 told = await self._look(period)
             except UnknownPersonaError:
-                # It was archived or deleted meanwhile; the next message to it says so.
+                # The persona was archived or deleted meanwhile; the next message to it tells the user.
                 return
             except ChorusError as error:
                 if (early := LONGEST_SLEEP_SECONDS - period.seconds()) > 0:
-                    # The settings cannot be read at present, and a line is to be shown only once the user is silent.
+                    # The settings cannot be read, but the user may be typing: tell the error after a minute of silence.
                     await self.clock.sleep(early)
                     continue
                 period.is_served = True
-                told = f"The talk with {slug} could not be saved after a while of silence: {error}"
+                told = f"Chorus could not save the conversation with {slug} after its idle time: {error}"
             except Exception as error:  # noqa: BLE001 - a bug in the background must not end the chat
                 period.is_served = True
                 told = self.report_bug(error)
             if told:
                 await self._free.wait()
-                # The prompt notices that the terminal is gone.
+                # If the terminal is gone, the prompt ends the chat.
                 with suppress(ChorusError, OSError):
                     self.tell(told)
 
     async def _look(self, period: _IdlePeriod) -> str | None:
-        """Sleep for a while if the idle period is not over; else handle its end and return the line to show."""
+        """Sleep at most a minute if the idle period is not over; else handle its end and return the line to show."""
         await self._free.wait()
         # The settings are read at every look, so that a change takes effect without a new idle period.
         persona = await self.actions.persona(period.slug)
@@ -180,7 +180,7 @@ class IdleTimer:
         if lasted >= idle_seconds:
             lasted = period.seconds(await self.actions.last_spoken(period.slug))
         if lasted < idle_seconds:
-            # In short sleeps, because their clock stands still while the machine sleeps.
+            # A sleep is short, because the clock of a sleep stands still while the machine sleeps.
             await self.clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
             return None
         if not self._lasts(period):
@@ -212,7 +212,7 @@ class IdleTimer:
 
 
 def described(messages: Sequence[Message]) -> str:
-    """Return the first line of the user in ``messages``, or of anyone if the user wrote nothing, shortened."""
+    """Return the first line of the user's messages, or of all messages if the user wrote none, shortened."""
     said = [message for message in messages if message.role is Role.USER] or messages
     lines = (line for message in said for line in message.content.split("\n") if line.strip())
     return shortened(next(lines, ""), _LONGEST_DESCRIPTION)

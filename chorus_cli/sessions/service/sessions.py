@@ -1,4 +1,4 @@
-"""Sessions: the context saved with a summary, by command or by the idle timer; listed, found, read and restored."""
+"""Sessions: saves the context with a summary, and finds, lists, reads and restores what was saved."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _MOST_NAMED = 6
 
 
 class ContextCopy(NamedTuple):
-    """The context of all threads at ``now``, thread by thread: a session that has no summary yet.
+    """A copy of the context of all threads at ``now``, thread by thread, which becomes a session.
 
-    ``tokens`` are those of all messages. ``said`` are the rows of the messages but for those that an edit or a restore
-    put in. ``window_starts`` are by thread; the window of threads without messages begins at ``since``. There are
-    ``running`` replies in progress, which stay out. ``operation_id`` is the newest operation at that moment.
-    ``through_message_id`` is the newest message covered: none of a turn in progress, which ends later.
+    ``tokens`` are the tokens of all messages. ``said`` are the rows of the messages that no edit or restore added.
+    ``window_starts`` has the start of each window by thread; for other threads it is ``since``. ``running`` is the
+    number of replies in progress, which are left out. ``operation_id`` is the newest operation of the log.
+    ``through_message_id`` is the newest message of the copy that comes before every turn in progress.
     """
 
     threads: tuple[SavedThread, ...]
@@ -65,7 +65,7 @@ class ContextCopy(NamedTuple):
         return message.timestamp <= self.window_starts.get(message.thread_id, self.since)
 
     def said_after(self, message_id: int) -> tuple[Message, ...]:
-        """Return what was said after a message of the log, once if a thread and its fork have it."""
+        """Return the messages said after a message of the log; one that a thread and its fork have is returned once."""
         newer: dict[int, Message] = {}
         for message in self.said:
             if message.id > message_id:
@@ -74,7 +74,7 @@ class ContextCopy(NamedTuple):
 
 
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
-    """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
+    """Copy the views of all open threads of the persona at ``now``, and count the tokens of the messages."""
     since = cutoff(now, target.persona.settings.context_hours)
     views, operation_id = await context.store.read(_views, context, target, now)
     threads: list[SavedThread] = []
@@ -85,7 +85,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     for thread_id, (title, uncounted) in views.items():
         view, _ = await context.counted_view(uncounted, target.choice.model)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
-        # A fork has messages of another thread, which the view names as their own.
+        # A fork has rows of another thread, which name that thread; the copies of the rows name the fork.
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
         if own or thread_id == target.thread_id:
             put_in = set(view.boundary.members_in(thread_id)) if view.boundary else set()
@@ -112,7 +112,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
 def _views(
     connection: Connection, context: Context, target: Target, now: datetime
 ) -> tuple[dict[int, tuple[str, View]], int]:
-    """Read the title and view of each thread, and the newest operation, so that a session is of one moment."""
+    """Read the title and view of each thread and the newest operation in one transaction."""
     titles = thread_lists.open_titles(connection, target.persona.slug, target.thread_id)
     views = {
         thread_id: (title, context.read_view(connection, target._replace(thread_id=thread_id), now))
@@ -122,12 +122,12 @@ def _views(
 
 
 def _can_be_saved(message: Message) -> bool:
-    """Leave out replies in progress and those that failed before their first word; a tool's result may be empty."""
+    """Return whether a message is saved: replies in progress are not, nor empty messages other than those of tools."""
     return message.status is not Status.STREAMING and (message.role in TOOL_ROLES or is_filled(message))
 
 
 class Saved(NamedTuple):
-    """A saved session, the replies in progress that are not in it, why it has no summary, and its spoken threads."""
+    """A saved session, how many replies in progress it lacks, why its summary failed, and how many threads it has."""
 
     row: SessionRow
     in_progress: int
@@ -144,7 +144,7 @@ _STOPPED = _Summary(session_format.STOPPED, "The summary was stopped; the sessio
 
 
 class Listing(NamedTuple):
-    """The sessions of a persona, newest first, and a sentence for each without a readable file."""
+    """The sessions of a persona, newest first, and a sentence for each missing or unreadable file."""
 
     rows: tuple[SessionRow, ...]
     problems: tuple[str, ...]
@@ -152,9 +152,9 @@ class Listing(NamedTuple):
 
 @dataclass(slots=True)
 class Sessions:
-    """The sessions of all personas; new ones are written below the folder ``saved_in``, and change no context.
+    """The sessions of all personas; the files of new ones are written below the folder ``saved_in``.
 
-    ``install`` makes that folder with the shipped personas in it if it is not there, as for a private chat.
+    A private chat has no such folder until it saves: ``install`` then makes it, with the shipped personas in it.
     """
 
     clock: Clock
@@ -168,7 +168,7 @@ class Sessions:
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def save(self, target: Target, description: str) -> Saved:
-        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save."""
+        """Save the context of all threads of the persona; a cancellation stops only the summary, not the save."""
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
@@ -179,7 +179,7 @@ class Sessions:
         session = _session(target, description, copy, summary)
         await asyncio.to_thread(self.install)
         through = copy.through_message_id
-        # A cancellation while it is written comes too late.
+        # A cancellation while the file is written comes too late.
         row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id))
         if row is None:
             raise SessionError(
@@ -193,10 +193,10 @@ class Sessions:
         return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
     async def save_idle(self, target: Target, description: str) -> Saved | None:
-        """Save for the idle timer, unless there are no new messages since the last save.
+        """Save the context for the idle timer; return ``None`` if nothing was said since the last save.
 
-        The last session of the idle timer is extended if no boundary was set since and nothing in it was undone; it
-        keeps its name and description.
+        The last idle session is extended and keeps its name and description. A new session is made if a boundary
+        changed since, or if a message of the last one left the context for another reason than its age.
         """
         copy = await copied(self.context, target, self.clock.now())
         through = await self.context.store.read(session_rows.through, target.persona.slug)
@@ -204,7 +204,7 @@ class Sessions:
             return None
         known = await self.context.store.read(session_rows.idle_session, target.persona.slug)
         old = None
-        # One that is gone or damaged is not extended.
+        # A session whose file is gone or damaged is not extended.
         with suppress(SessionError):
             if known:
                 old = await asyncio.to_thread(
@@ -231,7 +231,7 @@ class Sessions:
         return Saved(row, copy.running, summary.problem, session.spoken_threads) if row else None
 
     async def listing(self, persona: str) -> Listing:
-        """Return the sessions of a persona, also those of files that were added by hand and have no row."""
+        """Return the sessions of a persona, including those whose files were added by hand and have no row."""
         rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
         problems = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
@@ -244,17 +244,17 @@ class Sessions:
         return Listing(tuple(sorted(rows, key=lambda row: row.timestamp, reverse=True)), tuple(problems))
 
     async def load(self, persona: str, typed: str) -> Session:
-        """Return the session of the persona with that name, or with a name that begins so."""
+        """Return the session of the persona that a name, the beginning of a name or a description means."""
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
-        """Return the numbers of a session's threads by their ids: the log's, or else their places in it."""
+        """Return, by thread id, the number of a thread in the log, or else the place of the thread in the session."""
         known = await self.context.store.read(thread_rows.numbers, persona)
         return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
 
     async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
-        """Replace the context of every thread by a session, and switch to the thread that was active in it."""
+        """Replace the context of every thread by a session, and switch to the thread that was active at the save."""
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
         restored = await self.context.store.write(session_rows.restore, target.persona.slug, session, now)
@@ -262,14 +262,14 @@ class Sessions:
         return session, restored
 
     def offers(self, persona: str) -> Sequence[tuple[str, SessionRow | None]]:
-        """Return the names of the files, newest first, with their rows, as they were read last."""
+        """Return the names and rows of sessions, newest first, as the last call has read them, and read them again."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(persona))
         known, offers = self._offers
         return offers if known == persona else ()
 
     async def _read_offers(self, persona: str) -> None:
-        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        # Another process may hold the store, or the chat may be closing it; the next key tries again.
         with suppress(StorageError, RuntimeError):
             rows = {row.session_id: row for row in await self.context.store.read(session_rows.of, persona)}
             names = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
@@ -278,7 +278,7 @@ class Sessions:
             self._offers = persona, [(name, rows.get(name)) for name in newest_first]
 
     async def _stored(self, saving: Saving) -> tuple[SessionRow | None, bool]:
-        """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
+        """Write a session even if the caller is cancelled, and return its row and whether the caller was cancelled."""
         try:
             return await run_to_completion(self.context.store.write(session_rows.save, self.saved_in, saving))
         except StorageError as error:
@@ -289,10 +289,10 @@ class Sessions:
     async def _summary(
         self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
-        """Extend a summary by messages; if that fails, return the old one with the error."""
+        """Extend a summary by messages, or return it with the error if that fails; for ELIZA, return an extract."""
         if not can_summarize(target):
             return _Summary(session_format.extract(whole))
-        # A fork has messages of its origin too.
+        # A fork repeats messages of its origin, which are sent only once.
         entries = entries_of(dict.fromkeys(each._replace(thread_id=0) for each in said), target.persona.name)
         try:
             written = await self.summarizer.extended(target, session_format.TASK, so_far, entries)
@@ -314,15 +314,15 @@ class Sessions:
         if found:
             rest = len(found) - _MOST_NAMED
             named = enumerated([*found[:_MOST_NAMED], *([f"one of {rest:,} more"] if rest > 0 else [])], "or")
-            raise SessionError(f"{quoted(typed)} may be {named}. Type a little more of it.")
+            raise SessionError(f"{quoted(typed)} may be {named}. Type more of the name.")
         name = self._name(persona)
         for other in sorted({*self.personas.slugs(), *self.personas.archived()} - {persona}):
             if meant(typed, await asyncio.to_thread(session_files.ids, self.personas.folder, other)):
                 owner = self._name(other)
                 raise SessionError(
-                    f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {other} turns to {owner}."
+                    f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {other} switches to {owner}."
                 )
-        raise SessionError(f"{name} has no session {quoted(typed)}. /context history lists them.")
+        raise SessionError(f"{name} has no session {quoted(typed)}. /context history lists the sessions.")
 
     def _name(self, slug: str) -> str:
         return self.personas.own_settings(slug).name or slug
@@ -348,10 +348,10 @@ def _session(target: Target, description: str, copy: ContextCopy, summary: _Summ
 def _extended(
     fresh: Session, old: Session, copy: ContextCopy, aged: Sequence[MessageContent], aged_tokens: int
 ) -> Session:
-    """Return an old session with the present context, and with messages that have left the context only by age."""
+    """Return the ``old`` session with the present context, and before it the messages ``aged`` that left it by age."""
     known, longer = {each.id for each in copy.threads}, {message.thread_id for message in aged}
     threads = [each for each in old.threads if each.id not in known]
-    # If older messages come before, a summary no longer covers the first ones.
+    # With older messages before them, the summarised messages are no longer the first ones of their thread.
     threads += [replace(each, summarised=0) if each.id in longer else each for each in copy.threads]
     return replace(
         fresh,
@@ -365,14 +365,14 @@ def _extended(
 
 
 def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
-    """Return the messages of a session that have left the context by age, ``None`` if others have left it too."""
+    """Return the messages of a session that left the context by age, ``None`` if any left it for another reason."""
     present = set(map(_key, copy.messages))
     gone = [each for each in old.messages if _key(each) not in present]
     return gone if all(map(copy.has_left, gone)) else None
 
 
 def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[MessageContent, ...]:
-    """Put messages that have left the context before those in it, thread by thread."""
+    """Return the messages of each thread together: those that left the context, then those in it."""
     places = {thread.id: place for place, thread in enumerate(copy.threads)}
     return tuple(sorted([*aged, *copy.messages], key=lambda each: places.get(each.thread_id, -1)))
 
@@ -387,5 +387,5 @@ def _nothing(target: Target, copy: ContextCopy) -> str:
     hours = target.persona.settings.context_hours
     return (
         f"There is nothing to save: {target.persona.name} has nothing in context. The window is {hours}h; "
-        "/context shows what binds, and /context history what is saved already."
+        "/context shows where the context begins, and /context history lists the saved sessions."
     )

@@ -126,10 +126,10 @@ async def test_while_a_retry_runs_the_context_cannot_be_edited(turns: World) -> 
     running = asyncio.create_task(retry(turns))
     await turns.log_row_with_status(6, Status.STREAMING)
     here = "The last message of thread #1 is being answered again here; /thread 1 shows the reply."
-    elsewhere = "A reply is being written by another Chorus."
-    assert await turns.told("/context edit") == f"{here} Edit the context when it is done."
+    elsewhere = "Another Chorus is writing a reply."
+    assert await turns.told("/context edit") == f"{here} Edit the context when the reply is done."
     await give_to(turns, "other-run")
-    assert await turns.told("/context edit") == f"{elsewhere} Edit the context when it is done."
+    assert await turns.told("/context edit") == f"{elsewhere} Edit the context when the reply is done."
     await give_to(turns, "this-run")
     may_end.set()
     await running

@@ -281,7 +281,7 @@ REFUSED: dict[str, tuple[str, int, str]] = {
     "two ends": (f"---\n{END_LINE}\n{HELLO}\n{END_LINE}", 3, "belongs to no message"),
     "the line below the end": (f"---\n{HELLO}\n{END_LINE}\n{CONTEXT_LINE}", 4, "belongs to no message"),
     "the line twice": (f"---\n{CONTEXT_LINE}\n{HELLO}\n{CONTEXT_LINE}\n{END_LINE}", 4, "in line 2 already"),
-    "the line within a message": (f"---\n{HELLO}\n{CONTEXT_LINE}\n\nand more\n{END_LINE}", 3, "line 5 below it"),
+    "the line within a message": (f"---\n{HELLO}\n{CONTEXT_LINE}\n\nand more\n{END_LINE}", 3, "line 5 begins no"),
     "the line above the header": (f"{CONTEXT_LINE}\n# comment\n---\n{HELLO}\n{END_LINE}", 1, "must come first"),
     "a date alone": (f"---\n{HELLO}\n[2025-01-18] and more\n{END_LINE}", 3, "looks like the beginning"),
     "a short date": (f"---\n{HELLO}\n[2025-1-18 12:00:00] Human: x\n{END_LINE}", 3, "looks like the beginning"),
@@ -379,7 +379,7 @@ def test_what_stands_in_ordinary_texts_does_not(line: str) -> None:
 
 @pytest.mark.parametrize("line", LIKE)
 def test_such_a_line_is_refused_by_its_number(line: str) -> None:
-    with pytest.raises(EditFormatError, match=r"^Line 4: this looks like the beginning of a message, but is none; "):
+    with pytest.raises(EditFormatError, match=r"^Line 4: this looks like the beginning of a message, but is not; "):
         messages(f"[{NOON}] Human: a\n\n{line}")
 
 

@@ -31,7 +31,7 @@ KINDS = "hot, warm, cold, archived, task, code, error, test_result, prd_section"
         ("/memory list warm", "There are no WARM items."),
         ("/memory list lukewarm", f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}."),
         ("/memory list 0", "Page numbers start at 1."),
-        ("/memory show 3", "There is no memory item #3 here. /memory list shows those there are."),
+        ("/memory show 3", "There is no memory item #3 here. /memory list shows the items."),
         ("/memory checkpoints", "There are no checkpoints. /memory flash archives COLD items under one."),
         ("/memory flash --now", "/memory flash takes only --force, not '--now'."),
         ("/memory flash --force", "The memory has no active items, so there is nothing to save."),
@@ -46,7 +46,7 @@ async def test_what_is_known_already_says_so(memory: Remembering) -> None:
     await memory.told("/remember buy milk")
     assert await memory.told("/remember buy milk") == ("Already remembered as #1; its age starts again.")
     assert await memory.told("/remember error: buy milk") == (
-        'Remembered #1 "buy milk" as ERROR, WARM. It was known under this number. /undo reverts this.'
+        'Remembered #1 "buy milk" as ERROR, WARM. The item was in the memory already. /undo reverts this.'
     )
 
 
@@ -87,7 +87,7 @@ async def test_an_item_without_a_source_message_says_what_it_comes_from(memory: 
 async def test_a_long_list_has_pages(memory: Remembering) -> None:
     for number in range(51):
         await memory.add(f"item {number}")
-    assert (await memory.told("/memory list")).endswith("Page 1 of 2; a number at the end shows another.")
+    assert (await memory.told("/memory list")).endswith("Page 1 of 2; a page number after the command shows another.")
     assert len((await memory.told("/memory list task 2")).splitlines()) == 4
     assert await memory.told("/memory list 3") == "There is no page 3; the last is 2."
 
@@ -110,7 +110,7 @@ async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(me
     assert await memory.sql(
         "SELECT tier, COUNT(*), SUM(token_count) FROM context_items GROUP BY tier ORDER BY tier DESC"
     ) == [("HOT", 1, 3), ("ARCHIVED", 1, 3)]
-    assert told[-1] == "/memory list shows the items, each with the number by which it is corrected."
+    assert told[-1] == "/memory list shows the items with their numbers; /memory edit N corrects item N."
 
 
 async def test_an_item_is_shown_with_everything_that_is_known_of_it(memory: Remembering) -> None:
@@ -152,11 +152,11 @@ async def test_forgetting_asks_and_names_the_source(memory: Remembering) -> None
     persona = memory.world.current.target().persona
     await memory.service.capture(persona, "```\na = 1\nb = 2\nc = 3\n```\n", 7)
     question = await memory.world.asked_back("/memory forget 1")
-    assert question.text == 'Forget #1 "a = 1 b = 2 c = 3"? Message #7, which it comes from, stays.'
+    assert question.text == 'Forget #1 "a = 1 b = 2 c = 3"? Its source, message #7, stays in the log.'
     assert question.declined.text == "Memory item #1 stays."
     assert await memory.listed() != []
     assert plain(await question.confirmed()) == (
-        'Forgot #1 "a = 1 b = 2 c = 3". Message #7, which it comes from, stays. /undo brings it back.'
+        'Forgot #1 "a = 1 b = 2 c = 3". Its source, message #7, stays in the log. /undo brings it back.'
     )
     assert await memory.listed() == []
 

@@ -63,7 +63,7 @@ async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Rememberin
     await memory.forget(item.id)
     assert await memory.listed() == await memory.recalled(f"#{item.id} plumber") == []
     assert await memory.told(f"/memory show {item.id}") == (
-        f"Memory item #{item.id} is forgotten. /context ops lists the operation, and undoing it brings it back."
+        f"Memory item #{item.id} is forgotten. /context ops lists the operation; undo it to have the item back."
     )
     assert await memory.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == await memory.recalled("plumber") == [PLUMBER]
@@ -319,7 +319,7 @@ async def test_changes_of_this_and_of_another_program_are_seen(memory: Rememberi
     assert await offered(memory) == {2: "buy milk", 1: "call the plumber"}
 
 
-TOLD = ["The index of the memory was damaged and is made again; no memory item is concerned."]
+TOLD = ["The index of the memory was damaged. Chorus has made it again; no memory item is damaged."]
 
 
 @pytest.fixture
@@ -397,7 +397,7 @@ async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
 
 
 async def test_it_is_refused_below_the_mark_with_the_figures(aged: Remembering) -> None:
-    with pytest.raises(MemoryItemError, match="The next request has 10 tokens, below the 100 from which on"):
+    with pytest.raises(MemoryItemError, match="Memory is archived only from 100 on"):
         await aged.service.flash(aged.slug, *FIGURES)
     assert await tiers(aged) == COLD
     assert await aged.service.checkpoints(aged.slug) == []

@@ -306,7 +306,7 @@ async def test_an_item_that_was_forgotten_before_it_was_purged_is_brought_back_b
     assert "#1" not in await world.told("/memory list")
 
 
-WORDING_GONE = "That text of memory item #1 was purged, so nothing was changed."
+WORDING_GONE = "The other text of memory item #1 was purged, so nothing was changed."
 
 
 @pytest.mark.parametrize("said", ["Hello", "The code is zebulonix."])

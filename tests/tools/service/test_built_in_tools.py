@@ -73,7 +73,7 @@ async def test_many_results_are_told_to_be_more(world: World) -> None:
         await world.say(f"Ring {number}?")
     result, line = await result_of(world, "search_history", query="ring")
     assert len(result.splitlines()) == MOST_FOUND + 1
-    assert result.endswith("There are more, and older ones. More words, or an earlier time, find them.")
+    assert result.endswith("More messages contain these words, also older ones. Add words to find the right ones.")
     assert line.endswith(f"{MOST_FOUND} messages")
 
 
@@ -299,4 +299,4 @@ async def test_the_whole_output_of_a_job_can_be_read_by_its_own_persona_only(wor
     await world.carry_out("/persona new other")
     await world.carry_out("/persona other")
     result, _line = await result_of(world, "job_output", id=1)
-    assert result == "There is no job #1 here. /jobs lists those of this run."
+    assert result == "There is no job #1 here. /jobs lists the jobs of this run."
