@@ -88,7 +88,7 @@ def test_files_go_by_the_option_by_an_at_sign_and_by_standard_input(here: Folder
         (("see @broken.png",), b"", "broken.png begins like a PNG file, but is cut short or damaged"),
         (("hi",), png()[:30], "standard input begins like a PNG file, but is cut short or damaged"),
         (("-a", "photo.png"), b"", "There is nothing to ask."),
-        (("-a", "photo.png", "/context"), b"", "--attach goes with a message, and /context is a command."),
+        (("-a", "photo.png", "/context"), b"", "--attach needs a message, but /context is a command."),
     ],
 )
 def test_what_cannot_be_attached_is_said_in_one_sentence_and_nothing_is_sent(

@@ -180,7 +180,7 @@ def test_a_log_whose_tables_are_not_those_of_chorus_is_refused(
     sql(copy, *statements)
     outcome = home.run("restore", "--yes", str(copy))
     assert (outcome.code, home.said()) == (1, SAID), outcome
-    assert f"{copy} lacks the table {table} as made by Chorus. Choose another backup" in outcome.errors
+    assert f"{copy} lacks the table {table} in the form that Chorus makes. Choose another backup" in outcome.errors
 
 
 def test_a_copy_of_the_log_alone_comes_back_alone_with_columns_of_the_users_own(home: Home, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_p
 def test_the_backup_of_the_day_is_made_behind_the_prompt_and_a_changed_message_is_told(home: Home) -> None:
     home.sql("UPDATE messages SET checksum = 'another' WHERE id = 1")
     with home.chat() as terminal:
-        terminal.await_text("#1 is not as written. chorus doctor")
+        terminal.await_text("#1 differs from the text that was written. chorus doctor")
         terminal.until(lambda: any((home.path / "backups").glob("daily-*.zip")), "the backup")
         (daily,) = (home.path / "backups").glob("daily-*.zip")
         terminal.ask("hello for the third time", "for the third time")

@@ -187,7 +187,7 @@ def test_a_fault_is_told_with_its_offer_and_the_exit_code_is_1(home: Home, fault
 
 def test_the_text_of_a_changed_message_comes_back_from_the_backup(home: Home) -> None:
     silently_changed(home)
-    assert "1 text brought from" in mended(home, "y")
+    assert "Brought 1 text from" in mended(home, "y")
     assert home.said() == SAID
     assert wrong(home) == {}
 
@@ -195,18 +195,18 @@ def test_the_text_of_a_changed_message_comes_back_from_the_backup(home: Home) ->
 def test_a_changed_text_that_no_backup_has_can_be_taken_for_true(home: Home) -> None:
     home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
     told = mended(home, "y", "n")
-    assert "true? [y/N] n The present text of 1 message is as before; chorus doctor will tell of" in told
+    assert "text? [y/N] n The present text of 1 message is as before; chorus doctor will tell of" in told
     assert "checksums" in wrong(home)
     told = mended(home, "y", "y")
     assert "No backup has the text of 1 message" in told
-    assert "true? [y/N] y The present text of 1 message is taken for true now." in told
+    assert "text? [y/N] y The present text of 1 message is accepted now." in told
     assert home.said()[2] == "and again!"
     assert wrong(home) == {}
 
 
 def test_a_damaged_index_is_made_again(home: Home) -> None:
     damaged_index(home)
-    assert "The index is made again" in mended(home, "y")
+    assert "The damaged index is gone" in mended(home, "y")
     assert wrong(home) == {}
     assert "and «again»" in home.run("search", "again").output
 
@@ -225,7 +225,7 @@ def test_a_foreign_trigger_is_named_and_removed_and_a_table_is_the_users_own(hom
         "code": "In the log, the view mine and the trigger forgetting are not of Chorus: "
         "SQLite may run them with any change of the log."
     }
-    assert "The log is without the view mine and the trigger forgetting now." in mended(home, "y")
+    assert "Removed the view mine and the trigger forgetting from the log." in mended(home, "y")
     assert wrong(home) == {}
 
 
@@ -242,7 +242,7 @@ def test_an_endless_view_in_place_of_a_table_is_named_and_waited_for_by_nobody(h
     home.sql(f"CREATE VIEW meta AS {ENDLESS} n AS key, n AS value FROM more")
     found = wrong(home)
     assert "the view meta is not of Chorus" in found["code"]
-    assert "lacks the table meta as made by Chorus" in found["log"]
+    assert "lacks the table meta in the form that Chorus makes" in found["log"]
     assert home.run("ask", "as typed").code == 1
     mended(home, "y", "y", "y")
     assert wrong(home) == {}
@@ -369,7 +369,7 @@ def test_a_salvage_reads_a_log_before_a_changed_text_in_it_is_taken_for_true(hom
     home.sql("UPDATE threads SET title = CAST(x'ff' AS TEXT)")
     before = (home.path / "chorus.db").read_bytes()
     told = mended(home, "y", "y", "y", "y")
-    assert told.index("The salvaged log is in use now.") < told.index("is taken for true now.")
+    assert told.index("The salvaged log is in use now.") < told.index("is accepted now.")
     (kept,) = (home.path / "backups").glob("damaged-*.db")
     assert kept.read_bytes() == before
     assert wrong(home) == {}
@@ -505,9 +505,9 @@ def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(ho
     path.write_bytes(b"something else")
     told, code = answered(home, "y")
     assert (code, path.read_bytes()) == (1, BYTES)
-    assert "1 file brought from" in told
+    assert "Brought 1 file from" in told
     # The terminal breaks the sentence.
-    sentence = "No backup can give 1 file back, or only one with purged messages; chorus doctor names what is lost."
+    sentence = "No backup without purged messages can give 1 file back; chorus doctor names what is lost."
     assert sentence.replace(" ", "") in "".join(told.split())
 
 
@@ -521,7 +521,7 @@ def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None
     told, code = answered(home, "y")
     assert code == 1
     # The terminal breaks the long path.
-    sentence = f"The repair stopped at {path.parent}: File exists. Mend that and run chorus doctor again"
+    sentence = f"The repair stopped at {path.parent}: File exists. Mend the cause and run chorus doctor again"
     assert sentence.replace(" ", "") in told.replace(" ", "")
 
 

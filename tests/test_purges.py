@@ -53,7 +53,7 @@ def test_without_a_terminal_nothing_is_purged_unless_yes_is_said(home: Home) -> 
 
 @pytest.mark.parametrize("empty", [("message", ""), ("message", ","), ("search", ""), ("persona", "")])
 def test_a_purge_of_nothing_in_particular_purges_nothing(home: Home, empty: tuple[str, str]) -> None:
-    assert home.run("purge", *empty, "--yes").output == "There is nothing of that; nothing was purged.\n"
+    assert home.run("purge", *empty, "--yes").output == "Nothing matches, so nothing was purged.\n"
     assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
 
 
@@ -98,8 +98,8 @@ def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
     assert home.run("backup").code == 0
     (backup,) = (path.name for path in (home.path / "backups").glob("*.zip"))
     done = home.run("purge", "search", CANARY, "--yes", "--backups")
-    assert f"The backup {backup} has it too and is rewritten." in done.errors
-    assert "would still have it" not in done.errors
+    assert f"The backup {backup} has the texts too and is rewritten." in done.errors
+    assert "would still have the texts" not in done.errors
     assert (done.code, done.output.splitlines()[-1]) == (0, "Rewrote 1 backup.")
     assert_purged(home)
 

@@ -159,7 +159,7 @@ def test_they_are_brought_into_the_log_and_into_no_context(home: Home) -> None:
     ]
     assert [*(home.path / "state" / "rescue").iterdir()] == []
     assert home.seen()[0] == "hello"
-    assert home.run("ask", "/rescue").output == "There is no text that could not be stored.\n"
+    assert home.run("ask", "/rescue").output == "No text waits to be stored or sent.\n"
 
 
 def test_a_message_that_was_not_sent_is_shown_and_brought_into_the_log_with_them(home: Home) -> None:

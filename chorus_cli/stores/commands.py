@@ -1,4 +1,4 @@
-"""``/purge``, ``/backup`` and ``/rescue``: texts overwritten for good, copied to a file, or not stored yet."""
+"""The commands ``/purge``, ``/backup`` and ``/rescue``."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _numbers(text: str, now: datetime) -> frozenset[int]:
     return frozenset(NUMBER.parse(word, now) for word in text.replace(",", " ").split())
 
 
-MESSAGES = Parameter("number…", _numbers, "numbers of messages, as /search shows")
+MESSAGES = Parameter("number…", _numbers, "numbers of messages, as /search shows them")
 THREAD = replace(NUMBER, help="the number of a thread", complete=_threads)
 PURGED = replace(TEXT, name="name", help="the name of a persona", complete=_personas)
-SPAN = Parameter("time [until T]", span, "a time, and maybe until and another")
+SPAN = Parameter("time [until T]", span, "from this time on, or until T")
 WORDS = replace(TEXT, name="words", help="words as for /search", typed=phrases)
-LIMITED = replace(PERSONA, help="only what was said to this persona, or whose thread it is")
-BACKUPS = flag("rewrite the backups that still have it, too")
+LIMITED = replace(PERSONA, help="only texts of this persona; for a thread, its persona")
+BACKUPS = flag("also rewrite the backups that still hold purged texts")
 
 
 @PURGE.command("message", stoppable=True)
@@ -54,8 +54,8 @@ async def purge_messages(
 ) -> Text | Question:
     """Overwrite messages by their numbers.
 
-    With a message go its other wordings, the summaries and sessions that have it, memory items of it, attachments,
-    drafts and lines of the input history. It is shown first, you are asked, and no undo brings it back.
+    A purge also takes a message's other wordings, its attachments, the summaries and memory items made of it, and its
+    copies in sessions, drafts and the input history. Chorus first shows the extent and asks. No undo reverts a purge.
 
     Examples:
         /purge message 12
@@ -89,7 +89,7 @@ async def purge_persona(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite everything said to and by a persona, with its memory and sessions; its files stay.
+    """Overwrite the messages, memory and sessions of a persona; its settings and documents stay.
 
     Examples:
         /purge persona Frodo
@@ -135,7 +135,7 @@ async def purge_matches(
 
 @PURGE.command("backups", stoppable=True)
 async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS] = False) -> Text | Question:
-    """Rewrite backups that still hold purged texts; with --backups without asking.
+    """Rewrite the backups that still hold purged texts. --backups skips the question.
 
     Examples:
         /purge backups
@@ -171,7 +171,7 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
 
 
 async def _rewritten(services: Services, sentence: str, wanted: WantedPurge, report: Mapping[str, object]) -> Text:
-    """Rewrite the backups, and say so after the ``sentence``."""
+    """Rewrite the backups; answer with the ``sentence`` and one about the backups."""
     failures: list[str] = []
     told = await services.purging.rewrite_backups(failures.append, wanted)
     for failure in failures:
@@ -186,7 +186,7 @@ async def _rewritten(services: Services, sentence: str, wanted: WantedPurge, rep
 def _rewriting_offered(
     services: Services, sentence: str, names: Sequence[str], wanted: WantedPurge, report: Mapping[str, object]
 ) -> Text | Question:
-    """Offer to rewrite the backups that still have it, after the ``sentence``; without any, only that is said."""
+    """Answer with the ``sentence``, and ask whether to rewrite the backups ``names`` if there are any."""
     data = data_of({**report, "backups": [*names]})
     if not names:
         return Text(sentence or NONE_HOLDS, data)
@@ -200,7 +200,7 @@ def _rewriting_offered(
 
 
 _ENDINGS = frozenset({".zip"})
-_NO_TEXT = Text("There is no text that could not be stored.")
+_NO_TEXT = Text("No text waits to be stored or sent.")
 
 
 def _files(_services: Services, text: str) -> Sequence[Candidate]:
@@ -214,8 +214,8 @@ FILE = replace(TEXT, name="file", help="a new file, or a folder", complete=_file
 async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
     """Copy everything to one file.
 
-    It holds the log, personas, sessions, settings and attachments. Without a file, a new one is made beside the daily
-    backups. chorus restore FILE brings it back.
+    The file holds the log, personas, sessions, settings and attachments. If you name no file, Chorus makes one beside
+    the daily backups. chorus restore FILE brings everything back.
 
     Examples:
         /backup

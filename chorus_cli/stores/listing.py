@@ -1,6 +1,6 @@
-"""The list of stores: every place of a home where words of the user can be.
+"""The list of stores: every place of a home that can hold words of the user.
 
-Purge, backup, restore, doctor and salvage walk it. A table or a folder that is not on it fails a test.
+Purge, backup, restore, doctor and salvage walk the list. A test fails if a table or a folder is missing from it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 
 PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
-"""What tells the rows of a purge from others, by their store."""
+"""The rows of a purge, by store: the values of the store's ``identity`` columns."""
 AMONG = "IN (SELECT value FROM json_each(:ids))"
-"""The condition for an id among ``ids``, which are a list of JSON."""
+"""The SQL condition that an id is in the parameter ``:ids``, a JSON list."""
 
 
 class RowStore(NamedTuple):
-    """Texts in the rows of a table; ``name`` is that of their ids in ``PurgedIds``.
+    """A table whose rows can have texts; ``name`` is the field of ``PurgedIds`` with their ids.
 
-    In the ``columns`` of a row that ``is_there`` may be a text. ``identity`` tells a row from one of the same id in
-    another log; without it, backups are not asked for the ids. ``erasing`` overwrites the texts of a row; the row of a
-    message, a memory item or a summary stays, so that order, references and journal hold. ``time`` is the column by
-    which a purge of a span finds it. The first column of one that ``has_several`` is a JSON list of texts.
+    The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns
+    that recognise a row in a backup; a store without them is not looked up in backups. ``erasing`` is the SQL that
+    overwrites the texts of a row: most rows stay, so that order, references and journal hold. ``time`` is the column
+    that a purge of a span compares. If the store ``has_several``, its first column is a JSON list of texts.
     """
 
     name: str
@@ -44,7 +44,7 @@ class RowStore(NamedTuple):
     has_several: bool = False
 
     def texts(self, connection: sqlite3.Connection) -> Sequence[tuple[int, str, str, str | None]]:
-        """Return id, persona, text and time of the rows that have a text, once for each text."""
+        """Return id, persona, text and ``time`` for each text in the first column."""
         rows = connection.execute(
             f"SELECT id, persona, {self.columns[0]}, {self.time} FROM {self.table} "
             f"WHERE {self.is_there} AND {self.columns[0]} <> ''"
@@ -54,12 +54,12 @@ class RowStore(NamedTuple):
         return [(id_, persona, text, time) for id_, persona, texts, time in rows for text in json.loads(texts)]
 
     def rows(self, connection: sqlite3.Connection, columns: str, ids: Collection[int]) -> list[Any]:
-        """Return columns of the rows of these ids."""
+        """Return these columns of the rows with these ids, in the order of the ids."""
         query = f"SELECT {columns} FROM {self.table} WHERE id {AMONG} ORDER BY id"
         return connection.execute(query, {"ids": json.dumps([*ids])}).fetchall()
 
     def erase(self, connection: sqlite3.Connection, ids: Collection[int], operation_id: int) -> None:
-        """Overwrite the texts of rows, for the purge that an operation is."""
+        """Overwrite the texts of the rows with these ids; ``operation_id`` is the purge."""
         connection.execute(
             f"{self.erasing} WHERE {self.is_there} AND id {AMONG}",
             {"ids": json.dumps([*ids]), "operation": operation_id},
@@ -106,7 +106,7 @@ PREAMBLES = RowStore(
 
 
 def _texts_in(column: str) -> str:
-    """Return the SQL of the texts of items in a column of JSON; of one that cannot be read, all is a text."""
+    """Return the SQL for the texts of memory items in a JSON column; invalid JSON counts as one text."""
     return (
         "(SELECT NULLIF(json_group_array(atom), '[]') "
         f"FROM json_tree(CASE WHEN json_valid({column}) THEN {column} ELSE json_object('detail', {column}) END) "
@@ -114,7 +114,7 @@ def _texts_in(column: str) -> str:
     )
 
 
-# An operation that cannot be read may be one on the memory.
+# An operation that cannot be read may have changed the memory.
 ACTS = RowStore(
     "acts",
     "operations",
@@ -140,7 +140,7 @@ ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES, ACTS, CHE
 
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
-    """Return the rows of a purge that backups may have."""
+    """Return the rows of a purge that are looked up in backups."""
     return {
         store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))
         for store in ROWS
@@ -149,10 +149,10 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
 
 
 STAGED = ".restoring"
-"""The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
+"""The name of the folder of a decided restore. The folder of an undecided one has this name with a suffix."""
 
 
-# A file that is being written, one of SQLite with its journal, and a working folder; and the names of an older Chorus.
+# The first line fits files being written, their SQLite journals and working folders; the second, old names of them.
 _TEMPORARY = (
     rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
     r"|\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?|\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
@@ -160,11 +160,11 @@ _TEMPORARY = (
 
 
 class FileStore(NamedTuple):
-    """Files of a home; ``name`` is that of their place in `Paths`.
+    """A folder of a home, or a file if it ``is_file``; ``name`` is its attribute of `Paths`.
 
-    A backup has them if ``put`` brings them from an unpacked backup into their place. A purge looks into each file if
-    ``is_searched``. A process that is killed leaves files or folders with names that fit the pattern ``temporary`` in
-    the place, around it if it ``is_file``, and with names that fit ``temporary_below`` in the folders in it.
+    ``put`` brings it from an unpacked backup into its place; without ``put``, no backup holds it. If it
+    ``is_searched``, a purge must be able to read it. Killed processes leave files and folders with names that fit
+    ``temporary`` in the folder or beside the file, and names that fit ``temporary_below`` in the folders inside.
     """
 
     name: str
@@ -180,7 +180,7 @@ class FileStore(NamedTuple):
         return found
 
     def files(self, home: Paths) -> Iterator[Path]:
-        """Yield the files in their order; locks, temporary files and what is in temporary folders stay out."""
+        """Yield the files, sorted by path, without locks, temporary files and the contents of temporary folders."""
         place, left = self.place(home), {*self.leftovers(home)}
         for path in [place] if self.is_file else sorted(place.rglob("*")):
             is_left = left and not left.isdisjoint((path, *path.parents))
@@ -188,12 +188,12 @@ class FileStore(NamedTuple):
                 yield path
 
     def packed(self, home: Paths) -> Iterator[tuple[Path, str]]:
-        """Yield the files with their names in a backup, which are those in a home that is one folder."""
+        """Yield each file with its path in a backup, which is laid out like a home in a single folder."""
         place, entry = self.place(home), self.place(home_in(Path()))
         return ((path, (entry / path.relative_to(place)).as_posix()) for path in self.files(home))
 
     def leftovers(self, home: Paths) -> Iterator[Path]:
-        """Yield temporary files and folders, also those in use; links are no files of Chorus."""
+        """Yield temporary files and folders, even if in use. Symbolic links are left out: Chorus makes none."""
         names, place = self.temporary, self.place(home)
         for folder, below, found in os.walk(place.parent if self.is_file else place):
             matching = {name for name in (*below, *found) if re.fullmatch(names, name)}
@@ -203,12 +203,12 @@ class FileStore(NamedTuple):
 
 
 def home_in(folder: Path) -> Paths:
-    """Return a backup that is unpacked in a folder, as a home."""
+    """Return the paths of a backup that is unpacked in a folder."""
     return Paths(folder, folder, folder)
 
 
 def _replace_folder(source: Path, place: Path) -> None:
-    """Put a folder in the place of another, which is deleted with the unpacked backup when all is in place."""
+    """Replace a folder. The old one is moved beside ``source`` and deleted with the unpacked backup."""
     if place.exists():
         replaced = source.with_name("replaced")
         shutil.rmtree(replaced, ignore_errors=True)
@@ -222,7 +222,7 @@ def _write_file(source: Path, place: Path) -> None:
 
 
 def _add_files(source: Path, place: Path) -> None:
-    """Add the files that are not there."""
+    """Move those files to ``place`` that are missing there."""
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
         added = place / path.relative_to(source)
         if not added.exists():
@@ -265,9 +265,9 @@ FILES = (
     FileStore("deleted_personas", is_searched=True),
     FileStore("drafts", is_searched=True),
     FileStore("rescue", is_searched=True),
-    # Settings, commands that the user wrote, locks, and reports without words.
+    # The user's own commands, locks, and error reports, which quote no text.
     FileStore("commands"),
     FileStore("run"),
     FileStore("log_file", is_file=True),
 )
-"""The files of a home; in this order a restore puts them in place."""
+"""The files of a home, in the order in which a restore puts them in place."""

@@ -17,16 +17,16 @@ _KEPT = "keep everything in this folder"
 
 
 class Parser(argparse.ArgumentParser):
-    """Prints its help like an answer, because argparse ignores an output that fails."""
+    """Prints its help by `answer`, because argparse ignores an output that fails."""
 
     def print_help(self, file: object = None) -> None:
-        """Print the help; the output cannot be chosen."""
+        """Print the help to standard output, whatever ``file`` is."""
         # The option -h never names a file.
         del file
         answer(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Print the mistake in the arguments, which are untrusted text, and exit with 2."""
+        """Print the mistake in the arguments as untrusted text, and exit with 2."""
         standard_error().error(f"{self.format_usage()}{self.prog}: error: {message}")
         self.exit(WRONG_ARGUMENTS)
 
@@ -44,7 +44,7 @@ def first_word(arguments: Sequence[str], valued: Sequence[str]) -> int | None:
 
 
 def add_common(parser: argparse.ArgumentParser, persona: str, model: str) -> None:
-    """Add the options that every command takes; the help leaves out those without effect on it."""
+    """Add the options that every command takes. ``persona`` and ``model`` are help texts, or ``argparse.SUPPRESS``."""
     for name, metavar, told in (("persona", "P", persona), ("model", "M", model), ("home", "DIR", _KEPT)):
         parser.add_argument(f"--{name}", metavar=metavar, default=argparse.SUPPRESS, help=told)
 
@@ -60,7 +60,7 @@ def add_thread(parser: argparse.ArgumentParser, told: str) -> None:
 
 
 def path(text: str) -> str:
-    """Return a path; an empty one is refused, because a script may have passed a variable that was never set."""
+    """Return a path. Refuse an empty path: a script may have passed a variable that was never set."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; name a file or folder")
     return text
@@ -72,7 +72,7 @@ def thread_number(text: str) -> int:
 
 
 def number(text: str, expected: str = "a number from 1 upwards") -> int:
-    """Return a number that the database can store; the error says that the text is not ``expected``."""
+    """Return a number that the database can store. The error for other texts says that they are not ``expected``."""
     if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
         raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
     return int(text)

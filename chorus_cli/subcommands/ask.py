@@ -1,4 +1,4 @@
-"""``chorus ask``: one message is answered, or one command carried out, without a prompt."""
+"""``chorus ask`` sends one message or carries out one command, without a prompt."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _PIPED_NAME = "standard input"
 _WHERE = {"--home": "home", "--persona": "persona", "--thread": "thread"}
-"""Options that lead to the thread that is asked in, with their names in the parsed command line."""
+"""The options that choose the thread to ask in, with their names in the parsed command line."""
 
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
-    """Return the work of answering one message or carrying out one command; its result is the exit code.
+    """Return a coroutine that sends one message or carries out one command. Its result is the exit code.
 
     Standard input is read here, before signals are handled, so that a signal ends the wait for it.
     """
@@ -82,7 +82,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
 
 
 def _again(chosen: argparse.Namespace) -> str:
-    """Tell how a message is asked again that got no reply: it is not if nothing is kept, or its thread is closed."""
+    """Return a sentence that a message without a reply is kept, and how to ask it again; empty if it is not kept."""
     if "private" in chosen:
         return ""
     if "new" in chosen:
@@ -97,18 +97,18 @@ def _dropped(_sentence: str) -> None:
 
 
 async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: Sequence[str]) -> Prepared:
-    """Attach the files of the options and those that the text names, and a picture on standard input."""
+    """Attach the files of the options, the files that the text names, and a picture or a PDF on standard input."""
     given = [await asyncio.to_thread(document_files.read_bytes, each) for each in files]
     if isinstance(asked.piped, bytes):
         given.append((_PIPED_NAME, asked.piped))
     prepared = await attachments.prepared(asked.typed, model, given)
     piped = asked.piped if isinstance(asked.piped, str) else ""
-    # At signs of piped text are text.
+    # Piped text names no files: its at signs are text.
     return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))
 
 
 async def _apply_options(app: App, chosen: argparse.Namespace) -> None:
-    """Turn to the thread of the options, and let the model think as much as they say."""
+    """Turn to the thread of ``--thread``, and set the effort of ``--effort`` for this run."""
     if "thread" in chosen:
         await app.current.look_into(chosen.thread)
     if "effort" in chosen:
@@ -127,4 +127,4 @@ def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
     for name in ("new", "json", "attach"):
         if vars(chosen).get(name):
             command = line.split(maxsplit=1)[0]
-            raise UsageError(f"--{name} goes with a message, and {command} is a command. Leave out --{name}.")
+            raise UsageError(f"--{name} needs a message, but {command} is a command. Leave out --{name}.")

@@ -1,4 +1,4 @@
-"""``chorus backup`` and ``chorus restore``: neither opens the log, so that both work with one that cannot be opened."""
+"""``chorus backup`` and ``chorus restore``. Neither needs a log that the chat can open."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_NAMED = 3
 
 
 async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Write a backup with everything, to a file or beside the daily ones."""
+    """Write a backup of everything, to a file or beside the daily backups."""
     home = paths(environment, vars(chosen).get("home"))
     if not home.database.exists():
         raise BackupError(f"There is no log in {home.data} yet, so there is nothing to back up.")
@@ -41,7 +41,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Put the contents of a backup in place of the present ones, which are backed up before."""
+    """Show a backup and ask. Then back up the present state, and put the contents of the backup in its place."""
     archive.require_backup(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
@@ -64,7 +64,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 
 @contextmanager
 def alone(home: Paths) -> Iterator[None]:
-    """Keep the data to this process."""
+    """Do the work of the block only if no other Chorus runs."""
     with running(home) as run:
         others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
         if others:
@@ -103,7 +103,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
         yield f"{counted(len(found.changed), 'message')} in it {differ} from the text that was written, such as {ids}."
     if found.missing:
         are = "is" if len(found.missing) == 1 else "are"
-        yield f"{counted(len(found.missing), 'attachment')} {are} neither in it nor here."
+        yield f"{counted(len(found.missing), 'attachment')} {are} neither in the backup nor here."
     if number := purged_since(home.database, home_in(found.folder).database):
         was = "was" if number == 1 else "were"
         yield f"{counted(number, 'message')} in it {was} purged since, and would come back."

@@ -1,4 +1,4 @@
-"""``chorus`` alone: the chat opens."""
+"""``chorus`` without a command opens the chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of what only a shell needs; `declared` has those of the chat's commands, which take long to load."""
+"""The arguments of commands that only a shell needs. `declared`, which loads slowly, adds the chat's commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chorus_cli.subcommands.argument_parser import (
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
 
-# One option of ask is long; the help of the others is still on their lines.
+# One option of ask is long. The help of the others still fits on their lines.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
 _OF_ASK = ("new", "effort", "attach")
@@ -53,7 +53,7 @@ class _Version(argparse.Action):
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line; options stand before or after the command."""
+    """Parse a command line. Options may come before or after the command."""
     position = first_word(arguments, VALUED)
     before, name = arguments[:position], None if position is None else arguments[position]
     after = () if position is None else arguments[position + 1 :]
@@ -71,18 +71,18 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     if unknown:
         refusing = known if {*unknown}.isdisjoint(before) else _top()
         if "--private" in unknown:
-            refusing.error("--private goes with the chat and with ask only")
+            refusing.error("only the chat and ask have the option --private")
         foreign = [word for word in unknown if word.lstrip("-").partition("=")[0] in _OF_ASK]
         refusing.error(f"{foreign[0]} belongs to ask" if foreign else f"unrecognized arguments: {shlex.join(unknown)}")
     if "private" in chosen and "thread" in chosen:
-        known.error("--private and --thread do not go together: threads are in the log")
+        known.error("--private and --thread cannot be combined: threads are in the log")
     if "new" in chosen and "thread" in chosen:
-        known.error("--new and --thread do not go together")
+        known.error("--new and --thread cannot be combined")
     return chosen
 
 
 def parser() -> Parser:
-    """Return the parser of the whole command line, which the help, the scripts and the manual page are made of."""
+    """Return the parser of the whole command line. Help, completion scripts and manual page are made from it."""
     from chorus_cli.subcommands import declared
 
     known = _add_top(Parser(prog="chorus", description="A chat in the terminal in which the memory is yours."))
@@ -109,7 +109,7 @@ _ANSWERING = "the model that answers, as litellm names it, for this run"
 
 
 class Subcommand(NamedTuple):
-    """A command that only a shell needs: module and function, a line of help, arguments, the help of common ones."""
+    """A command that only a shell needs. ``persona`` and ``model`` are the help of the options of these names."""
 
     carried_out_by: str
     help: str
@@ -135,15 +135,15 @@ def _add_private(parser: argparse.ArgumentParser) -> None:
 def _add_ask(ask: Parser) -> None:
     ask.formatter_class = partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN)
     _add_private(ask)
-    told = "in a thread of its own, which stays closed; the next run goes on where it would have"
+    told = "ask in a new thread, which is closed afterwards; the next run continues the earlier thread"
     ask.add_argument("--new", action="store_true", default=argparse.SUPPRESS, help=told)
     add_json(
         ask,
-        "print one JSON value: reply, usage, model, thread, seconds; thoughts, if there are any; status, if it broke "
-        "off",
+        "print one JSON value: reply, usage, model, thread, seconds; thoughts, if there are any; status, if the "
+        "reply broke off",
     )
-    add_thread(ask, "in this open thread; otherwise in the one last used")
-    told = f"how much the model thinks: {enumerated(_EFFORTS, 'or')}; otherwise as set"
+    add_thread(ask, "ask in this open thread; otherwise in the thread last used")
+    told = f"how much the model thinks: {enumerated(_EFFORTS, 'or')}; otherwise as in the settings"
     ask.add_argument("--effort", metavar="E", choices=_EFFORTS, default=argparse.SUPPRESS, help=told)
     told = "attach a picture, a PDF or a text; may be given several times"
     ask.add_argument("-a", "--attach", metavar="FILE", type=path, action="append", default=[], help=told)
@@ -152,14 +152,14 @@ def _add_ask(ask: Parser) -> None:
 
 def _add_log(log: Parser) -> None:
     log.add_argument("--thread", metavar="N", type=thread_number, dest="of_thread", help="only this thread")
-    log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
-    log.add_argument("-n", dest="newest", metavar="N", type=number, help="only the newest N of them")
-    log.add_argument("--thoughts", action="store_true", help="with what models thought before their replies")
+    log.add_argument("--since", metavar="T", help="only messages since T, such as 24h or 3 days")
+    log.add_argument("-n", dest="newest", metavar="N", type=number, help="only the newest N messages")
+    log.add_argument("--thoughts", action="store_true", help="also print the thoughts of the models")
     add_json(log)
 
 
 def _add_backup(backup: Parser) -> None:
-    told = "a new file or a folder; otherwise beside the daily ones"
+    told = "a new file or a folder; otherwise the folder of the daily backups"
     backup.add_argument("file", metavar="FILE", nargs="?", type=path, help=told)
     add_json(backup)
 
@@ -184,28 +184,28 @@ SUBCOMMANDS = {
         _ANSWERING,
     ),
     "log": Subcommand(
-        "log.log", "print a persona's messages", _add_log, persona="whose messages; otherwise those of the last persona"
+        "log.log", "print a persona's messages", _add_log, persona="messages of this persona; otherwise of the last one"
     ),
     "backup": Subcommand(
         "backup.backup",
         "copy everything to a file",
         _add_backup,
-        "Copy the log, personas, sessions, settings and attachments to a new file, also while Chorus runs. The chat "
-        "makes one on each day by itself; seven daily and four weekly ones are kept.",
+        "Copy the log, personas, sessions, settings and attachments to a new file, even while Chorus runs. The chat "
+        "makes a backup each day by itself; seven daily and four weekly backups are kept.",
     ),
     "restore": Subcommand(
         "backup.restore",
         "bring a backup back",
         _add_restore,
-        "Show the contents of a backup and, if you agree, put it in place of the present log, personas, sessions and "
-        "settings, which are backed up before. No other Chorus may run meanwhile.",
+        "Show the contents of a backup. If you agree, back up the present log, personas, sessions and settings, and "
+        "put the backup in their place. No other Chorus may run meanwhile.",
     ),
     "doctor": Subcommand(
         "doctor.doctor",
         "examine everything, and repair it",
         partial(add_json, told="as one JSON value; nothing is repaired"),
-        "Examine the log, its index and texts, files, permissions, settings, backups, room and the way to the model; "
-        "at a terminal, offer a repair of each fault. The exit code is 1 if a fault remains.",
+        "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
+        "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
     ),
     "paths": Subcommand("shell_files.show_paths", "print the folders and files of Chorus"),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),

@@ -1,4 +1,4 @@
-"""Conventions that subcommands with an open database share: options, words of the command line, JSON."""
+"""Functions that several subcommands share: for options, for words of the command line, and for JSON."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def joined_text(words: Sequence[str]) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value; its own escapes make it safe for a terminal."""
+    """Print one JSON value. JSON escapes control characters, so the output is safe for a terminal."""
     standard_output().write(json.dumps(value, indent=2) + "\n")
 
 
 def _is_mangled(text: str) -> bool:
-    """Return whether Python could not decode the text and put surrogates in place of its bytes."""
+    """Return whether the text has surrogates: Python puts them in place of bytes that it cannot decode."""
     return any("\ud800" <= sign <= "\udfff" for sign in text)

@@ -1,4 +1,4 @@
-"""The commands of the chat from a shell: ``chorus memory list`` is ``/memory list``, by the same declaration."""
+"""Commands of the chat, run from a shell: ``chorus memory list`` and ``/memory list`` have one declaration."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 _PATHS = frozenset({"FILE", "DIR"})
 _WORD, _OPTION = "word ", "option "
-"""What the names of arguments begin with in a parsed command line."""
+"""The beginnings of the names of arguments in a parsed command line."""
 
 
 def parsed(
     top: Parser, others: Sequence[str], name: str, before: Sequence[str], after: Sequence[str]
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
-    """Parse the arguments of a command or group; ``top`` refuses an unknown name, and may suggest one of ``others``."""
+    """Parse the arguments of the command or group ``name``. ``top`` refuses unknown names, maybe with a suggestion."""
     entry = registry().words.get(name.casefold())
     commands = _offered(entry) if entry else ()
     if entry is not None and not commands:
@@ -69,7 +69,7 @@ def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Carry out a command."""
+    """Carry out a command of the chat, and return the exit code."""
     command: Command[Services] = chosen.declared
     given, values = options(chosen, environment), vars(chosen)
     words = [word for each in command.arguments for word in _as_list(values[_key(each)])] + chosen.more
@@ -105,7 +105,7 @@ def _parsed(
     _fill(known, command)
     chosen, unknown = known.parse_known_args(arguments)
     chosen.declared = command
-    # The words between two options are no less words.
+    # Words between two options are arguments too, though argparse does not take them.
     chosen.more = [] if any(word.startswith("-") for word in unknown) or not command.arguments else unknown
     return known, chosen, [] if chosen.more else unknown
 
@@ -128,7 +128,7 @@ def _add_command(commands: argparse._SubParsersAction[Parser], name: str, comman
 
 
 def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] | None = None) -> None:
-    """Add the arguments of a command to its parser, or only those ``words`` and its options."""
+    """Add the options of a command to its parser, and its arguments, or ``words`` in their place."""
     words = command.arguments if words is None else words
     documentation = command.documentation
     parser.description = "\n\n".join(filter(None, (documentation.summary, documentation.details)))
@@ -137,8 +137,8 @@ def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] 
         parser.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="keep everything in this folder")
         parser.add_argument("--model", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     else:
-        add_common(parser, "the persona to act for; otherwise the last one", "the model in use, for this run")
-        add_thread(parser, "the thread to act on; otherwise the one last used")
+        add_common(parser, "the persona to act for; otherwise the last one", "the model to use in this run")
+        add_thread(parser, "the thread to act on; otherwise the thread last used")
     for argument in (*words, *command.options):
         _add_argument(parser, argument, is_last=argument in command.arguments[-1:])
     add_json(parser)

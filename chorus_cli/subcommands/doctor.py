@@ -1,4 +1,4 @@
-"""``chorus doctor``: the state of everything, and repairs with consent. It does not open the log as the chat does."""
+"""``chorus doctor`` examines everything, and repairs it with consent. It does not open the log as the chat does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Examine everything, offer a repair of each fault, and return 1 if a fault remains."""
+    """Examine everything, offer repairs of the faults, and return 1 if a fault remains."""
     home = paths(environment, vars(chosen).get("home"))
     findings = _examined(home)
     findings.append(await _model(home, vars(chosen).get("model"), environment))
@@ -47,7 +47,7 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         return DONE if is_well(findings) else FAILED
     for finding in findings:
         standard_output().paragraph(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
-    # The others may write into a log that a salvage is to read as it is.
+    # A salvage comes first, because other repairs may write into the log that it reads.
     in_order = sorted(findings, key=lambda finding: finding.repair is not Repair.SALVAGE)
     remaining = [finding for finding in in_order if not await _mended(home, finding)]
     return DONE if is_well(remaining) else FAILED
@@ -79,7 +79,7 @@ def _versions() -> Finding:
 
 
 async def _model(home: Paths, option: str | None, environment: Mapping[str, str]) -> Finding:
-    """Return the finding about the model of the persona last used; nothing is asked of it, so nothing is paid."""
+    """Return the finding about the model of the persona last used. The model is not asked, so nothing is paid."""
     naming = Naming(option, environment, lambda: servers.most_recent_model(environment))
     personas = Personas(home.personas, home.config_file)
     try:
@@ -116,7 +116,7 @@ def _last_persona(home: Paths) -> str | None:
 
 
 async def _failure(address: str) -> str:
-    """Connect to a server and return the reason why that fails, empty if it does not."""
+    """Connect to a server, and return the reason if that fails; empty if it succeeds."""
     parts = urlsplit(address)
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -130,7 +130,7 @@ async def _failure(address: str) -> str:
 
 
 async def _mended(home: Paths, finding: Finding) -> bool:
-    """Offer the repair of a finding and return whether it was carried out and nothing of the fault is left."""
+    """Offer the repair of a finding, and return whether it was carried out and mended the whole fault."""
     if finding.repair is None or not can_ask():
         return False
     if not await agreed(finding.repair.question, standard_output()):
@@ -144,5 +144,5 @@ async def _mended(home: Paths, finding: Finding) -> bool:
         path = error.filename2 or error.filename
         at = f" at {path}" if path else ""
         reason = f"The repair stopped{at}: {error.strerror or error}."
-        standard_error().error(f"{reason} Mend that and run chorus doctor again; it tells what is left.")
+        standard_error().error(f"{reason} Mend the cause and run chorus doctor again.")
     return False

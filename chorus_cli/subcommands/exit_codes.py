@@ -1,4 +1,4 @@
-"""Exit codes of the process; one ended by signal n exits with 128 + n."""
+"""Exit codes of the process. If signal n ends it, the exit code is 128 + n."""
 
 from __future__ import annotations
 

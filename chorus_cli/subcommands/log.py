@@ -1,4 +1,4 @@
-"""``chorus log``: all messages of a persona, as they are read from the log; it needs one service."""
+"""``chorus log`` prints the messages of a persona."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chorus_cli.terminal.screen.output import Screen, standard_error, standard_o
 
 
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Print all messages of a persona, oldest first."""
+    """Print messages of a persona, oldest first; all of them if no option selects some."""
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
         since = None if chosen.since is None else moment(chosen.since, app.clock.now())
@@ -61,7 +61,7 @@ async def show_transcript(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Callable[[Message], Awaitable[str]] | None = None,
 ) -> None:
-    """Print each entry after its local time, with the thoughts before it that ``thoughts`` reads."""
+    """Print each entry after its local time. ``thoughts`` returns the thoughts that are printed before a message."""
     async for entry in entries:
         if not isinstance(entry, Message):
             screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")

@@ -36,7 +36,7 @@ _EMPTY = (
 async def _renew_index(home: Paths) -> bool:
     with examination.opened(home.database) as connection:
         examination.renew_indexes(connection)
-    standard_output().paragraph("The index is made again; the next search fills it.")
+    standard_output().paragraph("The damaged index is gone; the next search fills a new one.")
     return True
 
 
@@ -45,13 +45,13 @@ async def _remove_code(home: Paths) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         removed = foreign_code.remove(connection)
         connection.execute("COMMIT")
-    standard_output().paragraph(f"The log is without {enumerated(removed)} now.")
+    standard_output().paragraph(f"Removed {enumerated(removed)} from the log.")
     return True
 
 
 @contextmanager
 def _alone(home: Paths) -> Iterator[None]:
-    """Keep the data to this process; no restore may be pending."""
+    """Do the work of the block only if no other Chorus runs and no restore is pending."""
     with alone(home):
         restoring.require_none_pending(home)
         yield
@@ -67,12 +67,12 @@ async def _bring_texts(home: Paths) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         remaining = examination.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
-        brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
+        brought = f"Brought {counted(len(changed) - len(remaining), 'text')} from {backup}."
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
         if not remaining:
             return True
         number = len(remaining)
-        question = f"No backup has the text of {counted(number, 'message')}. Take the present text for true?"
+        question = f"No backup has the text of {counted(number, 'message')}. Accept the present text?"
         is_agreed = await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
@@ -80,7 +80,7 @@ async def _bring_texts(home: Paths) -> bool:
             connection.execute("COMMIT")
         texts = "text of 1 message is" if number == 1 else f"texts of {number:,} messages are"
         left = "as before; chorus doctor will tell of the difference again"
-        standard_output().paragraph(f"The present {texts} {'taken for true now' if is_agreed else left}.")
+        standard_output().paragraph(f"The present {texts} {'accepted now' if is_agreed else left}.")
     return is_agreed
 
 
@@ -110,7 +110,7 @@ async def _salvage(home: Paths) -> bool:
 
 
 def _remaining(log: Path) -> list[str]:
-    """Return phrases for the rows of a log that cannot be read, or that refer to rows that are gone."""
+    """Return phrases that count the messages of a log that cannot be read or refer to missing rows."""
     with examination.opened(log) as connection:
         unreadable = len(examination.unreadable(connection))
         told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
@@ -118,7 +118,7 @@ def _remaining(log: Path) -> list[str]:
 
 
 def _lost(lost: Lost) -> str:
-    """Return the number of lost rows and the ids of the first, as far as both are known."""
+    """Return a phrase for the number of lost rows and the ids of the first, as far as they are known."""
     names = [f"#{id_}" for id_ in lost.first_ids]
     if others := lost.number - len(names):
         names.append(counted(others, "other"))
@@ -137,7 +137,7 @@ def _counts(counts: Counts) -> str:
 
 
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
-    """Bring lost files from backups and return whether each was brought."""
+    """Bring lost files from backups, and return whether all were brought."""
     with _alone(home), examination.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, home)], Counter[Path]()
         for found in stored_files.copies(connection, home, lost):
@@ -146,9 +146,9 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
             if kept:
                 standard_output().paragraph(f"The damaged file is kept as {kept}.")
     for backup, number in sources.items():
-        standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
+        standard_output().paragraph(f"Brought {counted(number, 'file')} from {backup}.")
     if missing := len(lost) - sources.total():
-        told = f"No backup can give {counted(missing, 'file')} back, or only one with purged messages"
+        told = f"No backup without purged messages can give {counted(missing, 'file')} back"
         standard_output().paragraph(f"{told}; chorus doctor names what is lost.")
     return not missing
 
@@ -156,7 +156,7 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
 async def _delete_unnamed(home: Paths) -> bool:
     with _alone(home), examination.opened(home.database) as connection:
         paths, is_certain = stored_files.unnamed_attachments(connection, home)
-    # The look into backups takes a while, in which another Chorus may have begun.
+    # Looking into backups takes a while. Another Chorus may have started meanwhile.
     with _alone(home), examination.opened(home.database) as connection:
         named = examination.digests(connection)
         gone = [each for each in paths if is_certain and each.name not in named]
@@ -171,14 +171,14 @@ async def _delete_leftovers(home: Paths) -> bool:
 
 
 def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
-    """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
+    """Delete files and folders, and tell the user. ``still`` is a clause about files with another copy."""
     size = size_in_words(checks.size_bytes(paths))
     checks.delete(paths)
     standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
 
 
 def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
-    """Say how much of attachments backups keep, as a clause, empty if it is nothing."""
+    """Return a clause about how much of these attachments backups keep; empty if they keep nothing."""
     kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
     if not kept:
         return ""

@@ -1,6 +1,6 @@
-"""What Chorus is made of: its folders, the schema of its settings, its completion scripts and its manual page.
+"""Prints the folders of Chorus and the schema of its settings; makes the completion scripts and the manual page.
 
-Scripts and page are computed when a wheel is built, by libraries that an installed Chorus does not need.
+The build of a wheel computes scripts and page, with libraries that an installed Chorus does not need.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
 
 FOLDER = "completion_scripts"
-"""The folder of the package that has the scripts, each in a file named after its shell."""
+"""The folder of the package that has the completion scripts, each in a file named after its shell."""
 
 PLACES = {
     "bash": "share/bash-completion/completions/chorus",
     "fish": "share/fish/vendor_completions.d/chorus.fish",
     "zsh": "share/zsh/site-functions/_chorus",
 }
-"""Places below the prefix of an installation where shells look for scripts."""
+"""Where shells look for completion scripts, below the prefix of an installation."""
 
 _PERSONAS = """chorus personas --json 2>/dev/null | sed -n 's/^ *"persona": "\\(.*\\)",$/\\1/p'"""
 _COMPLETED_PERSONAS = {
@@ -67,7 +67,7 @@ async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str,
 
 
 def completion_script(shell: str) -> str:
-    """Return the completion script of a shell; needs shtab."""
+    """Return the completion script of a shell. Without the library shtab, raise ``ModuleNotFoundError``."""
     shtab: Any = import_module("shtab")
     arguments = parser()
     _complete_values(arguments, {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "P": _COMPLETED_PERSONAS})
@@ -76,7 +76,7 @@ def completion_script(shell: str) -> str:
 
 
 def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, object]) -> None:
-    """Tell shtab how to complete the values of arguments, by their names in usage lines."""
+    """Tell shtab how to complete the values of arguments. ``ways`` maps the names of values in usage lines to ways."""
     action: Any
     for action in arguments._actions:  # noqa: SLF001 -- argparse has no public way to its arguments; shtab reads these
         if action.metavar in ways:
@@ -87,7 +87,7 @@ def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, obje
 
 
 def manual_page() -> str:
-    """Return the manual page in roff; needs argparse-manpage."""
+    """Return the manual page in roff. Without the library argparse-manpage, raise ``ModuleNotFoundError``."""
     manpage: Any = import_module("argparse_manpage.manpage")
     arguments = parser()
     told = {
@@ -105,6 +105,6 @@ def _made_script(shell: str) -> str:
         return completion_script(shell)
     except ModuleNotFoundError as error:
         raise CommandError(
-            "The completion scripts are made when Chorus is built, and this one runs from its sources. "
-            "Install it with pip, or install shtab."
+            "The completion scripts are made when Chorus is built, and this Chorus runs from its sources. "
+            "Install Chorus with pip, or install shtab."
         ) from error

@@ -1,1 +1,1 @@
-"""Backups, and what a restore puts in their place."""
+"""Writes backups, restores them, and salvages a damaged log."""

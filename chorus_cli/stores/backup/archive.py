@@ -1,9 +1,8 @@
 """A backup: a zip archive with the log, the personas with their sessions, the defaults, and maybe the attachments.
 
-It is written under a temporary name, so that a file with the name of a backup is a whole one. ``manifest.json`` names
-its contents. The log in it is a database that was checked before it was packed. One is made at the first start of a
-day, of which the newest are kept; their attachments lie beside them, each once, as a further name of the same file or
-as a copy.
+It is written under a temporary name, so that a file with the name of a backup is whole. ``manifest.json`` lists its
+contents. The log is checked before it is packed. A daily backup is made at the first start of a day, and the newest
+are kept. The attachments of daily backups lie beside them, each once, as a hard link or a copy.
 """
 
 from __future__ import annotations
@@ -39,29 +38,29 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 DAMAGED = "damaged-"
-"""The beginning of the names of damaged logs that are kept."""
+"""The names of damaged logs that are kept begin with this."""
 
 LOCK = ".lock"
-"""The file in the folder of the backups that is locked while one is made or a purge is carried out.
+"""The file in the folder of the backups that is locked while a backup is made or a purge is carried out.
 
-A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
+Without the lock, a purge would delete the copies that a backup in progress needs, and would miss the backup.
 """
 
 DAILY, WEEKLY = 7, 4
-"""The number of days, and of weeks before them, of which backups are kept."""
+"""How many daily backups are kept, and of how many weeks before them one backup is kept."""
 
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
 _HIGHEST_RATIO = 100
-"""How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
+"""How many times its own size a large backup may unpack to. Logs are packed to a third, attachments hardly."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 
 
 class Manifest(NamedTuple):
-    """The contents of a backup. ``attachments`` are the names of all; those of a daily backup lie beside it."""
+    """The contents of a backup. ``attachments`` names all attachments, even if they lie beside the backup."""
 
     made_at: str
     messages: int
@@ -75,7 +74,7 @@ class Manifest(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A backup to be made, as the new file ``target``; ``is_stopped`` ends the work early."""
+    """A backup to be made, as the new file ``target``. If ``is_stopped`` returns true, the work ends early."""
 
     target: Path
     now: datetime
@@ -122,7 +121,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack a backup into an empty folder; damage is found by the checksums of the archive."""
+    """Unpack a backup into an empty folder. The checksums of the archive reveal damage."""
     if is_log_alone(path):
         unpack_log(path, home_in(folder).database)
         return
@@ -131,7 +130,7 @@ def unpack(path: Path, folder: Path) -> None:
             place = folder / entry.filename
             if not place.resolve().is_relative_to(folder.resolve()):
                 raise BackupError(
-                    f"{path} holds a file outside of its folder, {entry.filename!r}, which no backup does."
+                    f"{path} holds a file outside of its folder, {entry.filename!r}. No backup of Chorus does that."
                 )
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with archive.open(entry) as source, place.open("xb") as copy:
@@ -139,7 +138,7 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def unpack_log(path: Path, target: Path) -> None:
-    """Unpack only the log of a backup, which may be a log alone."""
+    """Unpack only the log of a backup. The backup may be a log alone."""
     if is_log_alone(path):
         with _told(path):
             shutil.copyfile(path, target)
@@ -149,7 +148,7 @@ def unpack_log(path: Path, target: Path) -> None:
 
 
 def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of these names that a backup has, with their bytes; larger ones are left out."""
+    """Yield name and bytes of the files with these names in a backup. Files over ``most_bytes`` are left out."""
     with _readable(path) as archive:
         for entry in archive.infolist():
             if entry.filename in names and entry.file_size <= most_bytes:
@@ -182,18 +181,18 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
     folder = tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent, ignore_cleanup_errors=True)
     with ExitStack() as again, folder as name:
-        # An error may pass, such as too many open files, and the folder has texts that are to go.
+        # The first deletion may fail, such as for too many open files, and the folder has texts that must go.
         again.callback(files.remove, Path(name))
         yield Path(name)
 
 
 def require_backup(typed: str) -> None:
-    """Refuse a file that does not begin as a backup does."""
+    """Refuse a file that does not begin like a backup."""
     is_log_alone(Path(typed).absolute())
 
 
 def is_log_alone(path: Path) -> bool:
-    """Return whether a backup is a log and nothing else, as one before an upgrade or a damaged one is."""
+    """Return whether a backup is a log alone, like a backup before an upgrade. Refuse a file that is no backup."""
     with _told(path, "read"), files.opened_file(path) as file:
         beginning = file.read(len(_DATABASE_BEGINNING))
     if beginning != _DATABASE_BEGINNING and not beginning.startswith(_ZIP_BEGINNING):
@@ -275,7 +274,7 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
 
 
 def folder_for_copy(backups: Path, target: Path) -> Path:
-    """Return the folder of the backups for a copy of the log, or a new backup's own if that one cannot be written."""
+    """Return the folder for a copy of the log: that of the backups, or if it cannot be written, the ``target``'s."""
     if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
         return target.parent
     files.make_folder(backups)
@@ -283,7 +282,7 @@ def folder_for_copy(backups: Path, target: Path) -> Path:
 
 
 class Listed(NamedTuple):
-    """A backup in their folder: its path, its size, and its day, if it is a daily one."""
+    """A backup: path, size, time of its last change in seconds since 1970, and the day if it is a daily backup."""
 
     path: Path
     size_bytes: int
@@ -302,7 +301,7 @@ def daily_path(places: Paths, day: date) -> Path:
 
 
 def make_daily(places: Paths, request: Request) -> Manifest | None:
-    """Make a daily backup and delete old ones; ``None`` if it is there, or another backup or a purge is under way."""
+    """Make a daily backup and delete old ones. Return ``None`` if it exists, or a purge or another backup runs."""
     try:
         files.make_folder(places.backups)
         lock = None if request.target.exists() else try_lock(places.backups / LOCK)
@@ -321,7 +320,7 @@ def make_daily(places: Paths, request: Request) -> Manifest | None:
 
 
 def listed(places: Paths) -> tuple[Listed, ...]:
-    """Return the backups in their folder, oldest first."""
+    """Return the backups in the folder of backups, oldest first."""
     found = []
     for path in (*places.backups.glob("[!.]*.zip"), *places.backups.glob("[!.]*.db")):
         # Another Chorus may delete one meanwhile.
@@ -340,7 +339,7 @@ def _day(name: str) -> date | None:
 
 
 def _keep_attachments(places: Paths) -> None:
-    """Keep the attachments that no earlier backup has; their names are those of their bytes, which never change."""
+    """Link or copy new attachments beside the backups. Their names are their hashes, so they never change."""
     for path in ATTACHMENTS.files(places):
         kept = places.kept_attachments / path.relative_to(places.attachments)
         if kept.exists():
@@ -355,7 +354,7 @@ def _keep_attachments(places: Paths) -> None:
 
 
 def _prune(places: Paths) -> None:
-    """Delete the daily backups that are not to be kept, and the attachments that none of the others names."""
+    """Delete outdated daily backups, and the attachments beside them that no remaining daily backup names."""
     by_day = {each.day: each.path for each in listed(places) if each.day is not None}
     remaining = kept_days(day for day in by_day if day is not None)
     for day, path in by_day.items():
@@ -364,7 +363,7 @@ def _prune(places: Paths) -> None:
     try:
         named = {name for day in remaining for name in read_manifest(by_day[day]).attachments}
     except BackupError:
-        # A damaged backup may name any of them.
+        # A damaged backup may name any of the attachments.
         return
     for path in [*KEPT_ATTACHMENTS.files(places)]:
         if path.relative_to(places.kept_attachments).as_posix() not in named:
@@ -378,7 +377,7 @@ def kept_days(days: Iterable[date]) -> frozenset[date]:
     covered = {day.isocalendar()[:2] for day in daily}
     weekly: dict[tuple[int, int], date] = {}
     for day in older:
-        # Of the days of a week the newest comes first; later ones do not replace it.
+        # The newest day of a week comes first, and the others do not replace it.
         if day.isocalendar()[:2] not in covered:
             weekly.setdefault(day.isocalendar()[:2], day)
     return frozenset((*daily, *islice(weekly.values(), WEEKLY)))

@@ -1,7 +1,7 @@
-"""Restoring a backup: all of it, or nothing, even if the process is killed.
+"""Restores a backup: all of it, or nothing, even if the process is killed.
 
-Everything is unpacked and checked in a folder beside the data. The rename of that folder to ``STAGED`` decides: from
-then on the restore is carried out to its end, if need be by the next start.
+Everything is unpacked and checked in a folder beside the log. The rename of that folder to ``STAGED`` decides the
+restore. From then on the restore is carried to its end, if need be by the next start.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from chorus_cli.stores.salvage.examination import OpenDatabase
 class Staged(NamedTuple):
     """A backup that is unpacked in ``folder`` and checked.
 
-    ``changed`` are the ids of messages that are not as they were written; ``missing`` are attachments that are neither
-    in the backup nor here. ``is_log_alone`` says that there is a database and nothing else. ``removed`` are phrases
-    for triggers, views and indexes in the log of the backup that are not of Chorus; the unpacked log is without them.
+    ``changed`` are the ids of messages that differ from their checksums. ``missing`` are attachments that are neither
+    in the backup nor in the home. ``is_log_alone`` says that the backup is a database and nothing else. ``removed`` are
+    phrases for triggers, views and indexes that are not of Chorus and were removed from the unpacked log.
     """
 
     folder: Path
@@ -46,7 +46,7 @@ class Staged(NamedTuple):
 
 @contextmanager
 def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
-    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end."""
+    """Unpack and check a backup or a database alone. It is deleted at the end unless it was put in place."""
     path = Path(typed).absolute()
     with draft_folder(places) as folder:
         try:
@@ -60,7 +60,7 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
 
 @contextmanager
 def draft_folder(places: Paths) -> Iterator[Path]:
-    """Make a folder to unpack in, in place of those of killed processes, as no other Chorus runs, and delete it."""
+    """Make a folder to unpack in, and delete it at the end. As no other Chorus runs, delete earlier ones first."""
     home = places.database.parent
     try:
         for leftover in home.glob(f"{STAGED}-*"):
@@ -74,7 +74,7 @@ def draft_folder(places: Paths) -> Iterator[Path]:
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
-    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open."""
+    """Replace the log, the personas and the defaults by those in a folder. No other process may have them open."""
     home = places.database.parent
     require_none_pending(places)
     try:
@@ -89,18 +89,18 @@ def put_in_place(places: Paths, folder: Path) -> None:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         if (home / STAGED).exists():
             raise BackupError(
-                f"The backup is being put in place in {home}, which stopped: {reason}. The next start goes on with it."
+                f"Putting the backup in place in {home} stopped: {reason}. The next start goes on with it."
             ) from error
         raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
 
 
 def is_pending(places: Paths) -> bool:
-    """Return whether a restore was decided and is not complete: files of two states lie side by side."""
+    """Return whether a decided restore is not complete: files of two states lie side by side."""
     return (places.database.parent / STAGED).is_dir()
 
 
 def require_none_pending(places: Paths) -> None:
-    """Refuse to go on beside a restore that is not complete."""
+    """Refuse to go on while a restore is not complete."""
     if is_pending(places):
         raise BackupError(
             f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "
@@ -124,7 +124,7 @@ def finish(places: Paths) -> bool:
                 store.put(staged_place, store.place(places))
         sync_folder(home)
         shutil.rmtree(source)
-        # Should it come back, there is nothing left in it to move.
+        # If a crash brings the folder back, nothing is left in it to move.
         with suppress(OSError):
             sync_folder(home)
     return True
@@ -139,7 +139,7 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
             changed = _checked(path, connection)
             found = examination.facts(connection)
     except DatabaseDamagedError as error:
-        # Its sentence is about the copy, and is advice for the log in use.
+        # The sentence of the error is about the copy, and its advice is for the log in use.
         raise BackupError(
             f"{path} is damaged, or is no backup of Chorus. Choose another one; nothing was changed."
         ) from error
@@ -164,7 +164,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
         raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
     if changed := foreign_code.changed_tables(connection):
         raise BackupError(
-            f"The log in {path} lacks {enumerated(changed)} as made by Chorus. "
+            f"The log in {path} lacks {enumerated(changed)} in the form that Chorus makes. "
             "Choose another backup; nothing was changed."
         )
     found = examination.faults(connection)
@@ -174,7 +174,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
-    """Bring the attachments that lie beside a daily backup; return those that are neither there nor here."""
+    """Copy the attachments that lie beside a daily backup. Return those that are neither there nor in the home."""
     missing, brought, beside = [], home_in(folder).attachments, home_in(path.parent).attachments
     for name in manifest.attachments:
         if (brought / name).exists() or (places.attachments / name).exists():

@@ -1,4 +1,4 @@
-"""A new log from a damaged one: every row of the file that can be read, and lost ones from the newest sound backup."""
+"""A new log from a damaged one: it gets every readable row of the file, and lost rows from the newest sound backup."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, 
 
 @contextmanager
 def salvaged(places: Paths) -> Iterator[tuple[Path, Counts]]:
-    """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place."""
+    """Salvage the log into a new one in a folder of its own. The folder is deleted at the end unless put in place."""
     with draft_folder(places) as folder:
         yield folder, _salvaged(places, folder)
 
@@ -52,7 +52,7 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
 def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | None:
     """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none.
 
-    Backups that hold rows ``without`` which they are wanted are passed over: their texts would come back.
+    Backups that hold texts of the rows ``without`` are passed over, because purged texts would come back.
     """
     for each in reversed(archive.listed(places)):
         target.unlink(missing_ok=True)
@@ -109,9 +109,9 @@ _LEAST_ROW_BYTES = 16
 
 
 class Lost(NamedTuple):
-    """The number of rows that are lost before the newest known one, and the ids of the first.
+    """The number of lost rows before the newest known row, and the ids of the first lost rows.
 
-    If it ``is_least``, there may have been newer ones: no two places agree on the newest number.
+    If it ``is_least``, newer rows may be lost too: no two places agree on the newest number.
     """
 
     number: int
@@ -120,9 +120,9 @@ class Lost(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Messages of a salvaged log: read from the damaged file, brought from the backup, changed, and lost.
+    """Numbers of messages: read from the damaged file, brought from the ``backup``, changed, and lost.
 
-    Changed ones differ from the text that was written, and no ``backup`` has that. ``lost_items`` are of the memory.
+    A changed message differs from the written text, which the backup lacks. ``lost_items`` counts memory items.
     """
 
     read: int
@@ -136,8 +136,8 @@ class Counts(NamedTuple):
 def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purged], Path | None]) -> Counts:
     """Write the new log ``target`` with all that can be read of ``damaged``, and with lost rows from a backup.
 
-    ``unpack`` writes a sound log to ``unpacked`` that does not hold what the damaged one has purged, and returns where
-    it is from.
+    ``unpack`` gets the purged rows, writes a backup's sound log without their texts to ``unpacked``, and returns the
+    backup, ``None`` if there is none.
     """
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
@@ -158,7 +158,7 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
 class _NewLog:
     """Fills the database of ``connection``, in its transaction.
 
-    Triggers rest until `complete`, because the rows have their numbers and origins already.
+    The triggers are dropped until `complete`, because the rows already have their numbers and origins.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -172,9 +172,9 @@ class _NewLog:
         connection.execute("DELETE FROM installation")
 
     def fill(self, path: Path, *, is_backup: bool = False) -> int:
-        """Store the rows of a file that are not there, and messages in place of worse ones; return their number.
+        """Store the missing rows of a file, and messages in place of worse ones. Return the number of messages.
 
-        What a backup has is lost or was deleted; rows of tables whose rows Chorus deletes stay out.
+        A row that only a backup has was lost or deleted. So a table whose rows Chorus deletes gets no row of a backup.
         """
         stored, self._most_rows = 0, self._most_rows + path.stat().st_size // _LEAST_ROW_BYTES
         for row in file_rows(path):
@@ -182,7 +182,7 @@ class _NewLog:
                 if (values := table.values(row)) is not None:
                     is_deleted = table.name in _DELETED_FROM
                     if table.name == "meta":
-                        # Of the single values, only the ends of earlier personas are never deleted.
+                        # Among these values, Chorus never deletes the ends of earlier personas.
                         is_deleted = not str(values["key"]).startswith(meta_rows.THREADS_BEFORE)
                     if not (is_backup and is_deleted):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
@@ -195,23 +195,23 @@ class _NewLog:
         return stored
 
     def keep_purged(self, found: Purged) -> None:
-        """Empty the rows that the journal has as purged, should the file have held an older copy of one."""
+        """Empty the rows that the journal names as purged: the file may have held older copies of them."""
         newest = f"SELECT MAX(id) FROM operations WHERE kind IN ('{Purge.kind}', '{Unreadable.kind}')"
         (operation_id,) = self._connection.execute(newest).fetchone()
         for store in listing.ROWS:
             store.erase(self._connection, getattr(found.ids, store.name), operation_id)
 
     def complete(self) -> tuple[int, Lost, Lost]:
-        """Add the rows that others need, drop those that refer to lost ones.
+        """Drop rows that refer to lost rows, and add rows that others need.
 
-        Return the number of messages, the lost ones, and the lost items of the memory.
+        Return the number of messages, the lost messages, and the lost memory items.
         """
         self._drop_dangling()
         for statement in _COMPLETING:
             self._connection.execute(statement)
         self._count_numbers()
         lost = self._lost(MESSAGES, self._newest_named), self._lost(_ITEMS)
-        # No number that an index or a ``…message_id`` names is given to another message.
+        # A new message must not get a number that an index or a ``…message_id`` names.
         self._sequences[MESSAGES] = max(self._newest_named, self._sequences.get(MESSAGES, 0))
         for name in (table.name for table in self._tables if table.number):
             query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"
@@ -234,7 +234,7 @@ class _NewLog:
     def _count(self, row: Row) -> None:
         """Take note of the newest number of a table, or of a message in an index by threads.
 
-        A number of which the file has no room for so many rows is damaged.
+        A number greater than the number of rows that the file has room for is damaged, and ignored.
         """
         match row.values:
             case str(table), int(number) if row.number is not None and number <= self._most_rows:
@@ -243,7 +243,7 @@ class _NewLog:
                 self._newest_named = max(id_, self._newest_named)
 
     def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
-        """Store a row, unless there is one, or a message that is not worse; return whether that was done."""
+        """Store a row unless it is there, a message unless one as good is there. Return whether it was stored."""
         named = [id_ for name, id_ in values.items() if name.endswith("message_id") and id_ and id_ <= self._most_rows]
         self._newest_named = max([self._newest_named, *named])
         if table == OPERATIONS and is_backup:
@@ -261,12 +261,12 @@ class _NewLog:
         worse, better = (there, values) if _rank(there) < _rank(values) else (values, there)
         is_put = better is values and self._put(values)
         if _proof(worse) and worse["checksum"] != better["checksum"] and worse.get("origin_seq"):
-            # Its number is damaged, and this is its own.
+            # The id of the worse message is damaged; ``origin_seq`` is its true id.
             self._inserted(MESSAGES, {**worse, "id": worse["origin_seq"]})
         return is_put
 
     def _put(self, message: Values) -> bool:
-        """Store a message in place of another, or only its text if its other values are damaged."""
+        """Store a message in place of the one with its id; only its text if its other values are damaged."""
         text = {name: message[name] for name in ("id", *_CHECKED, "checksum")}
         return self._inserted(MESSAGES, message, "REPLACE") or self._inserted(MESSAGES, text, "REPLACE")
 
@@ -278,7 +278,7 @@ class _NewLog:
             return False
 
     def _number_again(self) -> None:
-        """Give rows whose number is damaged their own: each that was made here has it twice."""
+        """Repair damaged ids of messages: a message that was made here has its id in ``origin_seq`` too."""
         self._connection.execute(
             "INSERT INTO installation SELECT origin FROM messages WHERE origin IS NOT NULL "
             "AND NOT EXISTS (SELECT 1 FROM installation) GROUP BY origin ORDER BY COUNT(*) DESC LIMIT 1"
@@ -290,7 +290,7 @@ class _NewLog:
         )
 
     def _drop_dangling(self) -> None:
-        # Twice, because a row that is dropped may be one that others refer to.
+        # Twice, because other rows may refer to a dropped row.
         for table in self._tables * 2:
             for _, _, parent, column, referred, *_ in self._connection.execute(
                 f"PRAGMA foreign_key_list({table.name})"
@@ -301,7 +301,7 @@ class _NewLog:
                 )
 
     def _count_numbers(self) -> None:
-        """Number the rows that have none, after the others, and keep the newest number of each persona."""
+        """Number threads and operations that have no number, and store the newest number of each persona."""
         for table in NUMBERED:
             self._connection.execute(
                 f"UPDATE {table} SET number = given FROM (SELECT id AS own, ROW_NUMBER() OVER (PARTITION BY persona "
@@ -315,13 +315,13 @@ class _NewLog:
 
 
 def _rank(message: Values) -> tuple[int, bool, bool, bool]:
-    """Return what decides which of two messages with one id is the true one, or the newer one."""
+    """Return a key that is greater for the true or the newer one of two messages with the same id."""
     is_purged, has_its_id_twice = message.get("purged_by") is not None, message.get("origin_seq") == message["id"]
     return _proof(message), is_purged, has_its_id_twice, message.get("status") != "streaming"
 
 
 def _proof(message: Values) -> int:
-    """Return 2 if a message is as written, 0 if it is not; 1 if it was put in with plain SQL and has no checksum."""
+    """Return 2 if a message has its checksum, 0 if it differs, 1 if it has none, as one put in with plain SQL."""
     if message["checksum"] is None:
         return 1
     return 2 if checksum(*(message[name] for name in _CHECKED)) == message["checksum"] else 0

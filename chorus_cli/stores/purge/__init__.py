@@ -1,1 +1,1 @@
-"""A purge: what it finds, overwrites and rewrites."""
+"""Finds the rows and files that a purge concerns, overwrites them, and rewrites backups."""

@@ -1,4 +1,4 @@
-"""Backups that still hold purged texts, and the same backups without them."""
+"""Finds backups that still hold purged texts, and rewrites these backups."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from chorus_cli.stores.salvage import examination
 
 
 class Sought(NamedTuple):
-    """The rows of purges, and the criteria of one that hold in every backup, such as the words of a search."""
+    """The rows of purges to look for in backups, and criteria without ids, such as the words of a search."""
 
     rows: PurgedRows = MappingProxyType({})
     criteria: WantedPurge = NO_CRITERIA
 
 
 class Holding(NamedTuple):
-    """Backups that hold some of the rows, and those that cannot be read."""
+    """Backups that hold purged texts, and backups that cannot be read."""
 
     backups: tuple[Path, ...]
     unreadable: tuple[Path, ...]
 
 
 def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
-    """Return the rows of every purge of a log."""
+    """Return the rows that all purges of a log have overwritten."""
     found = examination.purged(connection)
     if found.damaged:
         told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor mends it."
@@ -51,7 +51,7 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 
 
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
-    """Look into all backups in the folder of backups, oldest first."""
+    """Find the backups that hold these rows or match the ``criteria``, oldest first."""
     found, unreadable = [], []
     for each in archive.listed(places):
         try:
@@ -71,7 +71,7 @@ def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
 
 
 def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
-    """Return whether a purge of a backup with criteria would change something, by a copy of it."""
+    """Return whether a purge by these criteria would change a backup. A copy is examined."""
     with _folder_for_copies(places) as folder:
         archive.unpack(path, folder)
         with _migrated(folder) as connection:
@@ -80,8 +80,8 @@ def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
 
 
 def purged_since(log: Path, backup: Path) -> int:
-    """Return the number of messages of a backup that were purged in the present log; 0 if that is damaged."""
-    # A restore must be possible however the present log is damaged.
+    """Return how many messages of a backup were purged in the present log; 0 if one of the two cannot be read."""
+    # A restore must be possible whatever the damage to the present log.
     with suppress(StorageError, ValueError, TypeError, KeyError):
         with examination.opened(log) as connection:
             rows = rows_purged(connection)
@@ -91,22 +91,22 @@ def purged_since(log: Path, backup: Path) -> int:
 
 
 def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list[str]]:
-    """Rewrite all backups that hold something of purges; return their number, and sentences about failures."""
+    """Rewrite the backups that hold what is sought. Return how many were rewritten, and sentences about failures."""
     held, rewritten = holding(places, *sought), 0
-    told = [f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable]
+    told = [f"{path} cannot be read and may still have the texts; delete it to be sure." for path in held.unreadable]
     for path in held.backups:
         try:
             told += filter(None, [rewrite(places, path, sought, now)])
             rewritten += 1
         except (BackupError, StorageError) as error:
-            told.append(f"{path} still has it. {error}")
+            told.append(f"{path} still has the texts. {error}")
     return rewritten, told
 
 
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
-    """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
+    """Replace a backup by one without the purged texts and all that was made of them, and migrate its log.
 
-    Return a sentence if the disk does not confirm it all, else an empty one.
+    Return a sentence if the disk does not confirm the new file, otherwise an empty text.
     """
     status = path.stat()
     is_replaced, told = False, ""
@@ -122,7 +122,7 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
                 _without_attachments(folder, dropped)
                 archive.pack_again(folder, draft)
             draft.chmod(0o600)
-            # It stays as old as it was: the newest of all is the one that is looked into first.
+            # The backup keeps its time: repairs look into the newest backup first.
             os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
             draft.replace(path)
             is_replaced = True
@@ -131,7 +131,7 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
         reason = error.strerror or error
         if not is_replaced:
             raise BackupError(f"{path} cannot be written anew: {reason}. It is as it was.") from error
-        told = f"{path} was written anew, but the disk does not confirm all of that: {reason}."
+        told = f"{path} was written anew, but the disk does not confirm the new file: {reason}."
     _drop_kept_attachments(places, path, dropped)
     return told
 
@@ -161,7 +161,7 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _home(places: Paths, folder: Path) -> Home:
-    """Return a backup that was unpacked as a home; the attachments of a daily one lie beside it."""
+    """Return an unpacked backup as a home. The attachments of daily backups are in a folder beside them."""
     return Home(home_in(folder), lambda _run: False, (places.kept_attachments,))
 
 
@@ -176,7 +176,7 @@ def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought
 
 
 def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
-    """Return the attachments of a backup that are to go; those that were never sent are its own if it names them."""
+    """Return the attachments that a backup loses. It loses an unsent attachment only if its manifest names it."""
     path = folder / archive.MANIFEST
     names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
     return frozenset(wanted.lonely) | (wanted.unsent.keys() & {Path(name).name for name in names})
@@ -194,7 +194,7 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
 
 
 def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
-    """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
+    """Delete the ``dropped`` attachments beside the daily backups, unless a backup or the home still has them."""
     named = {path.name for path in ATTACHMENTS.files(places)}
     for each in archive.listed(places) if dropped else ():
         with suppress(BackupError):
@@ -211,12 +211,12 @@ def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[st
 
 
 def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
-    """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
+    """Make a folder for copies among the backups, or among the system's temporary folders if that is impossible."""
     return archive.working_folder(places.backups if os.access(places.backups, os.W_OK) else None)
 
 
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> PurgedIds:
-    """Return the ids of the rows that a log has."""
+    """Return the ids of those ``rows`` that have texts in this log."""
     found = {}
     for store, wanted in rows.items():
         there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])

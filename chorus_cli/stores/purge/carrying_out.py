@@ -1,8 +1,8 @@
 """A purge from its decision to its end.
 
-One transaction overwrites the rows and stores what is left to do, so that a purge that is killed is carried on by the
-next start or the next purge. Then files are changed, which can be done again, the file of the log is made anew
-(`Store.compact`), and backups are rewritten if that was asked for.
+One transaction overwrites the rows and stores the steps that follow. They change files, make the file of the log anew
+(`Store.compact`), and rewrite backups if that was asked for. Each step can be repeated. The next start or the next
+purge carries on a purge that was killed.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 
 
 class Changes(NamedTuple):
-    """All that a purge changes in a home, or in a backup that was unpacked.
+    """All that a purge changes in a home or in an unpacked backup.
 
-    ``lost_sessions`` are rows without files. ``lonely`` are the sizes of attachments that only purged messages name,
-    ``unsent`` those of attachments that none names, by their SHA-256.
+    ``lost_sessions`` are persona and id of sessions that have a row but no file. ``lonely`` and ``unsent`` map the
+    SHA-256 of attachments to sizes in bytes. Only purged messages name the lonely ones, no message the unsent ones.
     """
 
     found: Concerned
@@ -53,7 +53,7 @@ class Changes(NamedTuple):
 
 
 def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Changes:
-    """Return all that a purge would change; nothing is changed."""
+    """Return all that a purge would change, and change nothing. ``also`` are rows to purge in any case."""
     found = concerned(connection, wanted, also)
     texts = files.saved_texts(connection, found)
     return Changes(
@@ -66,7 +66,7 @@ def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, als
 
 
 def change_rows(connection: sqlite3.Connection, home: Home, wanted: Changes, now: datetime) -> None:
-    """Overwrite the rows of a purge."""
+    """Overwrite the rows of a purge, and update the list of sessions."""
     files.forget_sessions(connection, wanted.lost_sessions)
     for change in wanted.files:
         if change.session_name and change.path.is_relative_to(home.paths.personas):
@@ -75,7 +75,7 @@ def change_rows(connection: sqlite3.Connection, home: Home, wanted: Changes, now
 
 
 def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) -> None:
-    """Overwrite rows, and store an operation for each persona that has some of them."""
+    """Overwrite rows, and store a purge operation for each persona that the rows belong to."""
     by_persona = _by_persona(connection, purged)
     operations = {
         persona: operation_rows.introduce(connection, NewOperation(persona, Purge(ids), now)).id
@@ -89,7 +89,7 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
         _check(connection, ids.messages)
         if ids.items:
             _cut_out_of_messages(connection, persona, ids.items)
-    # An index keeps the words of a deleted row until it happens to merge them.
+    # A full-text index keeps the words of a deleted row until it merges its parts.
     try:
         search_index.begin_anew(connection)
     except IndexDamagedError:
@@ -114,7 +114,7 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 
 def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    """Give rows of messages the checksums of what is left of them."""
+    """Compute the checksums of these messages anew."""
     rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, content", ids)
     connection.executemany(
         "UPDATE messages SET checksum = ? WHERE id = ?",
@@ -123,7 +123,7 @@ def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
 
 
 def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
-    """Cut items out of preambles, and out of the calls and results of the memory's tools."""
+    """Cut memory items out of preambles, and out of the calls and results of the memory's tools."""
     candidates = connection.execute(
         "SELECT id FROM messages WHERE persona = ? AND purged_by IS NULL "
         "AND (preamble <> '' OR role IN ('tool_use', 'tool_result'))",
@@ -170,13 +170,13 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
 def decide(
     connection: sqlite3.Connection, home: Home, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
 ) -> None:
-    """Overwrite the rows of a purge, and store what follows: changes of files, and whether backups are rewritten."""
+    """Overwrite the rows of a purge. Store the changes of files to come, and whether backups are to be rewritten."""
     require_access(home)
     decided = changes(connection, home, wanted)
     change_rows(connection, home, decided, now)
-    # The words of a search are not stored, unless they are to be found in backups.
+    # The words of a search are stored only if backups are to be searched for them.
     criteria = wanted.criteria() if with_backups else NO_CRITERIA
-    # A home may be moved before this is carried on.
+    # The paths are relative, because a home may be moved before the files are changed.
     paths = [(*(os.path.relpath(path, home.paths.personas) for path in each[:2]), each.text) for each in decided.files]
     attached = [*decided.lonely, *decided.unsent]
     left = {"wanted": criteria.as_json(), "with_backups": with_backups, "files": paths, "attachments": attached}
@@ -189,7 +189,7 @@ def is_pending(connection: sqlite3.Connection) -> bool:
 
 
 def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
-    """Decide a purge again that an older Chorus has decided and not begun."""
+    """Overwrite the rows of a purge that an older Chorus stored but did not begin."""
     stored = _stored(connection)
     if stored.get("stage") == _ROWS:
         wanted = WantedPurge.from_json(stored["wanted"])
@@ -197,7 +197,7 @@ def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
 
 
 def change_files(connection: sqlite3.Connection, home: Home) -> None:
-    """Change the files of the purge that was decided; nothing is done if that is done already."""
+    """Change the files of the decided purge, unless that is done already."""
     stored = _stored(connection)
     if stored.get("stage") != _FILES:
         return
@@ -207,7 +207,7 @@ def change_files(connection: sqlite3.Connection, home: Home) -> None:
             files.change(FileChange(path, after, text))
         except OSError as error:
             raise PurgeError(f"{path} cannot be changed: {error.strerror or error}.") from error
-    # Another chat may have sent one of them again meanwhile.
+    # Meanwhile another chat may have sent one of the attachments again.
     attachment_files.delete(home.paths.attachments, {*stored["attachments"]} - named_attachments(connection))
     _store(connection, _SPACE, {name: stored[name] for name in ("wanted", "with_backups")})
 
@@ -222,12 +222,12 @@ def _stored(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def is_compact(connection: sqlite3.Connection) -> bool:
-    """Return whether only backups are left to do."""
+    """Return whether only the rewriting of backups is left."""
     return _stored(connection).get("stage") == _BACKUPS
 
 
 def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
-    """Store that the log is done; return the criteria for the backups, ``None`` if none are to be rewritten."""
+    """Store that the log is done. Return the criteria for rewriting backups, ``None`` if none are rewritten."""
     stored = _stored(connection)
     if not stored.get("with_backups"):
         complete(connection)
@@ -242,7 +242,7 @@ def complete(connection: sqlite3.Connection) -> None:
 
 
 def require_access(home: Home) -> None:
-    """Refuse to purge a home with texts that cannot be read."""
+    """Raise `PurgeError` if a file or folder that a purge must search cannot be read."""
     paths = home.paths
     folders = (*(each.place(paths) for each in listing.FILES if each.is_searched), *home.beside)
     searched = chain(folders, *(folder.rglob("*") for folder in folders))

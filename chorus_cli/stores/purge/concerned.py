@@ -1,4 +1,4 @@
-"""The rows that a purge finds: messages that are asked for, and all rows that repeat them or were made of them."""
+"""The rows that a purge finds: the messages asked for, and the rows that repeat them or were made of them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
 def selected(connection: sqlite3.Connection, asked: WantedPurge, persona: str, attached: Path) -> WantedPurge:
-    """Return the purge with the messages that are meant now.
+    """Look up the messages that a purge means, and return the purge with their ids.
 
-    ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
-    empty. ``attached`` is the folder of attachments: a search finds messages by the texts in theirs.
+    ``persona`` is the slug of the persona that is purged or has the thread. It limits a span or a search, unless it is
+    empty. ``attached`` is the folder of attachments: a search also reads attached texts.
     """
     if asked.messages:
         return WantedPurge(_there(connection, asked.messages))
@@ -56,7 +56,7 @@ def selected(connection: sqlite3.Connection, asked: WantedPurge, persona: str, a
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file; empty if it cannot be read or has over 100 MB."""
+    """Return the text of a file; empty if it cannot be read, is a link or has over 100 MB."""
     with suppress(OSError):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
             return path.read_text(encoding="utf-8", errors="replace")
@@ -64,9 +64,9 @@ def text_of(path: Path) -> str:
 
 
 def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path]) -> frozenset[int]:
-    """Return the messages of a log that a search for the words of a purge finds; none without words.
+    """Return the ids of the messages that a search for the words of a purge finds; none without words.
 
-    ``attached`` are the folders in which an attachment may be.
+    ``attached`` are the folders that may have the attachments.
     """
     if not wanted.words:
         return frozenset()
@@ -83,7 +83,7 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
     found = {key for key, text in texts.items() if all(literal in text for literal in query.literals)}
     if not query.expression or not found:
         return found
-    # Such an index in memory has the same tokenizer as that of the log.
+    # The index of the log has the same tokenizer.
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         memory.execute("CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
         memory.executemany("INSERT INTO shown(rowid, content) VALUES (?, ?)", [(k, set_apart(texts[k])) for k in found])
@@ -91,7 +91,7 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
 
 
 def in_calls(tool_calls: str) -> list[str]:
-    """Return the words of calls of tools: name and arguments of each, and every text among the arguments."""
+    """Return the name with the arguments of each call, and every text among the arguments; invalid JSON as it is."""
     texts: list[str] = []
     try:
         for call in json.loads(tool_calls or "[]"):
@@ -105,7 +105,7 @@ def in_calls(tool_calls: str) -> list[str]:
 
 
 def in_parts(thought_parts: str) -> list[str]:
-    """Return every text among a provider's parts of thoughts, without the escapes of JSON."""
+    """Return every text in the JSON of a provider's parts of thoughts; invalid JSON as it is."""
     try:
         return _texts_in(json.loads(thought_parts)) if thought_parts else []
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def in_parts(thought_parts: str) -> list[str]:
 
 
 def words_in_parts(thought_parts: str) -> list[str]:
-    """Return the texts among a provider's parts of thoughts but for names and signatures, which have no blanks."""
+    """Return the texts in a provider's parts of thoughts, but for ASCII without blanks: names, signatures."""
     return [text for text in in_parts(thought_parts) if " " in text or not text.isascii()]
 
 
@@ -125,7 +125,7 @@ def _texts_in(value: object) -> list[str]:
 
 
 def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
-    """Return the messages with the words in their text, their thoughts, or the arguments of tools."""
+    """Return the messages with the words in their text, their thoughts, their calls or the names of attachments."""
     query = search_query(words)
     condition = f"{THERE} AND {_OF_PERSONA}"
     found: set[int] = set()
@@ -139,7 +139,7 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
             found = {id_ for (id_,) in hits}
             beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
             condition = f"({beside}) AND {condition}"
-    # Without the index, and for all that is not in it, every row is looked at.
+    # The index has no thoughts and no calls. Without a whole index, every row is read.
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, ''), "
         f"COALESCE(attachments, '') FROM messages WHERE {condition}",
@@ -157,7 +157,7 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
 def _found_in_files(
     connection: sqlite3.Connection, words: str, persona: str, folders: Sequence[Path]
 ) -> frozenset[int]:
-    """Return the messages with the words in one of their attached texts, each of which is read once."""
+    """Return the messages with the words in an attached text. A text that several messages attach is read once."""
     naming: dict[str, set[int]] = {}
     rows = connection.execute(
         f"SELECT id, attachments FROM messages WHERE attachments IS NOT NULL AND {THERE} AND {_OF_PERSONA}",
@@ -188,10 +188,10 @@ def _ids(connection: sqlite3.Connection, condition: str, **values: object) -> fr
 
 
 _TITLE_CHARACTERS = 40
-"""The beginning of a first message that other programs may have been told as the title of its thread."""
+"""The most characters of a title that a preamble shows. A title can be the beginning of a thread's first message."""
 
 _SAYS = "(content <> '' OR tool_calls <> '' OR attachments <> '' OR reasoning <> '' OR thought_parts <> '')"
-"""The condition for a message with something in it; the row of a reply that only calls tools is empty."""
+"""The SQL condition that a message is not empty. The row of a reply that only calls tools is empty."""
 
 
 class _SummaryRow(NamedTuple):
@@ -205,7 +205,7 @@ class _SummaryRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Concerned:
-    """The rows of a purge by their ids, and the fingerprints by which files that repeat them are recognised."""
+    """The ids of the rows of a purge, and the fingerprints that recognise the texts of these rows elsewhere."""
 
     ids: PurgedIds
     wanted: WantedPurge
@@ -216,19 +216,19 @@ class Concerned:
         return self.texts.are_in(text) or self.has_words(text, persona)
 
     def takes(self, text: str, persona: str) -> bool:
-        """Return whether a text of a persona goes: it repeats purged texts, or all of the persona goes."""
+        """Return whether the purge takes a text of a persona: it repeats purged texts, or the persona is purged."""
         return persona in self.wanted.personas or self.repeats(text, persona)
 
     def has_words(self, text: str, persona: str) -> bool:
-        """Return whether a text has the words of the search, and that is not limited to another persona."""
+        """Return whether a text has the words of the search, and the search is not limited to another persona."""
         return _is_of(self.wanted, persona) and bool(matching({1: text}, self.wanted.words))
 
 
 def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
-    """Return all rows that a purge concerns; those of ``also`` are known already."""
+    """Return all rows that a purge concerns, and ``also``. Raise `PurgeError` if a message is being written."""
     ids = _with_copies(connection, wanted.messages | also.messages)
     if unfinished := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
-        told = f"Message #{min(unfinished)} is still being written. Wait for its end, or stop it; nothing was purged."
+        told = f"Message #{min(unfinished)} is still being written. Wait for it or stop it; nothing was purged."
         raise PurgeError(told)
     texts = Fingerprints(_texts(connection, ids))
     quoting = _quoting(connection, Concerned(PurgedIds(ids), wanted, texts))
@@ -240,13 +240,13 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
         found = Concerned(found.ids.united(PurgedIds(**{store.name: taken})), wanted, texts)
         if store is listing.ITEMS:
             texts.add(content for id_, _, content, _ in store.texts(connection) if id_ in found.ids.items)
-    # A message that goes loses its preamble with its text.
+    # A purged message loses its preamble with its text.
     others = found.ids.preambles - found.ids.messages
     return Concerned(found.ids._replace(preambles=others), wanted, texts)
 
 
 def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -> frozenset[int]:
-    """Return the rows, of an id, persona, text and time each, that go: for their text, their persona or their time."""
+    """Return the ids of the rows that a purge takes by text, persona or time. A row is id, persona, text and time."""
     said = {place: text for place, (_, persona, text, _) in enumerate(rows) if _is_of(found.wanted, persona)}
     matches = matching(said, found.wanted.words)
     return frozenset(
@@ -260,7 +260,7 @@ def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -
 
 
 def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:
-    """Return messages with their wordings, and with rows of the same words and time, as a restore puts in."""
+    """Return messages with their other wordings, and with the copies that a restore of a session put in."""
     ids = set(chosen)
     wordings = connection.execute("SELECT id, revises FROM messages WHERE revises IS NOT NULL ORDER BY id").fetchall()
     for _ in range(2):
@@ -276,7 +276,7 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
 
 
 def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
-    """Return the messages of the same words, role and time as others; a whole import may have one time."""
+    """Return the messages that share persona, time, role and text with one of these. An import can share one time."""
     among = {"ids": json.dumps([*ids])}
     columns = "persona, timestamp, role, content"
     said = connection.execute(f"SELECT {columns} FROM messages WHERE id {AMONG} AND content <> ''", among)
@@ -300,7 +300,7 @@ def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]
 
 
 def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the calls and results of tools for purged questions and replies, and those that repeat purged texts."""
+    """Return the calls and results of tools in purged turns and replies, and others that repeat purged texts."""
     ids = found.ids.messages
     read = connection.execute(
         "SELECT id, persona, role, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END, "
@@ -316,7 +316,7 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
 
 
 def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
-    """Return the summaries of purged texts, those that were made of them or of ``taken`` ones, and copies in forks."""
+    """Return the ``taken`` summaries and those of purged messages, with their copies in forks and later versions."""
     rows = _summary_rows(connection)
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
@@ -347,7 +347,7 @@ def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
 
 
 def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return the threads whose titles are words of purged texts, and those that have nothing left."""
+    """Return purged threads, threads whose titles are words of their purged messages, and threads that become empty."""
     among = {"ids": json.dumps([*found.ids.messages])}
     titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
     said = connection.execute(f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", among).fetchall()
@@ -360,7 +360,7 @@ def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[
 
 
 def _preambles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return messages whose preambles name a thread by the first words of a purged one."""
+    """Return the messages whose preambles name a thread by the first words of a purged message."""
     firsts = connection.execute(
         f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
         {"ids": json.dumps([*found.ids.messages])},
@@ -378,15 +378,15 @@ def _name(title: str) -> str:
 
 
 _OF_ITEMS = {
-    # An act on several items has no words of theirs.
+    # An act on several items has no texts of items.
     listing.ACTS: f"SELECT id FROM operations WHERE {listing.ACTS.is_there} "
     f"AND json_array_length({DETAIL}, '$.items') = 1 AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
-    # A checkpoint that cannot be read may have them, and nothing restores it.
+    # A checkpoint of invalid JSON may have such texts, and cannot be restored.
     listing.CHECKPOINTS: "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN "
     "json_valid(checkpoint_data) THEN EXISTS(SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' "
     f"AND atom {AMONG}) ELSE TRUE END",
 }
-"""The queries for acts and checkpoints that have texts of items."""
+"""The queries for acts and checkpoints that have texts of purged items."""
 _OF_MESSAGES = {listing.ITEMS: f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"}
 _FURTHER = {listing.SUMMARIES: _summaries, listing.TITLES: _titles, listing.PREAMBLES: _preambles}
 
@@ -394,7 +394,7 @@ _FURTHER = {listing.SUMMARIES: _summaries, listing.TITLES: _titles, listing.PREA
 def _made_of(
     connection: sqlite3.Connection, found: Concerned, store: RowStore, taken: frozenset[int]
 ) -> frozenset[int]:
-    """Return the rows of a store that were made of purged ones, or of those that are ``taken``."""
+    """Return the rows of a store that were made of purged rows or of the rows ``taken``."""
     if further := _FURTHER.get(store):
         return further(connection, found, taken)
     ids, query = found.ids.messages, _OF_MESSAGES.get(store)
@@ -405,13 +405,13 @@ def _made_of(
 
 
 def earlier_texts(connection: sqlite3.Connection, found: Concerned) -> int:
-    """Return the number of acts and checkpoints that lose texts of items that stay or were lost."""
+    """Return the number of purged acts and checkpoints that hold no purged item, only texts of others."""
     acts, checkpoints = (_made_of(connection, found, store, frozenset()) for store in _OF_ITEMS)
     return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 
 
 def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
-    """Return other messages that repeat purged texts, in what was said or thought; they stay."""
+    """Return the other messages whose text or thoughts repeat purged texts. These messages stay."""
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, '') FROM messages "
         f"WHERE {THERE} AND id NOT {AMONG} ORDER BY id",

@@ -1,6 +1,6 @@
-"""Files beside the log that hold purged texts: sessions, drafts, texts that could not be stored, and attachments.
+"""Changes of the files that hold purged texts: sessions, drafts, rescued texts and attachments.
 
-A session loses the messages, and with one of them its summary; one that has none left is deleted.
+A session that loses a message loses its summary too. A session without messages is deleted.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
 _DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _UNKNOWN = ""
-"""The persona of a file that names none: a search limited to one persona does not reach it."""
+"""The persona of a file that names none. A search limited to a persona does not look for its words in such a file."""
 
 _PURGED = "purged"
 _FAULTS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""The errors of a machine that cannot read a session now, which is no fault of the session."""
+"""Errors of the machine, not of a session: the session may be readable later."""
 _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Home(NamedTuple):
-    """A home that a purge looks into, or a backup that was unpacked as one.
+    """A home or an unpacked backup that a purge looks into.
 
-    ``is_alive`` returns whether the process of a run still runs. ``beside`` are folders with further attachments,
-    which stay.
+    ``is_alive`` returns whether the process of a run still runs. ``beside`` are further folders of attachments, in
+    which the purge of this home deletes nothing.
     """
 
     paths: Paths
@@ -63,9 +63,9 @@ class Home(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file to be replaced by a text, under the name of ``after``; without a text it is to be deleted.
+    """A change of the file ``path``: it is replaced by ``text`` under the name ``after``, or deleted without a text.
 
-    ``session`` is the session in the place of one that loses something.
+    If the text is a session, ``session`` is its value.
     """
 
     path: Path
@@ -75,13 +75,13 @@ class FileChange(NamedTuple):
 
     @property
     def session_name(self) -> str:
-        """Persona and name of a session; empty if it is another file."""
+        """The persona and the id of a session, parted by a slash; empty if the file is no session."""
         folder = self.path.parent
         return f"{folder.parent.name}/{self.path.stem}" if folder.name == session_files.SESSIONS_FOLDER else ""
 
 
 def change(wanted: FileChange) -> None:
-    """Carry out a change; it can be repeated, because a missing file is skipped."""
+    """Carry out a change. A missing file is skipped, so that the change can be repeated."""
     path, after, text, _ = wanted
     if not os.path.lexists(path):
         return
@@ -96,8 +96,8 @@ def change(wanted: FileChange) -> None:
 class SavedTexts:
     """Recognises purged texts in sessions.
 
-    ``messages`` are role, time and text of the purged messages, ``lines`` their words by persona, and ``summaries`` the
-    texts of purged summaries.
+    ``messages`` are role, time and text of the purged messages. ``lines`` are their words by persona, as
+    ``words_in_line`` writes them. ``summaries`` are the texts of purged summaries.
     """
 
     found: Concerned
@@ -106,7 +106,7 @@ class SavedTexts:
     summaries: frozenset[str]
 
     def purged(self, session: Session) -> Session:
-        """Return a session without purged texts; the same one if it has none."""
+        """Return a session without purged texts; an equal session if it has none."""
         persona = session.persona
         kept = tuple(self._message(each, persona) for each in session.messages if not self._is_gone(each, persona))
         touched = {each.thread_id for each in session.messages if self._is_gone(each, persona)}
@@ -161,7 +161,7 @@ def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
 
 
 def changes(home: Home, texts: SavedTexts) -> Iterator[FileChange]:
-    """Yield the changes of all files but attachments that hold something of a purge."""
+    """Yield the changes of the sessions, drafts and rescued texts that a purge concerns."""
     for path in chain(*(sorted(personas.glob(_SESSIONS)) for personas in _folders_of_personas(home))):
         yield from _changed_sessions(path.parents[1], path.parent.name, texts)
     yield from _changed_drafts(home, texts.found)
@@ -173,7 +173,7 @@ def _folders_of_personas(home: Home) -> tuple[Path, Path]:
 
 
 def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterator[FileChange]:
-    """Yield the changes of the sessions of a persona; a damaged one that repeats purged texts is deleted."""
+    """Yield the changes of a persona's sessions. A damaged session is deleted if it repeats purged texts."""
     names = {*session_files.ids(personas, persona)}
     for session_id in sorted(names):
         path = session_files.path_of(personas, persona, session_id)
@@ -201,14 +201,14 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
 
 
 def _changed_drafts(home: Home, found: Concerned) -> Iterator[FileChange]:
-    """Yield the changes of drafts; one that a running Chorus has open is left to it."""
+    """Yield the deletions of drafts with purged texts, but for drafts that a running Chorus has open."""
     for path in sorted(home.paths.drafts.glob("*")):
         if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
             yield FileChange(path, path)
 
 
 def _changed_rescues(home: Home, found: Concerned) -> Iterator[FileChange]:
-    """Yield the changes of files of texts that could not be stored, of which each line is one."""
+    """Yield the changes of files of rescued texts. Each line is one text; the purged lines go."""
     for path in sorted(rescued_files.files(home.paths.rescue)):
         lines = text_of(path).splitlines()
         kept = [line for line in lines if not _is_purged(line, found)]
@@ -217,7 +217,7 @@ def _changed_rescues(home: Home, found: Concerned) -> Iterator[FileChange]:
 
 
 def list_session(connection: sqlite3.Connection, change: FileChange) -> None:
-    """Carry out the change of a session in the list of sessions; the idle timer begins a new one."""
+    """Update or delete the row of a changed session. The next idle save of the persona makes a new session."""
     persona, _, session_id = change.session_name.partition("/")
     after = change.session
     if after is None:
@@ -237,7 +237,7 @@ def list_session(connection: sqlite3.Connection, change: FileChange) -> None:
 
 
 def lost_sessions(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> list[tuple[str, str]]:
-    """Return persona and name of the rows of sessions whose files are gone, if they repeat purged texts."""
+    """Return persona and id of the sessions whose files are gone and whose rows repeat purged texts."""
     found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
     return [
         (persona, session_id)
@@ -248,12 +248,12 @@ def lost_sessions(connection: sqlite3.Connection, personas: Path, texts: SavedTe
 
 
 def forget_sessions(connection: sqlite3.Connection, rows: Iterable[tuple[str, str]]) -> None:
-    """Delete rows of sessions, named by persona and name."""
+    """Delete the rows of sessions, given by persona and id."""
     connection.executemany("DELETE FROM sessions WHERE persona = ? AND session_id = ?", rows)
 
 
 def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict[str, int]:
-    """Return the attachments that only purged messages name: their sizes by their SHA-256."""
+    """Return the sizes in bytes, by SHA-256, of the attachments that only purged messages name."""
     gone, kept = (
         {
             each.sha256: each.size_bytes
@@ -269,7 +269,7 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 
 
 def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concerned) -> dict[str, int]:
-    """Return the stored attachments that no message names and that repeat purged texts: their sizes."""
+    """Return the sizes in bytes, by SHA-256, of stored attachments that no message names but that repeat the texts."""
     named = named_attachments(connection)
     stored = [path for folder in home.attachments for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*"))]
     unnamed = [path for path in stored if path.name not in named]
@@ -277,7 +277,7 @@ def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concer
 
 
 def unsearched_pdfs(connection: sqlite3.Connection, found: Concerned) -> int:
-    """Return the number of PDFs of messages that stay, in which a search for words does not look; 0 without words."""
+    """Count the PDFs that stay although they may have the words: a search reads no PDF. Without words, return 0."""
     rows = connection.execute(
         "SELECT id, attachments FROM messages WHERE ? <> '' AND attachments IS NOT NULL AND ? IN ('', persona)",
         (found.wanted.words, found.wanted.persona),
@@ -297,10 +297,10 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
 
 
 def delete_remains(places: Paths) -> None:
-    """Delete the copies of the log that killed backups, upgrades, restores and purges have left."""
+    """Delete the copies of the log that killed processes left when they made backups, upgrades, restores or purges."""
     for path in (*BACKUPS.leftovers(places), *places.database.parent.glob(f"{STAGED}-*")):
         try:
-            # A process that only looks into a backup deletes its own folder.
+            # A process that looks into a backup may delete its own folder first.
             with suppress(FileNotFoundError):
                 remove(path)
             sync_folder(path.parent)

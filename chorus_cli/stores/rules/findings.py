@@ -1,4 +1,4 @@
-"""Findings of the doctor: each about one subject, with a sentence and, if it can be mended, how."""
+"""Findings of the doctor. Each has a subject, a state, a sentence and, if the doctor can mend it, a repair."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class State(StrEnum):
 
 
 class Repair(StrEnum):
-    """A repair that the doctor offers: its name for programs, and the question before it is done."""
+    """A repair that the doctor offers: a name for programs, and a question to the user."""
 
     question: str
 
@@ -29,7 +29,7 @@ class Repair(StrEnum):
         return repair
 
     INDEX = "index", "Make the index again from the log?"
-    CODE = "code", "Remove what is not of Chorus? No message is lost by that."
+    CODE = "code", "Remove the parts of the log that are not of Chorus? No message is lost."
     CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
     repair: Repair | None = None
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return it for a program."""
+        """Return the finding as JSON."""
         return {"subject": self.subject, "state": self.state, "sentence": self.sentence, "mend": self.repair}
 
 
@@ -62,7 +62,7 @@ def fine(subject: str, sentence: str) -> Finding:
 
 
 def note(subject: str, sentence: str, repair: Repair | None = None) -> Finding:
-    """Return a finding that is worth knowing, but nothing wrong."""
+    """Return a finding that is worth knowing, though nothing is wrong."""
     return Finding(subject, State.NOTE, sentence, repair)
 
 

@@ -1,7 +1,4 @@
-"""A purge as the user asks for it, the texts that are meant and those that repeat them, and its extent for the user.
-
-The user agrees to the extent before anything is overwritten.
-"""
+"""The purge a user asks for, fingerprints that recognise repeated texts, and the extent that the user agrees to."""
 
 from __future__ import annotations
 
@@ -25,11 +22,11 @@ _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re
 
 
 class WantedPurge(NamedTuple):
-    """A purge as it was asked for, and as it is stored until it is complete, so that it can be carried on.
+    """The purge that a user asks for.
 
-    ``messages`` were chosen by the user. All texts of ``personas`` go, the titles of ``threads``, every text with the
-    ``words`` of a search, and memory items and inputs from ``since`` to ``until``, UTC texts; the last two only those
-    of ``persona``, unless that is empty. ``thread`` is the number of a thread whose messages are not looked up yet.
+    It takes the ``messages`` and the titles of the ``threads`` with these ids, all texts of ``personas``, every text
+    with the ``words`` of a search, and memory items, inputs and unsent texts from ``since`` to ``until``, both UTC
+    texts. ``persona``, unless empty, limits the words and the span. ``thread`` is the user's number of a thread.
     """
 
     messages: frozenset[int] = frozenset()
@@ -43,18 +40,18 @@ class WantedPurge(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> WantedPurge:
-        """Read a stored one."""
+        """Read a stored purge."""
         messages = frozenset(expanded(tuple((int(first), int(last)) for first, last in stored["messages"])))
         threads, personas = frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"]))
         words, since, until, persona = (str(stored[name]) for name in ("words", "since", "until", "persona"))
         return cls(messages, threads, personas, words, since, until, persona)
 
     def criteria(self) -> WantedPurge:
-        """Return it without the ids of one log: the words, the span and the personas hold in every backup."""
+        """Return the purge without ids of its log: its words, span and personas also apply to every backup."""
         return self._replace(messages=frozenset(), threads=frozenset())
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Write it to be stored."""
+        """Return the purge as JSON, which is stored until the purge is complete."""
         return {
             **self._asdict(),
             "messages": [[first, last] for first, last in runs(sorted(self.messages))],
@@ -64,28 +61,28 @@ class WantedPurge(NamedTuple):
 
 
 def span(typed: str, now: datetime) -> WantedPurge:
-    """Read a span of time: a time, and maybe until and another."""
+    """Read a span of time, such as ``monday until yesterday``. A time alone is the beginning of an open span."""
     match = _UNTIL.fullmatch(typed.strip())
     since = timespan.parse(match["since"] if match else typed, now, after_since=True).before(now)
     until = timespan.parse(match["until"], now, after_since=True).before(now) if match else None
     if until is not None and until <= since:
-        raise CommandError("The time after until must be later than the one after since.")
+        raise CommandError("The time after until must be later than the time after since.")
     return WantedPurge(since=timestamps.to_text(since), until=timestamps.to_text(until) if until else "")
 
 
 NO_CRITERIA = WantedPurge()
-"""A purge without criteria, which finds nothing by itself."""
+"""A purge that finds nothing."""
 
 LEAST_WORDS = 4
-"""A text of fewer words is common speech: only an equal text repeats it."""
+"""A text of fewer words is common speech, so only an equal text repeats it."""
 
 
 _FEW_TEXTS = 10
-"""With so many texts at most, a look for the first words of each is faster than splitting what is compared."""
+"""Up to this number of texts, looking for the first words of each is faster than splitting the other text."""
 
 
 class Fingerprints:
-    """The hashes of some texts, which equal texts repeat, and those that contain all words of one in a row."""
+    """Hashes of some texts. Another text repeats one of them if it is equal or has all its words in a row."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._beginnings: set[tuple[str, ...]] = set()
@@ -125,18 +122,18 @@ class Fingerprints:
 
 
 def words_in_line(texts: Iterable[str]) -> str:
-    """Return the words of texts, those of each between blanks in a line of its own, for ``is_part``."""
+    """Return a line for each text: its words in lower case, each between blanks, for ``is_part``."""
     return "\n".join(f" {' '.join(_WORD.findall(text.casefold()))} " for text in texts)
 
 
 def is_part(text: str, line: str) -> bool:
-    """Return whether the words of a text, of which there is one at least, stand in a row in ``words_in_line``."""
+    """Return whether ``line``, made by ``words_in_line``, has the words of a text in a row; false without words."""
     words = words_in_line([text])
     return bool(words.strip()) and words in line
 
 
 def plain(text: str) -> str:
-    """Return a text without differences of blanks and case."""
+    """Return a text without upper case, and with single blanks between its words."""
     return " ".join(text.casefold().split())
 
 
@@ -146,11 +143,11 @@ def _hash(words: Sequence[str], first: int, length: int) -> int:
 
 MOST_SHOWN = 5
 MOST_DOCUMENTS = 20
-"""The most documents that repeat purged texts and are shown; a program is told of all."""
+"""How many documents that repeat purged texts are shown to the user; ``--json`` names all."""
 
 
 class ShownMessage(NamedTuple):
-    """A message that would be purged, for a list; ``speaker`` is a name for the user or of the persona."""
+    """A line in the list of messages to purge; ``speaker`` is the persona's name or a name for the user."""
 
     id: int
     persona: str
@@ -164,7 +161,7 @@ class ShownMessage(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document of a persona that repeats purged texts, which no purge changes."""
+    """A document of a persona that repeats purged texts. No purge changes it."""
 
     path: str
     persona: str
@@ -177,13 +174,13 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """All that a purge overwrites or deletes.
+    """All that a purge overwrites or deletes, and the places that keep a copy.
 
-    ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
-    are other messages that have one of the texts; they and the ``documents`` stay. ``items`` are the memory items with
-    their numbers, and ``earlier_texts`` is the number of places that hold texts of other items. ``drafts`` and
-    ``sessions`` are files by their names, ``backups`` those that hold some of it. ``unsearched_pdfs`` is the number of
-    PDFs that may have the words of a search and stay.
+    ``shown`` are the first messages. ``first`` and ``last`` are the times of the oldest and the newest message.
+    ``repeated`` are the ids of other messages with the same text: they stay, as the ``documents`` do. ``items`` are
+    ids and texts of memory items. ``earlier_texts`` counts the acts and checkpoints with texts of other items.
+    ``sessions`` and ``drafts`` are names of files, ``backups`` the names of backups that hold some of the texts.
+    ``unsearched_pdfs`` counts the PDFs that stay although they may have the words of a search.
     """
 
     ids: PurgedIds
@@ -203,16 +200,18 @@ class Extent:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to purge but in backups."""
+        """Whether there is nothing to purge, except perhaps in backups."""
         return not any((*self.ids, self.sessions, self.attachments, self.drafts))
 
     def text(self, *, with_backups: bool = False, is_dry: bool = False) -> str:
-        """Return the lines that show it to the user; ``with_backups`` if those that have it are rewritten, too."""
+        """Return the lines for the user. ``with_backups`` says that the ``backups`` are rewritten too."""
         told = [*self._lines()]
         if self.backups:
             has, is_ = ("has", "is") if len(self.backups) == 1 else ("have", "are")
             fate = (
-                f"{has} it too and {'would be' if is_dry else is_} rewritten" if with_backups else "would still have it"
+                f"{has} the texts too and {'would be' if is_dry else is_} rewritten"
+                if with_backups
+                else "would still have the texts"
             )
             told.append(f"{_files(self.backups)} {fate}.")
         return "\n".join(told)
@@ -227,18 +226,18 @@ class Extent:
             if number > len(self.shown):
                 yield f"  and {number - len(self.shown):,} more"
         if derived := self._derived():
-            yield f"{'With them' if number else 'Concerned'}: {enumerated(derived)}."
+            yield f"{'With them' if number else 'To purge'}: {enumerated(derived)}."
         for number, content in self.items[:MOST_SHOWN]:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
             ids, have = first_few([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
-            yield f"{ids} {have} the same words and would stay; name them too, or purge what a search finds."
+            yield f"{ids} {have} the same words and would stay; name these numbers too, or use /purge search."
         yield from self._documents()
         yield from filter(None, [self._unsearched()])
 
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
-        told = " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
+        told = " ".join(filter(None, ["Nothing matches, so nothing was purged.", self._unsearched()]))
         return "\n".join([told, *self._documents()])
 
     def _unsearched(self) -> str:
@@ -271,7 +270,7 @@ class Extent:
         return [counted(*each) for each in found if each[0]]
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return it for a program."""
+        """Return the extent as JSON."""
         return {
             "messages": len(self.ids.messages),
             "first": timestamps.to_text(self.first) if self.first else None,
@@ -297,7 +296,7 @@ class Extent:
 
 def backups_sentence(backups: Sequence[str]) -> str:
     """Return the sentence about backups that still hold purged texts."""
-    return f"{_files(backups)} still {'has' if len(backups) == 1 else 'have'} it."
+    return f"{_files(backups)} still {'has' if len(backups) == 1 else 'have'} the texts."
 
 
 def _files(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""A log beside the open one: copied, opened, and examined.
+"""Copies a log, opens it by a connection apart from the store's, and examines it.
 
-Examined are its pages, its rows with their checksums and references, its indexes, and what was purged.
+The examination covers pages, checksums of rows, references and indexes, and finds the rows that were purged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from chorus_cli.stores.listing import RowStore
 OpenDatabase: TypeAlias = sqlite3.Connection
 
 _STEP_PAGES = 1000
-"""Pages of 4 kB that are copied at a time: some milliseconds, in which nobody else can commit."""
+"""How many pages of 4 kB a step copies. A step takes some milliseconds, in which no other process can commit."""
 
 _PAUSE_SECONDS = 0.005
 _MOST_RESTARTS = 5
@@ -41,18 +41,18 @@ _BUSY_TIMEOUT_SECONDS = 10.0
 
 _MOST_FAULTS = _MOST_NAMED = 20
 _KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
-"""The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others.
+"""The condition that a row of ``sqlite_master`` is a table, and no part of a full-text index.
 
-One with an odd name is not of Chorus.
+A table with an odd name is left out: it is not of Chorus.
 """
 
 
 class BackupStoppedError(BackupError):
-    """A copy was stopped, because Chorus ends."""
+    """A backup was stopped, because Chorus ends."""
 
 
 class Facts(NamedTuple):
-    """The extent of a log: its messages and threads, and the time of the newest message, as its row has it."""
+    """The numbers of messages and threads in a log, and the time of the newest message, as its row has it."""
 
     messages: int
     threads: int
@@ -60,14 +60,14 @@ class Facts(NamedTuple):
 
 
 class _RestartedError(Exception):
-    """SQLite began anew too often."""
+    """SQLite began a copy anew too often."""
 
 
 def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = lambda: False) -> None:
-    """Copy the committed state of ``source`` into the new file ``target``, while others may write to it.
+    """Copy the committed state of ``source`` into the new file ``target``. Other processes may write to ``source``.
 
-    It is copied in steps, between which others write. SQLite begins anew when they do; after some times the rest is
-    copied in one step.
+    They write between the steps of the copy. SQLite begins the copy anew when they do. After some new beginnings, one
+    step copies everything.
     """
     fewest: float = math.inf
     restarts = 0
@@ -92,12 +92,12 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database, and give up if a statement has no end; its errors become sentences."""
+    """Open an existing database. A statement without an end is stopped, and errors of SQLite become storage errors."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.is_file():
         raise DatabaseDamagedError(f"There is no database {path}.")
-    # Only a connection that may write rolls back the transaction of a killed process, which must not be read.
+    # The transaction of a killed process must not be read. Only a connection that may write rolls it back.
     place = path if store.is_writable(path) else ""
     with (
         _told(path),
@@ -111,14 +111,14 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database only to read its tables."""
+    """Open an existing database to read only its tables, so that no code in its schema runs."""
     with opened(path) as connection:
         foreign_code.read_tables_only(connection)
         yield connection
 
 
 def facts(connection: sqlite3.Connection) -> Facts:
-    """Return the extent of the log."""
+    """Return the facts about a log; a database that is not of Chorus raises an error."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
@@ -154,19 +154,19 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def require_texts(connection: sqlite3.Connection) -> None:
-    """Read every row of the log, which fails if one of its texts is not UTF-8; its pages must be sound."""
+    """Read every row of a log with sound pages. A text that is not UTF-8 raises an error."""
     for (table,) in connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall():
         for _ in connection.execute(f"SELECT * FROM {table}"):
             pass
 
 
 def concerns_log(connection: sqlite3.Connection) -> bool:
-    """Return whether damage concerns more than the full-text indexes, which can be made again from the log."""
+    """Return whether damage concerns more than the full-text indexes. These can be made again from the log."""
     try:
         tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
     except UNREADABLE:
         return True
-    # The list of free pages is of no table, and without it nothing can be written.
+    # The list of free pages belongs to no table, but nothing can be written if the list is damaged.
     is_listed = not any("freelist" in fault.casefold() for fault in _checked(connection, "integrity_check(1)"))
     return not (tables and is_listed) or any(_checked(connection, f"integrity_check('{name}')") for (name,) in tables)
 
@@ -188,7 +188,7 @@ _FIELDS = "role, thread_id, persona, timestamp, content"
 
 
 class Checked(NamedTuple):
-    """The number of messages that were read, of those without a checksum, and the ids of changed ones."""
+    """How many messages were read, how many have no checksum, and the ids of those that differ from their checksum."""
 
     read: int
     without: int
@@ -196,9 +196,9 @@ class Checked(NamedTuple):
 
 
 def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Checked:
-    """Compare messages with their checksums: one part of equally large parts, by default all of them.
+    """Compare messages with their checksums: one of several equally large parts of the log, by default all of it.
 
-    A message that was put in with plain SQL has none.
+    A message that was put in with plain SQL has no checksum.
     """
     before, connection.text_factory = connection.text_factory, lenient_text
     try:
@@ -216,13 +216,13 @@ def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Ch
 
 
 def sample(connection: sqlite3.Connection, day: int) -> Checked:
-    """Compare another part of the messages on each day; a log of usual size is compared whole."""
+    """Compare a part of the messages, another one each ``day``. A log with ids up to 50,000 is compared whole."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     return checked(connection, day, max(1, -(-newest // SAMPLE_ROWS)))
 
 
 def bring(connection: sqlite3.Connection, ids: Iterable[int], backup: Path) -> tuple[int, ...]:
-    """Bring the messages of these ids from a backup; return those that it does not have as written."""
+    """Copy the messages with these ids from a backup. Return the ids that the backup lacks or has with another text."""
     remaining = []
     with closing(sqlite3.connect(backup)) as source:
         foreign_code.read_tables_only(source)
@@ -241,7 +241,7 @@ def bring(connection: sqlite3.Connection, ids: Iterable[int], backup: Path) -> t
 
 
 def accept(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Take the present texts of the messages of these ids for the true ones."""
+    """Give the messages with these ids new checksums, and replace the bytes in their texts that are not UTF-8."""
     connection.text_factory = lambda stored: stored.decode("utf-8", "replace")
     for id_ in ids:
         row = connection.execute(f"SELECT {_FIELDS} FROM messages WHERE id = ?", (id_,)).fetchone()
@@ -252,12 +252,12 @@ def accept(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 
 def lenient_text(stored: bytes) -> str:
-    """Decode a text that may be damaged, which never equals the one that was written."""
+    """Decode a text that may be damaged, so that a text with damaged bytes never equals the one that was written."""
     return stored.decode("utf-8", "surrogateescape")
 
 
 def unreadable(connection: sqlite3.Connection) -> list[str]:
-    """Return a sentence for each message whose values cannot be read, at most some."""
+    """Return a sentence for each of the first 20 messages whose values cannot be read."""
     found: list[str] = []
     for row in connection.execute(f"SELECT {COLUMNS} FROM messages"):
         try:
@@ -278,7 +278,7 @@ _REFERENCES = (
 
 
 def dangling_references(connection: sqlite3.Connection) -> list[str]:
-    """Return phrases for rows that refer to rows that are gone."""
+    """Return phrases that count the messages that refer to missing rows."""
     told = []
     for one, more, column, table in _REFERENCES:
         query = f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
@@ -288,7 +288,7 @@ def dangling_references(connection: sqlite3.Connection) -> list[str]:
 
 
 def gaps(connection: sqlite3.Connection) -> Runs:
-    """Return the ids of messages that are gone: each number was given once, and no row is ever deleted."""
+    """Return the ids of lost messages, as runs. Each id was given to a message, and Chorus never deletes its row."""
     return tuple(
         connection.execute(
             "SELECT id + 1, following - 1 FROM (SELECT id, LEAD(id) OVER (ORDER BY id) AS following FROM ("
@@ -299,7 +299,7 @@ def gaps(connection: sqlite3.Connection) -> Runs:
 
 
 def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return the messages that name attachments, by SHA-256, as far as they can be read."""
+    """Map the SHA-256 of each attachment to a message that names it. Values that cannot be read are left out."""
     found = dict[str, int]()
     for id_, text in _rows(connection, "SELECT id, attachments FROM messages WHERE attachments IS NOT NULL"):
         with suppress(ValueError, TypeError):
@@ -308,7 +308,7 @@ def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def digests(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return each SHA-256 that messages and operations name, also damaged ones."""
+    """Return each SHA-256 in messages and operations, even if their values are damaged."""
     before, connection.text_factory = connection.text_factory, bytes
     try:
         naming = "SELECT attachments FROM messages WHERE attachments IS NOT NULL", "SELECT detail FROM operations"
@@ -319,15 +319,15 @@ def digests(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def rows_in_progress(connection: sqlite3.Connection) -> list[tuple[int, str | None]]:
-    """Return the replies and calls of tools in progress, oldest first, and the runs of their processes."""
+    """Return the ids of the replies and calls of tools in progress, oldest first, each with its run."""
     return connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
 
 
 class Purged(NamedTuple):
-    """The rows that purges of a log have overwritten, as far as it tells.
+    """The rows that purges of a log have overwritten, as far as the log tells.
 
-    ``unread`` is its newest purge if that cannot be read, else 0; ``damaged`` are the numbers of those that are there
-    and cannot be read.
+    ``unread`` is the id of the newest purge if it is gone or cannot be read, otherwise 0. ``damaged`` are the numbers
+    of the purges that are there but cannot be read.
     """
 
     ids: PurgedIds
@@ -356,7 +356,7 @@ def purged(connection: sqlite3.Connection) -> Purged:
 
 
 def holds(connection: sqlite3.Connection, found: Purged) -> bool:
-    """Return whether a backup has the text of a row that its log has purged since, or may have it."""
+    """Return whether the log of a backup has, or may have, a text of the purged rows ``found``."""
     if found.unread and not _rows(connection, f"SELECT 1 FROM operations WHERE id = {found.unread:d}"):
         return True
     wanted = {store: getattr(found.ids, store.name) for store in listing.ROWS if store.identity}
@@ -364,8 +364,8 @@ def holds(connection: sqlite3.Connection, found: Purged) -> bool:
 
 
 def filled_rows(connection: sqlite3.Connection, store: RowStore, columns: str, ids: Iterable[int]) -> list[Any]:
-    """Return columns of the rows of these ids that have some text."""
-    # Each column by itself, because a log of an older Chorus may lack one.
+    """Return these ``columns`` of the rows with these ids, once for each text that a row has."""
+    # The columns are queried one by one, because a log of an older Chorus may lack one.
     return [
         row
         for column in store.columns
@@ -378,7 +378,7 @@ def filled_rows(connection: sqlite3.Connection, store: RowStore, columns: str, i
 
 
 def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] | None = None) -> list[Any]:
-    """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
+    """Return the rows of a query; none if the log of an older Chorus lacks the table or the column."""
     try:
         return connection.execute(query, values or {}).fetchall()
     except sqlite3.OperationalError as error:
@@ -388,7 +388,7 @@ def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] 
 
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
+    """Return the names of the damaged full-text indexes. SQLite takes a write lock to check them."""
     checks = {"search": search_index.check, "memory": item_rows.check_words}
     found = []
     for name, check in checks.items():
@@ -404,7 +404,7 @@ _INDEXES = {"search": MESSAGES, "memory": ITEMS}
 
 
 def renew_indexes(connection: sqlite3.Connection) -> None:
-    """Make both full-text indexes again: that of the memory from its items, that of the search by the next one."""
+    """Make the full-text index of the memory again, and empty the index of the search: the next search fills it."""
     search_index.require_sound_log(connection)
     for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         with connection:

@@ -1,7 +1,7 @@
-"""The rows in a file of SQLite, each page read wherever it stands, and the tables of a log that they are of.
+"""Reads the rows in a SQLite file page by page, and finds the table of the log that a row belongs to.
 
-No tree is walked and nothing is believed but the pages themselves, as ``sqlite.org/fileformat2.html`` describes them:
-a damaged root, header or list of free pages hides no row.
+The format is described in ``sqlite.org/fileformat2.html``. Each page is read by itself and no tree is walked, so a
+damaged root, header or list of free pages hides no row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_COLUMNS = 64
 
 
 class Row(NamedTuple):
-    """A row of a table, or an entry of an index, which has no ``number``; of one that is not whole the end is lost."""
+    """A row of a table, or an entry of an index. An entry has no ``number``. If not ``is_whole``, its end is lost."""
 
     number: int | None
     values: tuple[Value, ...]
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 def file_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of all tables and the entries of all indexes, page by page; damaged ones are left out.
+    """Yield the rows of all tables and the entries of all indexes, page by page, as far as they can be read.
 
     Text that is no UTF-8 is read with replacement characters.
     """
@@ -62,12 +62,12 @@ class _Pages(NamedTuple):
     number: int
 
     def page(self, number: int) -> bytes:
-        """Return a page, the first one being 0."""
+        """Return a page. The first page has the number 0."""
         return os.pread(self.descriptor, _PAGE_BYTES, number * _PAGE_BYTES)
 
 
 def _cells(page: bytes) -> tuple[int, ...]:
-    """Return where the cells of a page begin; none of a page that is no part of a tree."""
+    """Return the positions of the cells of a page; none if the page is not part of a tree."""
     header = _HEADER_BYTES.get(page[0], 0)
     number = int.from_bytes(page[3:5], "big")
     if not header or header + 2 * number > len(page):
@@ -87,7 +87,7 @@ def _row(pages: _Pages, page: bytes, at: int) -> Row:
 
 
 def _payload(pages: _Pages, page: bytes, at: int, size: int) -> bytes:
-    """Return the bytes of a row, with those on the pages that it overflows to, as far as they are there."""
+    """Return the bytes of a row, also those on its overflow pages, as far as they are there."""
     most = _PAGE_BYTES - 35 if page[0] == _TABLE_LEAF else (_PAGE_BYTES - 12) * 64 // 255 - 23
     if size <= most:
         return page[at : at + size]
@@ -115,7 +115,7 @@ def _values(payload: bytes) -> tuple[Value, ...]:
 
 
 def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
-    """Return the value of a kind at a place, and the place after it; of a text that is cut off, the beginning."""
+    """Return the value of this kind at a position, and the position after it. Of a cut text, return the beginning."""
     if kind >= _FIRST_WITH_LENGTH:
         end = at + (kind - _FIRST_WITH_LENGTH) // 2
         found = payload[at:end]
@@ -157,11 +157,11 @@ _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("usage", "attachments", "thought_parts"), json.loads),
     "run": lambda run: _RUN.fullmatch(run) is not None,
     "role": ("user", "assistant", "tool_use", "tool_result").__contains__,
-    # Entries of indexes have the form of these two tables.
+    # Entries of indexes look like rows of the two tables with these columns.
     "counted": NUMBERED.__contains__,
     "message": lambda key: TIME.fullmatch(key) is None,
 }
-"""How the values of columns are read: an error or ``False`` tells that one cannot be."""
+"""How the values of columns are read. An error or the result ``False`` means that a value cannot be read."""
 
 _COLUMNS = """
     SELECT there.name, there.wr, col.name, col.type, col."notnull" OR col.pk, col.pk AND col.type = 'INTEGER'
@@ -176,7 +176,7 @@ class _Column(NamedTuple):
     is_number: int
 
     def takes(self, value: Value) -> bool:
-        """Return whether the column may have a value, and every command can read it."""
+        """Return whether the column may have this value and every command can read it."""
         if value is None or not isinstance(value, _TYPES[self.kind]):
             return value is None and not self.is_required
         try:
@@ -186,10 +186,10 @@ class _Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table in its newest form; in its first one a row had the ``fewest`` columns.
+    """A table in its newest form. In the table's first form, a row had the ``fewest`` columns.
 
-    The rows of one that ``is_index`` are stored as entries, without numbers. ``number`` is the column that is the
-    number of a row, empty if there is none.
+    If it ``is_index``, its rows are stored like entries of an index, without numbers. ``number`` is the name of the
+    column that stands for the number of a row, empty if there is none.
     """
 
     name: str
@@ -201,10 +201,10 @@ class Table(NamedTuple):
     def values(self, row: Row) -> Values | None:
         """Return the values of a row by their columns, ``None`` if it belongs to another table or cannot be used.
 
-        A message keeps its text: other values that cannot be read are left out, and a lost time becomes the earliest.
+        A message with persona, thread, role and text is used, without its unreadable values. A lost time becomes 1970.
         """
         number = len(row.values)
-        # To messages, a user may have added columns.
+        # A user may have added columns to the table of messages.
         if number < self.fewest or (number > len(self.columns) and self.name != MESSAGES):
             return None
         if bool(self.is_index) is not (row.number is None):
@@ -220,14 +220,14 @@ class Table(NamedTuple):
         if odd & _TEXT:
             return None
         if not row.is_whole or not odd.isdisjoint(("timestamp", "checksum")):
-            # It is not what was written, even if the checksum is lost too.
+            # Without any checksum, the message would count as put in with plain SQL.
             values["checksum"] = "" if "checksum" in odd else values["checksum"] or ""
         values["timestamp"] = _EARLIEST if "timestamp" in odd else values["timestamp"]
         return {name: value for name, value in values.items() if name not in odd - {"timestamp", "checksum"}}
 
 
 def tables() -> tuple[Table, ...]:
-    """Return the tables whose rows a salvage keeps: all but those that begin anew."""
+    """Return the tables whose rows a salvage keeps. The others begin empty."""
     found, earlier = dict[str, Table](), dict[str, Table]()
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for step in range(1, len(migrations.STEPS) + 1):

@@ -1,4 +1,4 @@
-"""Backups: on request, and the one of a day in the background."""
+"""Makes backups: on request, and one a day in the background."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Made(NamedTuple):
     manifest: Manifest
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return it for a program."""
+        """Return file, size in bytes and contents of the backup as JSON."""
         contents = {**self.manifest._asdict()}
         lists = {name: list(contents[name]) for name in ("personas", "attachments")}
         return {"file": str(self.path), "bytes": self.size_bytes, **contents, **lists}
@@ -48,9 +48,9 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backups:
-    """Makes backups in threads of their own, with connections of their own.
+    """Makes each backup in a thread of its own, with a connection of its own.
 
-    One on request waits for a purge, ``patience_seconds`` at most.
+    A backup on request waits at most ``patience_seconds`` for a purge or another backup.
     """
 
     places: Paths
@@ -58,7 +58,7 @@ class Backups:
     patience_seconds: float = 60.0
 
     async def make(self, typed: str = "") -> Made:
-        """Write a backup with everything to the file or into the folder ``typed``; otherwise beside the daily ones."""
+        """Write a backup of everything to the file or folder ``typed``, or beside the daily backups if it is empty."""
         now = self.clock.now()
         target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}.zip")
 
@@ -93,8 +93,8 @@ class Backups:
         if not ids:
             return ""
         named = first_few([f"#{id_}" for id_ in ids])
-        are = "is" if len(ids) == 1 else "are"
-        return f"Of the messages in the log, {named} {are} not as written. chorus doctor tells more and mends it."
+        differ = "differs" if len(ids) == 1 else "differ"
+        return f"In the log, {named} {differ} from the text that was written. chorus doctor tells more and repairs it."
 
 
 def contents_in_words(manifest: Manifest) -> str:
@@ -112,7 +112,7 @@ def contents_in_words(manifest: Manifest) -> str:
 def keep_present(places: Paths, now: datetime) -> Path | None:
     """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
 
-    A log that cannot be backed up is copied as it is, with its journal.
+    If no backup of the log can be made, its file and its journal are copied byte by byte.
     """
     if not places.database.exists():
         return None
@@ -129,7 +129,7 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
 
 @contextmanager
 def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
-    """Keep purges away; none can run if the folder of the backups cannot be written, or its disk has no locks."""
+    """Lock out purges. If the folder of the backups cannot be written or locked, no purge can run anyway."""
     with ExitStack() as held:
         with suppress(OSError):
             if archive.folder_for_copy(places.backups, target) == places.backups:
@@ -142,7 +142,7 @@ def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Ite
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Do ``work`` in a thread; a cancellation makes the function that it is given return true, so that it ends."""
+    """Do ``work`` in a thread. ``work`` ends early when the function that it gets returns true: on a cancellation."""
     stopped = threading.Event()
     try:
         return await asyncio.to_thread(work, stopped.is_set)
@@ -152,7 +152,7 @@ async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
 
 
 def _target(typed: str, folder: Path, name: str) -> Path:
-    """Return the path that was typed, relative to the current folder."""
+    """Return the path of the new file: ``typed``, with ``name`` if that is a folder, or ``name`` in ``folder``."""
     if not typed:
         return folder / name
     path = typed_path(typed).absolute()

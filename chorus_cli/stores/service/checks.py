@@ -1,4 +1,4 @@
-"""Checks of the log with the files that it names, of the files around it, and of what killed processes have left."""
+"""Checks of the log and the files that it names, of the rest of a home, and of the remains of killed processes."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it 
 
 
 def check_log(places: Paths, run_folder: Path) -> Iterator[Finding]:
-    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes.
+    """Yield the findings about the log, and change nothing in it. ``run_folder`` has the lock files of processes.
 
-    There are none while a restore is not complete: its log and the files that it names are about to come.
+    While a restore is not complete, there are no findings: the restore is about to replace the log.
     """
     yield from unless_refused("log", _log(places, run_folder))
 
@@ -77,7 +77,7 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
                 yield wrong("code", f"{told}: SQLite may run {them} with any change of the log.", Repair.CODE)
             pages = tuple(_pages(connection, places.database))
             yield from pages
-            # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
+            # The rows of a damaged log cannot be checked one by one, and the rows of a newer log have another form.
             has_sound_pages = is_well(pages)
             if has_sound_pages:
                 yield from _rows(connection, places, run_folder)
@@ -93,7 +93,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
         return
     if changed := foreign_code.changed_tables(connection):
-        yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Repair.SALVAGE)
+        yield wrong("log", f"{path} lacks {enumerated(changed)} in the form that Chorus makes.", Repair.SALVAGE)
         return
     facts = examination.facts(connection)
     faults = examination.faults(connection)
@@ -138,7 +138,7 @@ def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
     told += _gone(examination.gaps(connection))
     if told:
         state = State.WRONG if unreadable or lost else State.NOTE
-        told.append("A salvage keeps all texts, and brings what is gone if the newest sound backup has it.")
+        told.append("A salvage keeps all texts, and brings lost rows if the newest sound backup has them.")
         yield Finding("rows", state, " ".join(told), Repair.SALVAGE)
 
 
@@ -200,7 +200,7 @@ def _some(sentences: Sequence[str], between: str = ", ") -> str:
 
 
 def check_home(home: Paths, personas: Personas, now: datetime) -> Iterator[Finding]:
-    """Yield the findings about everything but the log."""
+    """Yield the findings about access to a home, its disk, settings, backups and rescued texts."""
     yield from unless_refused("home", _writable(home))
     yield from _accessible(home)
     yield _permissions(home)
@@ -211,7 +211,7 @@ def check_home(home: Paths, personas: Personas, now: datetime) -> Iterator[Findi
 
 
 def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings, and one about the file or folder that permissions keep them from, if there is one."""
+    """Yield findings. If permissions refuse a file or folder, the last finding is about that file or folder."""
     try:
         yield from findings
     except OSError as error:
@@ -229,7 +229,7 @@ def _permissions(home: Paths) -> Finding:
 
 
 def _writable(home: Paths) -> Iterator[Finding]:
-    """Yield a finding about the file or folder that keeps the log from being written, if the log may be read."""
+    """Yield a finding about the file or folder that prevents writing, if the log can be read but not written."""
     path = home.database
     if not is_there(path) or is_refused(path) or is_writable(path):
         return
@@ -278,7 +278,7 @@ def _settings(personas: Personas) -> Iterator[Finding]:
 
 def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
     if is_refused(home.backups):
-        # Of a folder that the user may not look into there is a finding already.
+        # Another finding is about a folder that the user may not look into.
         return
     found = [each for each in archive.listed(home) if not each.is_damaged]
     if not found:
@@ -301,14 +301,14 @@ def _rescued(folder: Path) -> Iterator[Finding]:
     if found.unreadable:
         yield wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
     elif found.texts:
-        told = f"{counted(len(found.texts), 'text')} that could not be stored in {closed_paths(found.read)}"
+        told = f"{counted(len(found.texts), 'text')} in {closed_paths(found.read)} could not be stored in the log"
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
     else:
-        yield fine("rescue", "No file has a text that could not be stored.")
+        yield fine("rescue", "No text waits in a file to be stored.")
 
 
 def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
-    """Yield the findings about remains of killed processes."""
+    """Yield the findings about the remains of killed processes."""
     if restoring.is_pending(home):
         told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
         yield wrong("restore", told)
@@ -323,10 +323,10 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
 
 
 def temporary_files(home: Paths, now: datetime) -> list[Path]:
-    """Return the temporary files and folders that no process uses.
+    """Return the temporary files and folders that no process uses any more.
 
-    Neither they nor other temporary files in the same folder were changed within an hour. A folder in which a restore
-    has unpacked a backup may wait longer for an answer: it counts as left once no other Chorus runs.
+    They count as used if a temporary file of the same folder was changed within an hour. A restore may wait longer for
+    the user's answer, so the folder of an undecided restore counts as used while any Chorus runs.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.leftovers(home) for each in FILES)))
     outer = [path for path in found if not {*path.parents} & {*found}]
@@ -340,7 +340,7 @@ def temporary_files(home: Paths, now: datetime) -> list[Path]:
 
 
 def running(run_folder: Path) -> tuple[str, ...]:
-    """Return the runs whose processes are alive, by their lock files; one that cannot be opened counts as locked."""
+    """Return the runs whose lock files are locked. If the files cannot be read, return the error in place of a run."""
     try:
         return file_lock.held_in(run_folder) if run_folder.is_dir() else ()
     except OSError as error:
@@ -354,13 +354,13 @@ def delete(paths: Iterable[Path]) -> None:
 
 
 def size_bytes(paths: Iterable[Path]) -> int:
-    """Return the size of files, and of all files in folders."""
+    """Return the size of all these files and of all files in these folders."""
     files = (status for path in paths for status in _statuses(path) if stat.S_ISREG(status.st_mode))
     return sum(status.st_size for status in files)
 
 
 def _statuses(path: Path) -> Iterator[os.stat_result]:
-    """Yield the facts about a file, or a folder and all in it; another process may delete some meanwhile."""
+    """Yield the facts about a file, or about a folder and all in it, but for files that are deleted meanwhile."""
     for each in (path, *path.rglob("*")):
         try:
             yield each.lstat()

@@ -1,4 +1,4 @@
-"""Purges: their extent, carrying one out, and the backups that still hold it."""
+"""Finds the extent of a purge, carries a purge out, and rewrites the backups that still hold its texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from chorus_cli.stores.rules.purging import (
 
 T = TypeVar("T")
 _ROOM = 2
-"""Times the size of the log that making it anew may take besides."""
+"""How many times the size of the log must be free on the disk, so that the log can be made anew."""
 
 BACKUPS = "backups"
 REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
@@ -43,7 +43,7 @@ NONE_HOLDS = "No backup holds a purged message."
 
 
 class Found(NamedTuple):
-    """A purge with its extent, before it is decided; ``rows`` are those that backups may have."""
+    """A purge with its extent, before its decision. ``rows`` are the rows to look for in backups."""
 
     wanted: WantedPurge
     extent: Extent
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 
 class Purged(NamedTuple):
-    """The result of a purge: a sentence, and the names of the backups that still hold it."""
+    """The result of a purge: a sentence, and the names of the backups that still hold its texts."""
 
     sentence: str
     backups: tuple[str, ...]
@@ -61,7 +61,7 @@ class Purged(NamedTuple):
 class Purging:
     """Purges the log of a store, the files of ``home``, and its backups.
 
-    Another program's purge or daily backup is waited for, ``patience_seconds`` at most.
+    A purge waits at most ``patience_seconds`` for another purge, or for a backup being made.
     """
 
     store: Store
@@ -72,7 +72,7 @@ class Purging:
     patience_seconds: float = 10.0
 
     async def find(self, asked: WantedPurge, focus: str, tell: Callable[[str], None]) -> Found:
-        """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
+        """Find the extent of a purge. If ``asked`` names no persona, its thread is one of the persona ``focus``.
 
         ``tell`` gets lines about the progress of the search.
 
@@ -94,7 +94,7 @@ class Purging:
         extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
         held: tuple[str, ...] = ()
         if wanted.words or not extent.is_empty:
-            # Only the words of a search are found without the log.
+            # If the log has nothing to purge, only the words of a search can still be found in backups.
             held = await self._holding(rows, wanted, is_certain=extent.is_empty)
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
 
@@ -107,14 +107,14 @@ class Purging:
     async def carry_out(
         self, found: Found, tell: Callable[[str], None] = lambda _sentence: None, *, with_backups: bool = False
     ) -> Purged:
-        """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
+        """Carry a purge out. If it fails or is killed after its decision, `finish` carries it on.
 
-        One that was interrupted is carried on before; ``tell`` gets sentences about its backups. ``with_backups`` says
-        that `rewrite_backups` follows, if there are any that still hold it.
+        An interrupted purge is carried on first; ``tell`` gets sentences about its backups. ``with_backups`` says that
+        the caller calls `rewrite_backups` next if backups still hold the texts.
 
         Raises:
-            PurgeError: another Chorus is at it, a message is being written, or it is not complete.
-            StorageError: it could not be decided; nothing was purged.
+            PurgeError: another Chorus purges or makes a backup, a message is being written, or the purge is incomplete.
+            StorageError: the purge could not be decided; nothing was purged.
         """
         async with self._alone(self.patience_seconds):
             if await self.store.read(carrying_out.is_pending):
@@ -130,9 +130,9 @@ class Purging:
         return Purged(f"{amount} {verb} purged, for good.", names)
 
     async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
-        """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
+        """Carry on an interrupted purge. Return false if there is none, or if another Chorus purges or backs up.
 
-        Backups are rewritten if the purge was to do so; ``tell`` gets sentences about them.
+        If the purge was to rewrite backups, they are rewritten. ``tell`` gets sentences about backups.
         """
         if not await self.store.read(carrying_out.is_pending):
             return False
@@ -146,7 +146,7 @@ class Purging:
         return True
 
     async def _carry_on(self, tell: Callable[[str], None]) -> WantedPurge | None:
-        """Carry a purge and the rewriting of backups on to their end; return criteria if backups were rewritten."""
+        """Carry on a purge and its rewriting of backups to the end. Return the criteria if backups were rewritten."""
         wanted = await _to_its_end(self._steps())
         if wanted is not None:
             tell(await self._rewrite_all(wanted, tell))
@@ -155,20 +155,20 @@ class Purging:
     async def in_backups(self, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False) -> tuple[str, ...]:
         """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``.
 
-        Unless that is to be certain, those that cannot be read are among them.
+        Unless ``is_certain``, the names of backups that cannot be read are among them.
         """
         return await self._holding(await self.store.read(backups.rows_purged), wanted, is_certain=is_certain)
 
     async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
         """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
 
-        ``tell`` gets a sentence for each that cannot be rewritten, or is not confirmed by the disk.
+        ``tell`` gets a sentence for each backup that cannot be rewritten or that the disk does not confirm.
         """
         async with self._alone(self.patience_seconds):
             return await self._rewrite_all(wanted, tell)
 
     async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> str:
-        """Rewrite the backups, even if the caller is cancelled; with that a purge that was to do so is complete."""
+        """Rewrite the backups, even if the caller is cancelled. This completes a purge that was to rewrite them."""
         sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
         await asyncio.to_thread(files.delete_remains, self.home.paths)
         (number, failures), _ = await run_to_completion(self._rewritten(sought))
@@ -187,7 +187,7 @@ class Purging:
         await self._steps()
 
     async def _steps(self) -> WantedPurge | None:
-        """Carry the purge of the log on; return criteria for backups."""
+        """Carry out the steps after the decision. Return the criteria for rewriting backups, ``None`` if they stay."""
         try:
             if not await self.store.read(carrying_out.is_compact):
                 await self.store.write(carrying_out.take_up, self.home, self.clock.now())
@@ -201,13 +201,13 @@ class Purging:
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
     ) -> tuple[str, ...]:
-        """Return the names of the backups that hold it, and unless that is to be certain those that cannot be read."""
+        """Return the names of backups that hold the texts and, unless ``is_certain``, of those that cannot be read."""
         held = await asyncio.to_thread(backups.holding, self.home.paths, rows, wanted.criteria())
         return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
-        """Keep other purges away, and backups, which would have the texts that are being purged."""
+        """Lock out other purges, and backups: a new backup would hold the texts that are being purged."""
         backups = self.home.paths.backups
         try:
             backups.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -239,7 +239,7 @@ def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) ->
 
 
 async def _to_its_end(work: Awaitable[T]) -> T:
-    """Do ``work`` to its end, and let a cancellation of the caller wait for that."""
+    """Do ``work`` to its end. A cancellation of the caller takes effect only then."""
     result, is_stopped = await run_to_completion(work)
     if is_stopped:
         raise asyncio.CancelledError
@@ -247,9 +247,9 @@ async def _to_its_end(work: Awaitable[T]) -> T:
 
 
 class _BusyError(PurgeError):
-    """Another process is purging."""
+    """Another process purges or makes a backup."""
 
 
 def still_there(names: Sequence[str]) -> str:
     """Return the question about backups that still hold purged texts."""
-    return f"{backups_sentence(names)} Rewrite {'it' if len(names) == 1 else 'them'} without it?"
+    return f"{backups_sentence(names)} Rewrite {'it' if len(names) == 1 else 'them'} without the texts?"

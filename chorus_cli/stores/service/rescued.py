@@ -1,4 +1,4 @@
-"""Texts that were not sent, or that the log refused: found, brought into the log, or discarded."""
+"""Finds texts that were not sent or not stored, brings them into the log, or discards them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chorus_cli.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class RescuedTexts:
-    """The texts in the outbox of runs that are not alive; those in files come there first."""
+    """The texts that ended processes left in the outbox. Texts in files are moved into the outbox first."""
 
     store: Store
     paths: Paths
@@ -32,11 +32,11 @@ class RescuedTexts:
     is_alive: Callable[[str], bool]
 
     async def find(self, *, must_be_rows: bool = False) -> Found:
-        """Return the texts, oldest first; those in files stay there while nothing can be stored.
+        """Return the texts, oldest first. Texts in files stay there if they cannot be stored.
 
         Raises:
-            StorageError: the rows cannot be read, or those in files ``must_be_rows`` and cannot.
-            OutputError: a file of which all is in rows now cannot be deleted.
+            StorageError: the outbox cannot be read, or texts in files ``must_be_rows`` and cannot be stored.
+            OutputError: a file cannot be deleted after its texts were stored.
         """
         found = await asyncio.to_thread(rescued_files.find, self.paths.rescue)
         in_files = found.texts
@@ -51,7 +51,7 @@ class RescuedTexts:
     async def notices(self) -> list[str]:
         """Return sentences about the texts, and about edits that were not used."""
         told, number = [], 0
-        # The same failure is told by the command.
+        # The command /rescue tells of the same failure.
         with suppress(ChorusError):
             number = len((await self.find()).texts)
         if number:
@@ -65,11 +65,11 @@ class RescuedTexts:
         return told
 
     async def bring_in(self, texts: Sequence[Left]) -> tuple[BroughtIn, ...]:
-        """Store texts in closed threads, in place of their rows."""
+        """Store texts in closed threads, and delete them from the outbox."""
         return await self.store.write(outbox_rows.bring_in, texts, self.clock.now())
 
     async def discard(self, texts: Sequence[Left]) -> None:
-        """Delete the rows of texts."""
+        """Delete texts from the outbox."""
         await self.store.write(outbox_rows.drop, [each.id for each in texts])
 
     async def _delete(self, paths: Sequence[Path]) -> None:

@@ -1,4 +1,4 @@
-"""Files of sessions and attachments: those that are gone or changed, with backups of them, and those without a row."""
+"""Finds lost files of sessions and attachments, brings them from backups, and finds attachments that nothing names."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class LostFile(NamedTuple):
-    """A file that the log names and that is gone or not as it was stored.
+    """A session or an attachment that the log names, but whose file is gone or changed.
 
-    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if it cannot be put in its place, and ``is_right``
-    says of bytes whether they are its own.
+    ``phrase`` tells the user about the loss. ``entry`` is the name of the file in a backup, empty if the file cannot be
+    put back. ``is_right`` returns whether some bytes are the contents of the file.
     """
 
     path: Path
@@ -43,12 +43,12 @@ class LostFile(NamedTuple):
 
     @property
     def may_be_purged(self) -> bool:
-        """Whether a backup may have it with purged texts: an attachment has its hash, and a message names it still."""
+        """Whether the file in a backup may have purged texts. Attachments have none: messages still name them."""
         return self.entry.startswith(f"{PERSONAS.name}/")
 
 
 class Copy(NamedTuple):
-    """The bytes of a lost file in a backup, or in a file beside the backups."""
+    """The bytes of a lost file, with the backup or the file beside the backups that has them."""
 
     lost: LostFile
     backup: Path
@@ -56,7 +56,7 @@ class Copy(NamedTuple):
 
 
 def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
-    """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
+    """Return persona and id of each session that the log lists, but for deleted personas, whose files were moved."""
     listed = connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
     deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
     return [(persona, session_id) for persona, session_id in listed if persona not in deleted]
@@ -82,15 +82,15 @@ def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFi
         path = places.attachments / digest[:2] / digest
         found = _digest(path) if is_sha256(digest) and path.is_file() else ""
         if is_sha256(digest) and found != digest:
-            phrase = f"that of message #{message_id}{f', {path}, has changed' if found else ' is gone'}"
+            phrase = f"the one of message #{message_id}{f', {path}, has changed' if found else ' is gone'}"
             entry = "" if path.is_symlink() or path.is_dir() else f"{ATTACHMENTS.name}/{digest[:2]}/{digest}"
             yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
 
 def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> Iterator[Copy]:
-    """Yield the right bytes of lost files, each from the newest backup that has them.
+    """Yield the right bytes of lost files: from the file beside the backups, or from the newest backup that has them.
 
-    Of sessions, backups with messages that were purged since are passed over: they may have purged sessions too.
+    No session is taken from a backup with messages that were purged since: the session may have their texts too.
     """
     wanted = {each.entry: each for each in lost if each.entry}
     for entry, each in [*wanted.items()]:
@@ -117,7 +117,7 @@ def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
 
 
 def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
-    """Write a lost file anew; return the copy of a damaged session in ``aside``: a user may have edited it."""
+    """Write a lost file anew. Copy a damaged session, which a user may have edited, to ``aside``; return the copy."""
     path, kept = found.lost.path, None
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_file() and path.parent.name == session_files.SESSIONS_FOLDER:
@@ -129,7 +129,7 @@ def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
 def unnamed_attachments(connection: OpenDatabase, places: Paths) -> tuple[list[Path], bool]:
     """Return the attachments that no message, operation or session names and no backup needs.
 
-    Return also whether that is certain: all that may name one can be read.
+    Also return whether this is certain: everything that may name an attachment can be read.
     """
     files = {path.name: path for path in ATTACHMENTS.files(places) if is_sha256(path.name)}
     for digest in examination.digests(connection) & {*files}:
@@ -147,11 +147,11 @@ def unnamed_attachments(connection: OpenDatabase, places: Paths) -> tuple[list[P
 
 
 def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
-    """Return the backups that hold messages that were purged since, or may hold some."""
+    """Return the backups that hold purged texts, or that cannot be read."""
     try:
         rows = purged_backups.rows_purged(connection)
     except DatabaseDamagedError:
-        # The journal is damaged where it says what was purged.
+        # The damaged journal does not tell the purged rows, so any backup may hold them.
         return frozenset(each.path for each in archive.listed(places))
     holding = purged_backups.holding(places, rows) if any(rows.values()) else purged_backups.Holding((), ())
     return frozenset({*holding.backups, *holding.unreadable})
@@ -170,7 +170,7 @@ def _has_digest(digest: str, data: bytes) -> bool:
 
 
 def _is_deleted(places: Paths, persona: str) -> bool:
-    """Return whether a persona was deleted, which keeps its folder among the backups."""
+    """Return whether a persona was deleted, and its folder moved to the backups."""
     is_there = persona_files.exists(places.personas, persona)
     return not is_there and persona_files.was_moved_away(persona, places.deleted_personas)
 
@@ -191,7 +191,7 @@ def _in_session(_places: Paths, path: Path) -> list[str]:
 
 
 def _needed(places: Paths, path: Path) -> frozenset[str]:
-    """Return the attachments that a backup names and neither holds nor has beside it."""
+    """Return the attachments that a backup names but that are neither in it nor beside it."""
     if path.name.startswith(archive.DAMAGED):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":

@@ -54,10 +54,10 @@ async def test_a_search_leaves_its_words_nowhere_in_a_backup(world: World) -> No
 @pytest.mark.parametrize(
     ("options", "fate"),
     [
-        ("", " would still have it."),
-        (" --dry-run", " would still have it."),
-        (" --backups", " has it too and is rewritten."),
-        (" --backups --dry-run", " has it too and would be rewritten."),
+        ("", " would still have the texts."),
+        (" --dry-run", " would still have the texts."),
+        (" --backups", " has the texts too and is rewritten."),
+        (" --backups --dry-run", " has the texts too and would be rewritten."),
     ],
 )
 async def test_the_extent_tells_the_fate_of_a_backup(world: World, options: str, fate: str) -> None:
@@ -112,7 +112,7 @@ async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(wo
         await world.told("/backup")
     await (await world.asked_back("/purge message 1")).confirmed()
     assert all(name.startswith("backups/") for name in holding(world.folder))
-    assert "would still have it" in await world.told(f"/purge search {CANARY} --dry-run")
+    assert "would still have the texts" in await world.told(f"/purge search {CANARY} --dry-run")
     assert (await purged(world, f"/purge search {CANARY}")).startswith("Rewrote ")
     assert holding(world.folder) == []
 
@@ -141,13 +141,13 @@ async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_na
 
 async def test_a_search_finds_words_that_only_backups_have(world: World) -> None:
     await backed_up_talk(world)
-    assert "still has it" in await purged(world, f"/purge search {CANARY}")
+    assert "still has the texts" in await purged(world, f"/purge search {CANARY}")
     assert all(name.startswith("backups/") for name in holding(world.folder))
     await purged(world, "/purge backups")
     assert "Nothing was purged" in await world.told(f"/purge search {CANARY} --dry-run")
     assert await purged(world, f"/purge search {CANARY}") == "Rewrote 1 backup."
     assert holding(world.folder) == []
-    assert await world.told(f"/purge search {CANARY}") == "There is nothing of that; nothing was purged."
+    assert await world.told(f"/purge search {CANARY}") == "Nothing matches, so nothing was purged."
 
 
 async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_have_it(
@@ -164,7 +164,7 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
         assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
     [path] = (world.folder / "backups").glob("*.zip")
     [sentence] = [each for each in told if path.name in each]
-    assert sentence == f"{path} was written anew, but the disk does not confirm all of that: Input/output error."
+    assert sentence == f"{path} was written anew, but the disk does not confirm the new file: Input/output error."
     assert holding(world.folder) == []
     assert await world.services.purging.in_backups() == ()
 
@@ -179,7 +179,7 @@ async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(w
     with world.services.notifier.heard_by(told.append, told.append):
         await purged(world, f"/purge search {CANARY} --backups")
     assert path.read_bytes() == before
-    assert [each.endswith("It is as it was.") for each in told if f"{path} still has it." in each] == [True]
+    assert [each.endswith("It is as it was.") for each in told if f"{path} still has the texts." in each] == [True]
 
 
 LOOK = Sought()

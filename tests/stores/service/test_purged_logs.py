@@ -262,7 +262,7 @@ async def test_a_purge_that_is_carried_on_rewrites_the_backups_if_it_was_to_and_
     (backup,) = [path.name for path in (world.folder / "backups").glob("*.zip")]
     told: list[str] = []
     assert await purging(world).finish(told.append) is True
-    named = f"The backup {backup} still has it. chorus purge backups --backups rewrites it."
+    named = f"The backup {backup} still has the texts. chorus purge backups --backups rewrites it."
     assert told == ["Rewrote 1 backup." if with_backups else named]
     assert holding(world.folder) == ([] if with_backups else [f"backups/{backup}"])
     assert await purging(world).finish(told.append) is False

@@ -120,8 +120,8 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
         ("/purge thread 7", "There is no thread #7 of chorus. Its threads are #1."),
         ("/purge persona nobody", "nobody"),
         ("/purge since monday until tomorrow", "future"),
-        ("/purge since 1h until 2h", "The time after until must be later than the one after since."),
-        ("/purge search zyx", "There is nothing of that; nothing was purged."),
+        ("/purge since 1h until 2h", "The time after until must be later than the time after since."),
+        ("/purge search zyx", "Nothing matches, so nothing was purged."),
         ("/purge backups", "No backup holds a purged message."),
     ],
 )
@@ -463,7 +463,7 @@ async def test_pdfs_are_not_searched_and_counted(world: World, line: str, number
     told = await world.told(f"/purge search {CANARY}{line} --dry-run")
     assert (sentence in told, "PDF" in told) == (number > 0, number > 0), told
     found = await world.told(f"/purge search zyx{line}")
-    assert found.startswith("There is nothing of that; nothing was purged.")
+    assert found.startswith("Nothing matches, so nothing was purged.")
     assert ("PDF" in found) is (number > 0)
     assert "PDF" not in await world.told("/purge message 1 --dry-run")
 

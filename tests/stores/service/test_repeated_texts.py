@@ -146,7 +146,7 @@ async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(worl
     await question.confirmed()
     assert path.read_text() == text
     assert (await world.told("/purge search gate")).splitlines() == [
-        "There is nothing of that; nothing was purged.",
+        "Nothing matches, so nothing was purged.",
         *told,
     ]
     assert "document" not in await world.told("/purge search gate --persona chorus")
@@ -224,7 +224,7 @@ async def test_a_backup_still_has_a_purged_reply_if_it_has_its_thought_alone(too
     places_of(tooled).backups.mkdir(exist_ok=True)
     backed_up(tooled, "all.zip", holds_attachments=True)
     question = await tooled.asked_back("/purge message 2")
-    assert "all.zip would still have it." in question.text
+    assert "all.zip would still have the texts." in question.text
     await question.confirmed()
     assert holding(tooled.folder, "iron ring") == ["backups/all.zip"]
     assert await tooled.told("/purge backups --dry-run") != "No backup holds anything that was purged."

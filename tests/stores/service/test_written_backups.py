@@ -102,7 +102,7 @@ async def test_a_message_that_has_changed_is_named_once_a_day(world: World) -> N
     assert await world.services.backups.make_daily() == "", "today's look is over"
     world.clock.advance(timedelta(days=1))
     assert await world.services.backups.make_daily() == (
-        "Of the messages in the log, #1 is not as written. chorus doctor tells more and mends it."
+        "In the log, #1 differs from the text that was written. chorus doctor tells more and repairs it."
     )
 
 
