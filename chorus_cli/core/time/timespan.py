@@ -1,8 +1,8 @@
 """Reads lengths of time and moments as people type them, and rounds them to a window of whole hours.
 
-The order of the steps matters. Numbers are written in digits and dates as in ISO 8601; then ambiguous texts are
-refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. A text that
-is no length of time may name a moment.
+The order of the steps matters. First, numbers become digits and dates ISO 8601; then ambiguous texts are refused,
+because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. A text that is no
+length of time may name a moment.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def format_span(seconds: float) -> str:
 
 
 def _words(text: str) -> tuple[bool, str]:
-    """Return whether ``since`` or ``from`` begins the text, and the rest in small letters, single spaces and digits."""
+    """Return whether the text begins with ``since`` or ``from``, the rest in lower case, with digits and ISO dates."""
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
     # pytimeparse takes polynomial time over a long run of blanks.
@@ -146,7 +146,7 @@ def _duration(length: str) -> float | None:
     if ":" in length:
         return None
     seconds: float | None = None
-    with suppress(ValueError):  # pytimeparse 1.1.8 lets it out on "1.2.3h"; later ones return None
+    with suppress(ValueError):  # pytimeparse 1.1.8 raises it on "1.2.3h"; newer versions return None
         seconds = timeparse(length)
     return seconds
 

@@ -1,6 +1,7 @@
 """Files of Chorus: its exports as JSONL or Markdown, and the database of another Chorus, which is only read.
 
-JSONL has a line for the conversation and a line for each message. Attachments are beside the folders of the personas.
+JSONL has a line for the conversation and a line for each message. An export has a folder for each persona, and one
+beside them for the attachments.
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ def _block(message: ForeignMessage, *, is_live: bool) -> str:
         facts.pop(name, None)
     at = f", {message.timestamp:%Y-%m-%d %H:%M:%S} UTC" if message.timestamp else ""
     aside = "" if is_live else " (on another branch)"
-    links = [f"[{_label(file.name)}]({ATTACHMENTS}/{file.entry})" for file in message.files]
+    links = [f"[{_label(file.name)}](../{ATTACHMENTS}/{file.entry})" for file in message.files]
     content, thoughts = message.content, message.reasoning or ""
     if has_controls(content) or has_controls(thoughts):
         facts[_ESCAPED], content, thoughts = True, with_references(content), with_references(thoughts)

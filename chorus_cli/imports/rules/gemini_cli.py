@@ -82,10 +82,10 @@ class _Session:
             yield from _pieces(key, record)
 
     def _learn(self, facts: values.Record) -> None:
-        """Take facts of the session, which may include all its messages.
+        """Take facts of the session, perhaps with a list of its messages.
 
-        If the first live messages are missing there, they were summed up and stay live. If the last live ones are
-        missing, they were taken back and leave the live branch.
+        Live messages missing at the start of the list were summarised and stay live. Those missing at its end were
+        taken back and leave the live branch.
         """
         start = self.facts.get("startTime")
         self.facts.update({name: fact for name, fact in facts.items() if name != "messages"})

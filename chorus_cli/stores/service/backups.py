@@ -60,7 +60,7 @@ class Backups:
     async def make(self, typed: str = "") -> Made:
         """Write a backup of everything to the file or folder ``typed``, or beside the daily backups if it is empty."""
         now = self.clock.now()
-        target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}.zip")
+        target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}")
 
         def work(is_stopped: Callable[[], bool]) -> Manifest:
             with _without_purges(self.places, target, self.patience_seconds):
@@ -117,9 +117,7 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
     if not places.database.exists():
         return None
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
-    # There may have been another restore in the same second.
-    names = (f"before-restore-{stamp}{f'-{number}' if number > 1 else ''}.zip" for number in count(1))
-    target = next(path for path in map(places.backups.joinpath, names) if not path.exists())
+    target = _free(places.backups, f"before-restore-{stamp}")
     try:
         archive.write(places, Request(target, now, holds_attachments=False))
     except StorageError:
@@ -151,14 +149,20 @@ async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
         raise
 
 
-def _target(typed: str, folder: Path, name: str) -> Path:
-    """Return the path of the new file: ``typed``, with ``name`` if that is a folder, or ``name`` in ``folder``."""
+def _free(folder: Path, stem: str) -> Path:
+    """Return the path of a new archive; another one may have been made in the same second."""
+    names = (f"{stem}{f'-{number}' if number > 1 else ''}.zip" for number in count(1))
+    return next(path for path in map(folder.joinpath, names) if not path.exists())
+
+
+def _target(typed: str, folder: Path, stem: str) -> Path:
+    """Return the path of the new file: ``typed``, or a name with ``stem`` in the folder ``typed`` or ``folder``."""
     if not typed:
-        return folder / name
+        return _free(folder, stem)
     path = typed_path(typed).absolute()
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
-    path = path / name if typed.endswith("/") or path.is_dir() else path
+    path = _free(path, stem) if typed.endswith("/") or path.is_dir() else path
     if not path.parent.is_dir():
         raise BackupError(f"There is no folder {path.parent}. Make it, or choose another place.")
     return path.with_name(f"{path.name}.zip") if not path.suffix else path

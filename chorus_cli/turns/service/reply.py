@@ -182,7 +182,7 @@ class ReplyRunner:
         return await self.toolbox.read(_with_unique_ids(calls, taken)) if calls else ()
 
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
-        """Store the end of the reply and its first call, which is in progress then."""
+        """Store the end of the reply, and its first call as in progress."""
         row = writer.reply
         try:
             (called, reply), stopped = await run_to_completion(self._begun(writer, calls, end))
@@ -204,7 +204,7 @@ class ReplyRunner:
         return called, reply
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
-        """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
+        """Write the whole reply with its final status, and return it; one without text is dated at its end."""
         try:
             reply = await writer.finished(status, end)
             await self.rows.store.write(message_rows.update_reply, *reply)

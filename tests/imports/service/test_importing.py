@@ -216,7 +216,7 @@ async def test_a_dry_run_says_what_would_come_in_and_changes_nothing(world: Worl
     await taken_in(world, ROME, WHERE)
     told = await world.told(f"/import {line.format(written(world.folder, ROME, WHERE, ITALY, LATIUM))}")
     assert told.startswith("Found 1 conversation, 3 messages, ")
-    assert "the log keeps 1 message of branches" in told
+    assert "the log keeps 1 message of abandoned branches" in told
     assert told.endswith("Of the messages 1 are in the log already and 2 are new. Nothing was changed.")
     assert await contents(world) == ["Where is Rome?"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -135,6 +136,8 @@ async def test_thoughts_come_back_word_for_word_but_for_the_parts_in_markdown(
 
 async def test_a_log_that_comes_back_adds_nothing_but_what_was_said_elsewhere(lived: Home, other: Home) -> None:
     await lived.exported("md")
+    links = [link for path in lived.out.rglob("*.md") for link in LINK.findall(path.read_text())]
+    assert links == [f"../attachments/{hashlib.sha256(PHOTO).hexdigest()}"]
     assert (await took_in(lived.world, lived.out / "md")).added.messages == 0
     await took_in(other.world, lived.out / "md")
     other.world.model.say("Very")
@@ -146,6 +149,7 @@ async def test_a_log_that_comes_back_adds_nothing_but_what_was_said_elsewhere(li
     assert [row.content for row in (await lived.world.log())[-2:]] == ["How old?", "Very"]
 
 
+LINK = re.compile(r"\]\((.*?)\)")
 MORE_THAN_64_MEGABYTES = "x" * ((1 << 26) + 1)
 
 

@@ -64,6 +64,8 @@ async def test_a_backup_on_request_waits_for_a_purge(places: Paths, tmp_path: Pa
         await backups.make(str(tmp_path / "all.zip"))
     assert not (tmp_path / "all.zip").exists()
     await backups.make(str(tmp_path / "all.zip"))
+    first, second = await backups.make(), await backups.make()
+    assert second.path.name == f"{first.path.stem}-2.zip"
 
 
 def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths, tmp_path: Path) -> None:
