@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-SCRIPT_GOAL, LLM_GOAL = 3, 0.7
+SCRIPT_GOAL, LLM_GOAL, OPEN_GOAL = 3, 0.7, 1.05
 _ROUNDS, _QUICK_ROUNDS = 21, 7
 _INSTALLING_SECONDS = 300
 _NAME = "chorus ask: spawn → first character"
@@ -44,6 +44,8 @@ def measure(*, quick: bool) -> Iterator[Figure | Skipped]:
             "OPENAI_API_KEY": "sk-of-nobody",
         }
         ours = (*CHORUS, "ask", _QUESTION)
+        going_on = (*CHORUS, "ask", "-c", _QUESTION)
+        yield figure(_NAME, "ask in an open thread", _pairs(ours, going_on, environment, rounds), OPEN_GOAL)
         yield figure(_NAME, "an httpx script", _pairs(ours, _SCRIPT, environment, rounds), SCRIPT_GOAL)
         try:
             llm = installed_llm(home, address)

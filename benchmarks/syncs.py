@@ -31,7 +31,7 @@ def measure(*, quick: bool) -> Iterator[Figure | Skipped]:
             "OPENAI_BASE_URL": address,
             "OPENAI_API_KEY": "sk-of-nobody",
         }
-        ask = (*CHORUS, "ask", "--new", "hi")
+        ask = (*CHORUS, "ask", "hi")
         try:
             # The first one makes the home.
             counts = [syncs(ask, environment, home) for _ in range(1 + (_QUICK_ROUNDS if quick else _ROUNDS))][1:]

@@ -104,7 +104,7 @@ def _furnish(home: Home) -> None:
 
 
 def _say(home: Home, command: str) -> None:
-    done = home.run("ask", command)
+    done = home.run("ask", "-c", command)
     assert done.code == 0, done.errors
 
 

@@ -38,7 +38,7 @@ class Folder:
 
     def ask(self, *arguments: str, stdin: bytes = b"", **variables: str) -> tuple[int, str, str]:
         """Run ``chorus ask``; return exit code, output and errors."""
-        return self.run("ask", *arguments, stdin=stdin, **variables)
+        return self.run("ask", "-c", *arguments, stdin=stdin, **variables)
 
     def run(self, *arguments: str, stdin: bytes = b"", **variables: str) -> tuple[int, str, str]:
         done = finished([*PROGRAM, *arguments], {**self.environment, **variables}, stdin, self.folder)

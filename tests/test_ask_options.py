@@ -20,7 +20,7 @@ FACTS = ["reply", "usage", "model", "thread", "seconds"]
 @pytest.fixture
 def home(home: Home) -> Home:
     """A home in whose thread 1 something was said."""
-    assert home.run("ask", "Hello").code == 0
+    assert home.run("ask", "-c", "Hello").code == 0
     return home
 
 
@@ -28,14 +28,13 @@ def home(home: Home) -> Home:
 def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with an open thread 1 and a closed thread 2, for runs that change nothing."""
     home = Home(tmp_path_factory.mktemp("threads") / "home")
-    assert home.run("ask", "Hello").code == home.run("ask", "--new", "Aside").code == 0
+    assert home.run("ask", "-c", "Hello").code == home.run("ask", "Aside").code == 0
     return home
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("ask", "--thread", "2", "hi"), 1, "Thread #2 is closed."),
         (("ask", "--thread", "9", "hi"), 1, "There is no thread #9 here."),
         (("ask", "--json", "--thread", "9", "hi"), 1, "There is no thread #9 here."),
         (("ask", "--thread", "9", "/context"), 1, "There is no thread #9 here."),
@@ -44,19 +43,20 @@ def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
         (("ask", "--thread", "0", "hi"), 2, "'0' is not a thread number"),
         (("ask", "--thread", "one", "hi"), 2, "'one' is not a thread number"),
         (("ask", "--thread"), 2, "expected one argument"),
-        (("ask", "--new", "--thread", "1", "hi"), 2, "--new and --thread cannot be combined"),
-        (("--new", "ask", "--thread", "1", "hi"), 2, "--new and --thread cannot be combined"),
-        (("ask", "--new", "/context"), 2, "--new needs a message, but /context is a command."),
+        (("ask", "--new", "--thread", "1", "hi"), 2, "argument --thread: not allowed with argument --new"),
+        (("-c", "ask", "--thread", "1", "hi"), 2, "argument --thread: not allowed with argument -c/--continue"),
         (("ask", "--json", "/help me"), 2, "--json needs a message, but /help is a command."),
         (("ask", "--nonsense", "hi"), 2, "usage: chorus"),
         (("log", "--private"), 2, "only the chat and ask have the option --private"),
         (("--private", "log"), 2, "only the chat and ask have the option --private"),
-        (("--private", "ask", "--thread", "2", "hello"), 2, "--private and --thread cannot be combined"),
+        (("--private", "ask", "--thread", "2", "hello"), 2, "--private and --thread or -c cannot be combined"),
+        (("ask", "-c", "--private", "hello"), 2, "--private and --thread or -c cannot be combined"),
         (("--effort", "high", "log"), 2, "--effort belongs to ask"),
         (("--new",), 2, "--new belongs to ask"),
+        (("-c",), 2, "-c belongs to ask"),
         (("--effort", "high"), 2, "--effort belongs to ask"),
         (("ask", "--effort", "max", "hi"), 2, "invalid choice: 'max' (choose from "),
-        (("--effort", "", "ask", "hi"), 2, "invalid choice: '' (choose from "),
+        (("--effort", "", "ask", "-c", "hi"), 2, "invalid choice: '' (choose from "),
     ],
 )
 def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
@@ -69,33 +69,44 @@ def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
     assert threads.sql("SELECT COUNT(*) FROM messages UNION ALL SELECT COUNT(*) FROM threads") == before
 
 
-def test_a_question_with_new_has_a_thread_of_its_own_that_stays_closed(home: Home) -> None:
-    told = json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)
+def test_a_question_has_a_thread_of_its_own_that_stays_closed(home: Home) -> None:
+    told = json.loads(home.run("ask", "--json", UNHAPPY).output)
     assert (told["reply"], told["thread"]) == (ANSWER, 2)
     assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
     assert home.sql("SELECT DISTINCT thread_id FROM messages WHERE content = ?", UNHAPPY) == [2]
     assert UNHAPPY not in home.seen()
 
 
-@pytest.mark.parametrize("where", [("--new", "ask", UNHAPPY), ("ask", "--new", UNHAPPY), ("ask", UNHAPPY, "--new")])
+@pytest.mark.parametrize(
+    "where",
+    [("ask", UNHAPPY), ("--new", "ask", UNHAPPY), ("ask", UNHAPPY, "--new"), ("ask", "-c", UNHAPPY), ("ask", "/feel")],
+)
 def test_the_thread_and_the_persona_last_used_stay_the_last_used(home: Home, where: Sequence[str]) -> None:
+    (home.path / "commands").mkdir()
+    (home.path / "commands" / "feel.md").write_text(UNHAPPY)
     home.run("ask", "/thread new")
-    home.run("ask", "In the second")
+    home.run("ask", "--thread", "2", "In the second")
     home.run("ask", "--thread", "1", "In the first")
     assert home.run("--persona", "frodo", *where).code == 0
     now = json.loads(home.run("context", "--json").output)
     assert (now["persona"], now["thread"]) == ("chorus", 1)
 
 
-def test_a_question_with_a_thread_goes_on_there_and_so_does_the_next(home: Home) -> None:
-    home.run("ask", "/thread new")
-    home.run("ask", "In the second")
-    home.run("ask", "--thread", "1", UNHAPPY)
-    assert home.seen()[-2:] == [UNHAPPY, ANSWER]
-    assert "In the second" not in home.seen()
-    assert "The next request in thread #2 of" in home.run("ask", "--thread", "2", "/why").output
-    home.run("ask", "And here")
-    assert home.sql("SELECT thread_id FROM messages ORDER BY id DESC LIMIT 1") == [1]
+def test_a_second_question_goes_on_where_it_is_told_to(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with recording() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        for arguments in ((UNHAPPY,), ("Anew",), ("-c", "Goes on"), ("--thread", "2", "There"), ("-c", "And there")):
+            assert home.run("ask", *arguments).output == "seen.\n"
+    asked = [[each["content"] for each in body["messages"] if each["role"] == "user"] for body in server.bodies]
+    first = [UNHAPPY, "There", "And there"]
+    assert asked == [first[:1], ["Anew"], ["Anew", "Goes on"], first[:2], first]
+    # Those that a question went on in are open again, and a chat goes on in the last one.
+    assert home.sql("SELECT number FROM threads WHERE closed_at IS NULL ORDER BY id") == [1, 2, 3]
+    assert home.seen()[-1] == "seen."
+    assert home.run("ask", "--thread", "3", "/why").errors == "In thread #3.\n"
+    told = home.run("-c", "context", "--json")
+    assert (json.loads(told.output)["thread"], told.errors) == (2, "In thread #2.\n")
 
 
 @pytest.mark.parametrize("where", [("--effort", "high", "ask"), ("ask", "--effort", "high")])
@@ -118,9 +129,9 @@ def test_a_question_in_a_new_thread_costs_one_commit_and_its_reply_another(home:
             return int.from_bytes(file.read(28)[24:])
 
     before = commits()
-    home.run("ask", "--new", UNHAPPY)
+    home.run("ask", UNHAPPY)
     assert commits() - before == 2
-    assert "too large" in home.run("ask", "--new", stdin=b"five tokens and so on\n" * 40_000).errors
+    assert "too large" in home.run("ask", stdin=b"five tokens and so on\n" * 40_000).errors
     assert home.sql("SELECT MAX(number) FROM threads") == [2]
 
 
@@ -130,18 +141,17 @@ def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequenc
     assert (outcome.code, outcome.errors) == (0, "")
     told = json.loads(outcome.output)
     assert list(told) == FACTS
-    assert (told["reply"], told["usage"], told["model"], told["thread"]) == (ANSWER, {}, "chorus/eliza", 1)
+    assert (told["reply"], told["usage"], told["model"], told["thread"]) == (ANSWER, {}, "chorus/eliza", 2)
     assert 0 < told["seconds"] < PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        (("Hello",), " Your message is kept; chorus ask /retry asks again.\n"),
-        (("--json", "Hello"), " Your message is kept; chorus ask /retry asks again.\n"),
-        (("/retry",), " Your message is kept; chorus ask /retry asks again.\n"),
-        (("--thread", "1", "/retry"), " Your message is kept; chorus ask --thread 1 /retry asks again.\n"),
-        (("--new", "Hello"), " Your message is kept in the log.\n"),
+        (("Hello",), " Your message is kept; chorus ask --thread 2 /retry asks again.\n"),
+        (("--json", "Hello"), " Your message is kept; chorus ask --thread 2 /retry asks again.\n"),
+        (("/retry",), " Your message is kept; chorus ask --thread 1 /retry asks again.\n"),
+        (("-c", "Hello"), " Your message is kept; chorus ask --thread 1 /retry asks again.\n"),
         (("--private", "Hello"), f"{NO_KEY}\n"),
     ],
 )
@@ -155,7 +165,7 @@ def test_a_question_without_a_reply_says_how_it_is_asked_again_by_the_shell(
     assert ("/retry" in outcome.errors) == ("/retry" in advice)
 
 
-@pytest.mark.parametrize("where", [("--thread", "1"), ("--persona", "frodo"), ("--persona", "chorus", "--thread", "1")])
+@pytest.mark.parametrize("where", [("--thread", "1"), ("--persona", "frodo"), ("--persona", "chorus", "-c")])
 def test_the_command_that_asks_again_reaches_the_thread_asked_in(
     home: Home, monkeypatch: pytest.MonkeyPatch, where: Sequence[str]
 ) -> None:
@@ -163,7 +173,6 @@ def test_the_command_that_asks_again_reaches_the_thread_asked_in(
     assert home.run("ask", "/thread new other").code == 0
     errors = home.run("--model", "openai/gpt-4o", "ask", *where, UNHAPPY).errors
     command = errors.partition("Your message is kept; ")[2].partition(" asks again.")[0]
-    assert command == shlex.join(["chorus", "ask", *where, "/retry"])
     assert home.run("ask", "--persona", "chorus", "--thread", "2", "Aside").code == 0
     assert home.run(*shlex.split(command)[1:]).output == f"{ANSWER}\n"
 
@@ -178,7 +187,7 @@ def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr
 
 
 def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part_that_came(home: Home) -> None:
-    with home.running("ask", "--new", "--json", LONG_MESSAGE) as asking:
+    with home.running("ask", "--json", LONG_MESSAGE) as asking:
         while home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming' AND content <> ''") != [1]:
             assert asking.poll() is None
         asking.send_signal(signal.SIGINT)
@@ -192,7 +201,7 @@ def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part
 
 
 def test_the_next_chat_names_the_new_thread_whose_process_was_killed(home: Home) -> None:
-    with home.running("ask", "--new", LONG_MESSAGE) as asking:
+    with home.running("ask", LONG_MESSAGE) as asking:
         assert asking.stdout
         assert asking.stdout.read(1)
         asking.kill()

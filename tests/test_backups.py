@@ -29,7 +29,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with two turns, an attachment and a setting for all personas."""
     home = Home(tmp_path_factory.mktemp("template") / "home")
     for text in SAID:
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     (home.path / "config.jsonc").write_text('{"context_hours": 12}\n')
     attachment = home.path / "attachments" / DIGEST[:2] / DIGEST
     attachment.parent.mkdir(parents=True)
@@ -47,7 +47,7 @@ def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
 
 
 def changed(home: Home) -> None:
-    assert home.run("ask", "a third time").code == 0
+    assert home.run("ask", "-c", "a third time").code == 0
     (home.path / "config.jsonc").write_text('{"context_hours": 3}\n')
     (home.path / "personas" / "frodo" / "docs" / "ring.md").write_text("It is heavy.")
     shutil.rmtree(home.path / "personas" / "reviewer")
@@ -142,7 +142,7 @@ def test_a_log_is_restored_without_the_triggers_and_views_that_somebody_put_into
     assert outcome.code == 0, outcome
     named = "the view v, the trigger endless, the trigger messages_open_thread and 2 more are not of Chorus"
     assert f"In its log, {named}; it is restored without them." in outcome.errors
-    assert home.run("ask", "as typed").code == 0
+    assert home.run("ask", "-c", "as typed").code == 0
     assert home.said() == [*SAID, "as typed"]
     assert home.sql("SELECT * FROM context_items") == []
     assert home.sql("SELECT sql FROM sqlite_master WHERE name = 'messages_open_thread'") == [own]
@@ -191,13 +191,13 @@ def test_a_copy_of_the_log_alone_comes_back_alone_with_columns_of_the_users_own(
     assert home.run("restore", "--yes", str(copy)).code == 0
     assert home.said() == SAID
     assert not (home.path / "personas" / "reviewer").exists()
-    assert home.run("ask", "and more").code == 0
+    assert home.run("ask", "-c", "and more").code == 0
     assert home.sql('SELECT "my stars" FROM messages WHERE id = 1') == [3]
 
 
 def test_a_restore_waits_for_consent_at_the_terminal(home: Home, tmp_path: Path) -> None:
     assert home.run("backup", str(tmp_path / "all.zip")).code == 0
-    assert home.run("ask", "a third time").code == 0
+    assert home.run("ask", "-c", "a third time").code == 0
     for answer, said in (("n", 3), ("y", 2)):
         with home.shell_in_terminal() as terminal:
             terminal.say(f"{sys.executable} -m chorus_cli restore {tmp_path / 'all.zip'}")

@@ -31,7 +31,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(tmp_path_factory.mktemp("template") / "home")
     (home.path.parent / "gimli.json").write_text(json.dumps(CARD))
     for text in ("hello", "/context 12h", "/context 30h", "/context undo", "/persona new Gimli"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     assert home.run("ask", "--persona", "gimli", "Old secrets").code == 0
     shutil.move(home.path / "personas" / "gimli", home.path.parent / "old gimli")
     shutil.copy(home.path.parent / "gimli.json", home.path)
@@ -74,7 +74,7 @@ def test_the_journal_has_the_window_of_the_file_wherever_its_change_is_killed(
     template: Home, tmp_path: Path, line: str, every: int
 ) -> None:
     before = window_of_the_file(template)
-    killed = killed_at_each_step(template.path, tmp_path, "ask", line, since="system.jsonc.lock", every=every)
+    killed = killed_at_each_step(template.path, tmp_path, "ask", "-c", line, since="system.jsonc.lock", every=every)
     after, parted = window_of_the_file(Home(killed.ended)), 0
     assert before != after
     for home in map(Home, [*killed.homes, killed.ended]):

@@ -75,7 +75,7 @@ def test_a_refusal_that_quotes_keys_is_told_without_them(
     monkeypatch.setenv("OPENAI_BASE_URL", provider.address)
     settings_with_keys(home)
     provider.refuse(status, QUOTING)
-    for arguments in (("ask", "hello"), ("ask", "--json", "hello")):
+    for arguments in (("ask", "-c", "hello"), ("ask", "--json", "hello")):
         done = home.run(*arguments)
         assert done.code == 1 or provider.asked
         assert not searched(home, done.output.encode(), done.errors.encode())
@@ -90,11 +90,11 @@ def test_an_error_within_a_reply_and_an_address_with_a_password_are_told_without
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("OPENAI_BASE_URL", provider.address)
     provider._script.append((200, chunk("Well") + event({"error": {"message": QUOTING}})))
-    cut = home.run("--model", "openai/m", "ask", "hello")
+    cut = home.run("--model", "openai/m", "ask", "-c", "hello")
     assert cut.output.startswith("Well")
     assert "[redacted]" in cut.errors
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://user:{ADDRESS}@127.0.0.1:1/v1")
-    unreachable = home.run("--model", "openai/m", "ask", "hello")
+    unreachable = home.run("--model", "openai/m", "ask", "-c", "hello")
     assert unreachable.code == 1
     wrong = home.run("ask", "--thread", ELSEWHERE["of somebody else"], "hello")
     assert wrong.code == 2

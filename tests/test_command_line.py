@@ -26,7 +26,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with a log, and a long one of another persona, for tests that only read them."""
     home = Home(tmp_path_factory.mktemp("archive") / "home")
-    assert home.run("ask", UNHAPPY).code == 0
+    assert home.run("ask", "-c", UNHAPPY).code == 0
     home.say_by_sql("two hours ago", timedelta(hours=2))
     home.say_by_sql(HOSTILE, timedelta(minutes=5), role="assistant")
     home.say_by_sql("elsewhere", timedelta(minutes=5), thread=2)
@@ -40,8 +40,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def test_ask_takes_its_text_from_the_arguments_from_stdin_or_from_both(home: Home) -> None:
-    assert home.run("ask", stdin=b"I am unhappy\n").output == WHY_UNHAPPY
-    assert home.run("ask", "what does this mean?", stdin="línea\nzwei\n".encode()).code == 0
+    assert home.run("ask", "-c", stdin=b"I am unhappy\n").output == WHY_UNHAPPY
+    assert home.run("ask", "-c", "what does this mean?", stdin="línea\nzwei\n".encode()).code == 0
     assert [said.rstrip("\n") for said in home.said()] == [UNHAPPY, "what does this mean?\n\nlínea\nzwei"]
 
 
@@ -63,7 +63,7 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
     [
         (("ask", "/nonsense"), 1, "There is no command '/nonsense'"),
         *((("ask", "/context set"), 1, "needs"), (("ask", "/context tomorrow"), 1, "future")),
-        (("--persona", "gollum", "ask", "hi"), 1, "There is no persona called 'gollum'"),
+        (("--persona", "gollum", "ask", "-c", "hi"), 1, "There is no persona called 'gollum'"),
         (("log", "--since", "soon"), 1, "'soon'"),
         (("log", "--since", "9"), 1, "write since 9:00 or 9h"),
         (("log", "--thread", "99"), 1, "There is no thread #99 of chorus. Its threads are #1, #2."),
@@ -140,7 +140,7 @@ def test_a_command_that_is_nearly_one_is_suggested(archive: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("ask", f"--{HOSTILE}".replace(" ", "")), (HOSTILE,), ("log", "--thread", HOSTILE)]
+    "arguments", [("ask", "-c", f"--{HOSTILE}".replace(" ", "")), (HOSTILE,), ("log", "--thread", HOSTILE)]
 )
 def test_what_is_no_argument_is_shown_without_what_it_hides(archive: Home, arguments: Sequence[str]) -> None:
     outcome = archive.run(*arguments)
@@ -162,7 +162,7 @@ def test_context_as_json_has_the_promised_shape(archive: Home) -> None:
 
 
 def test_context_as_json_tells_what_is_left_out_and_sends_nothing(home: Home) -> None:
-    home.run("ask", UNHAPPY)
+    home.run("ask", "-c", UNHAPPY)
     home.say_by_sql("too old", timedelta(hours=9))
     before = home.said()
     report = json.loads(home.run("context", "--json").output)
@@ -202,7 +202,7 @@ def test_log_prints_the_newest_messages_as_many_as_asked_for(
 
 def test_log_marks_what_was_taken_back_and_where_the_context_begins(home: Home) -> None:
     for text in (UNHAPPY, "/undo", "hello", "/new", "again"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     lines = [line.partition("] ")[2] for line in home.run("log").output.splitlines()]
     assert f"Human: {UNHAPPY} [undone]" in lines
     assert "[CONTEXT_CLEARED]" in lines[lines.index("Human: hello") : lines.index("Human: again")]
@@ -238,7 +238,7 @@ def test_the_options_stand_before_or_after_the_command(home: Home, tmp_path: Pat
     assert before == after
     assert before.code == 0
     assert all(line.split()[1].startswith(other) for line in before.output.splitlines())
-    assert home.run("--persona", "frodo", "ask", "hello", "--model", "chorus/eliza").code == 0
+    assert home.run("--persona", "frodo", "ask", "-c", "hello", "--model", "chorus/eliza").code == 0
     assert home.run("--model", "chorus/eliza", "ask", "--persona", "frodo", "hello").code == 0
     assert home.sql("SELECT DISTINCT persona, model FROM messages WHERE role = 'assistant'") == [
         ("frodo", "chorus/eliza")
@@ -273,9 +273,9 @@ def test_paths_and_version_make_nothing(home: Home) -> None:
 
 
 def test_the_next_run_goes_on_with_the_persona_last_talked_to(home: Home) -> None:
-    home.run("ask", "--persona", "frodo", "hello")
-    home.run("ask", "hello again")
+    home.run("ask", "/persona frodo")
     home.run("log", "--persona", "reviewer")
+    home.run("ask", "--persona", "reviewer", "hello")
     assert json.loads(home.run("context", "--json").output)["persona"] == "frodo"
 
 
@@ -293,7 +293,7 @@ def test_a_reader_that_has_enough_is_no_error(archive: Home) -> None:
 
 
 def test_a_reader_that_leaves_a_reply_leaves_none_in_progress(home: Home) -> None:
-    with home.running("ask", LONG_MESSAGE) as asking:
+    with home.running("ask", "-c", LONG_MESSAGE) as asking:
         assert asking.stdout
         assert asking.stderr
         assert asking.stdout.read(1)
@@ -342,7 +342,7 @@ def test_an_output_that_takes_nothing_gets_a_sentence_and_the_reply_is_kept(home
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_reply_and_keeps_what_has_arrived(home: Home, number: signal.Signals) -> None:
-    with home.running("ask", LONG_MESSAGE) as asking:
+    with home.running("ask", "-c", LONG_MESSAGE) as asking:
         assert asking.stdout
         first = asking.stdout.read(1)
         asking.send_signal(number)

@@ -24,7 +24,7 @@ MOVED = "was moved, deleted or replaced while Chorus had it open. Leave Chorus a
 def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(tmp_path_factory.mktemp("template") / "home")
     for text in (*SAID, "/context 24h"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     assert home.run("search", "hello").code == 0
     return home
 
@@ -67,7 +67,13 @@ FOUND = {
 def test_a_log_that_cannot_be_opened_is_one_sentence_everywhere(home: Home, condition: str) -> None:
     make, sentence = FOUND[condition]
     make(home)
-    for arguments in (("log",), ("search", "said"), ("ask", "hello"), ("context", "--json"), ("export", "--all", "x")):
+    for arguments in (
+        ("log",),
+        ("search", "said"),
+        ("ask", "-c", "hello"),
+        ("context", "--json"),
+        ("export", "--all", "x"),
+    ):
         outcome = home.run(*arguments)
         assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1), (arguments, outcome)
         assert str(database(home)) in outcome.errors
@@ -112,7 +118,7 @@ def test_a_log_that_another_program_does_not_let_go_is_called_busy(home: Home) -
             terminal.watch(1)
             terminal.say("are you there?")
             terminal.until(lambda: told(terminal, "Another program uses"), "the sentence", 90)
-            outcome = home.run("ask", "hello")
+            outcome = home.run("ask", "-c", "hello")
             assert (outcome.code, outcome.errors.count("\n")) == (1, 1)
             assert "Another program uses" in outcome.errors
             other.communicate(b"\n")

@@ -56,12 +56,12 @@ def test_a_question_reaches_the_server_of_the_model_and_no_other(
                 chat.await_line(PROMPT)
                 chat.ask("hello", "Seen.")
         else:
-            assert "Seen." in asked(tmp_path, "ask", "hello")[0]
+            assert "Seen." in asked(tmp_path, "ask", "-c", "hello")[0]
     assert reached_by(tmp_path) == {("127.0.0.1", str(urlsplit(address).port))}
 
 
 def test_eliza_needs_no_connection(tmp_path: Path) -> None:
-    assert asked(tmp_path, "--model", "eliza", "ask", "I am tired")[1] == set()
+    assert asked(tmp_path, "--model", "eliza", "ask", "-c", "I am tired")[1] == set()
 
 
 def asked(folder: Path, *arguments: str) -> tuple[str, set[tuple[str, ...]]]:

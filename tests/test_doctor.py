@@ -38,12 +38,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with three turns, the first two of them in a backup."""
     home = Home(tmp_path_factory.mktemp("template") / "home")
     for text in SAID[:2]:
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     assert home.run("backup").code == 0
     (made,) = (home.path / "backups").glob("*.zip")
     # The next one may be of the same second.
     made.rename(made.with_name("chorus-2026-02-12_143000.zip"))
-    assert home.run("ask", SAID[2]).code == 0
+    assert home.run("ask", "-c", SAID[2]).code == 0
     return home
 
 
@@ -231,7 +231,7 @@ def test_a_foreign_trigger_is_named_and_removed_and_a_table_is_the_users_own(hom
 
 def test_a_message_does_not_wait_for_an_endless_trigger(home: Home) -> None:
     home.sql(ENDLESS_TRIGGER)
-    outcome = home.run("ask", "as typed")
+    outcome = home.run("ask", "-c", "as typed")
     assert (outcome.code, outcome.output) == (1, "")
     assert "takes far more work than a log of its size needs" in outcome.errors
     assert "the trigger endless is not of Chorus" in wrong(home)["code"]
@@ -243,7 +243,7 @@ def test_an_endless_view_in_place_of_a_table_is_named_and_waited_for_by_nobody(h
     found = wrong(home)
     assert "the view meta is not of Chorus" in found["code"]
     assert "lacks the table meta in the form that Chorus makes" in found["log"]
-    assert home.run("ask", "as typed").code == 1
+    assert home.run("ask", "-c", "as typed").code == 1
     mended(home, "y", "y", "y")
     assert wrong(home) == {}
     assert home.said() == SAID
@@ -263,16 +263,16 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     assert kept.read_bytes() == broken
     assert wrong(home) == {}
     assert "1 backup (" in home.run("doctor").output
-    assert home.run("ask", "on we go").code == 0
+    assert home.run("ask", "-c", "on we go").code == 0
 
 
 def test_a_log_whose_list_of_free_pages_is_damaged_is_salvaged(home: Home) -> None:
     without_free_pages(home)
-    outcome = home.run("ask", "a text that needs a page " * 1000)
+    outcome = home.run("ask", "-c", "a text that needs a page " * 1000)
     assert (outcome.code, "chorus doctor" in outcome.errors) == (1, True), outcome
     assert "The salvaged log is in use now." in mended(home, "y", "y")
     assert wrong(home).keys() == {"rescue"}
-    assert home.run("ask", "on we go").code == 0
+    assert home.run("ask", "-c", "on we go").code == 0
     assert home.said() == [*SAID, "on we go"]
 
 
@@ -294,7 +294,7 @@ def test_an_operation_that_cannot_be_read_is_passed_over_told_and_salvaged(
         assert home.run("backup").code == 0
     home.sql(f"UPDATE operations SET {damage}")  # noqa: S608 - the cases above
     told = "Operation 1 of the journal cannot be read"
-    for line in (("ask", "on we go"), ("log",), ("context",), ("context", "--json")):
+    for line in (("ask", "-c", "on we go"), ("log",), ("context",), ("context", "--json")):
         outcome = home.run(*line)
         assert (outcome.code, (outcome.output + outcome.errors).count(told)) == (0, 1), line
     assert wrong(home)["rows"].startswith(f"{told}. A salvage keeps all texts")
@@ -479,7 +479,7 @@ def test_what_killed_processes_left_is_a_note_and_goes_with_consent(home: Home) 
     assert "Deleted 3 temporary files and folders (12 bytes)." in told
     assert [(home.path / name).read_bytes() for name in THEIRS] == [b"left"] * len(THEIRS)
     assert of_doctor(home) == ["interrupted"]
-    assert home.run("ask", "on we go").code == 0
+    assert home.run("ask", "-c", "on we go").code == 0
     assert [status for _, status in home.replies()] == [*["interrupted"] * 3, "complete"]
     assert of_doctor(home) == []
 
@@ -561,7 +561,7 @@ def test_the_room_that_backups_and_no_other_links_keep_is_told(home: Home, tmp_p
 
 def test_a_salvage_says_which_faults_would_remain(home: Home) -> None:
     assert home.run("backup").code == 0
-    assert home.run("ask", "hello again").code == 0
+    assert home.run("ask", "-c", "hello again").code == 0
     home.sql("DELETE FROM messages WHERE role = 'user'")
     told, code = answered(home, "y", "y")
     assert code == 1

@@ -45,7 +45,11 @@ def test_loopback_is_allowed() -> None:
 def test_programs_that_tests_start_find_no_home_and_no_key() -> None:
     assert not [name for name in os.environ if name.endswith("_API_KEY")]
     result = subprocess.run(
-        [sys.executable, "-m", "chorus_cli", "ask", "hello"], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-m", "chorus_cli", "ask", "-c", "hello"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
     )
     assert result.returncode == 1
     assert "Chorus cannot keep anything in" in result.stderr

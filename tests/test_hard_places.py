@@ -22,7 +22,7 @@ def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -
     refused(home.run("ask", "--model", "chorus/parry", UNHAPPY), "There is no embedded model 'chorus/parry'")
     assert home.said() == [UNHAPPY]
     assert home.replies() == [("", "failed")]
-    assert home.run("ask", UNHAPPY).code == 0
+    assert home.run("ask", "-c", UNHAPPY).code == 0
 
 
 def test_a_persona_without_its_files_still_answers(home: Home) -> None:
@@ -30,36 +30,36 @@ def test_a_persona_without_its_files_still_answers(home: Home) -> None:
     assert home.run("ask", "--persona", "frodo", "hello").code == 0
     shutil.rmtree(frodo / "docs")
     (frodo / "system.jsonc").unlink()
-    outcome = home.run("ask", "hello")
+    outcome = home.run("ask", "-c", "hello")
     assert (outcome.code, outcome.errors) == (0, "")
     (frodo / "docs").write_text("a file where a folder should be")
-    assert home.run("ask", "hello").code == 0
+    assert home.run("ask", "-c", "hello").code == 0
 
 
 def test_files_of_a_persona_that_cannot_be_read_are_named_and_the_rest_counts(home: Home) -> None:
-    assert home.run("ask", "--persona", "frodo", "hello").code == 0
     frodo = home.path / "personas" / "frodo"
+    assert home.run("ask", "hello").code == 0
     (frodo / "docs" / "bad.md").write_bytes(b"caf\xe9")
-    outcome = home.run("ask", "hello")
+    outcome = home.run("ask", "--persona", "frodo", "hello")
     assert (outcome.code, outcome.errors) == (0, f"{frodo / 'docs' / 'bad.md'} is left out: it is not UTF-8.\n")
 
 
 @pytest.mark.parametrize("question", ["hello again", "/retry"])
 @pytest.mark.parametrize("path", ["personas/frodo/system.jsonc", "config.jsonc"])
 def test_nothing_is_asked_of_a_persona_whose_settings_cannot_be_read(home: Home, path: str, question: str) -> None:
-    assert home.run("ask", "--persona", "frodo", "hello").code == 0
+    assert home.run("ask", "-c", "--persona", "frodo", "hello").code == 0
     file, before = home.path / path, home.replies()
     file.write_text('{\n  "name": "Frodo",\n  "context_hours" 24\n}\n')
-    outcome = home.run("ask", question)
+    outcome = home.run("ask", "--persona", "frodo", question)
     assert (outcome.code, outcome.output) == (1, "")
     assert outcome.errors.endswith(f"so its prompt may be missing. Mend {file}:3:19 and ask again.\n")
     assert (home.said(), home.replies()) == (["hello"], before)
 
 
 def test_a_persona_whose_folder_is_gone_gives_way_to_the_default_one(home: Home) -> None:
-    assert home.run("ask", "--persona", "frodo", "hello").code == 0
+    assert home.run("ask", "/persona frodo").code == home.run("ask", "hello").code == 0
     shutil.rmtree(home.path / "personas" / "frodo")
-    assert home.run("ask", UNHAPPY).code == 0
+    assert home.run("ask", "-c", UNHAPPY).code == 0
     assert home.sql("SELECT DISTINCT persona FROM messages ORDER BY persona") == ["chorus", "frodo"]
 
 
@@ -67,23 +67,23 @@ def test_a_home_directory_that_is_none_and_a_home_below_a_file_are_one_sentence(
     (tmp_path / "file").touch()
     environment = {name: value for name, value in home.environment.items() if name != "CHORUS_HOME"}
     for nowhere in ("/dev/null", str(tmp_path / "file")):
-        outcome = finished([*PROGRAM, "ask", UNHAPPY], {**environment, "HOME": nowhere})
+        outcome = finished([*PROGRAM, "ask", "-c", UNHAPPY], {**environment, "HOME": nowhere})
         refused(outcome, f"Chorus cannot keep anything in {nowhere}/", NO_SUCH_PLACE)
-    refused(Home(tmp_path / "file").run("ask", UNHAPPY), f"Chorus cannot keep anything in {tmp_path / 'file'}")
+    refused(Home(tmp_path / "file").run("ask", "-c", UNHAPPY), f"Chorus cannot keep anything in {tmp_path / 'file'}")
     refused(Home(tmp_path / "file" / "home").run("log"), f"Chorus cannot keep anything in {tmp_path / 'file'}")
 
 
 def test_a_read_only_home_is_one_sentence_and_stays_as_it_is(home: Home) -> None:
     home.path.mkdir(mode=0o500)
-    refused(run_without_privileges(home, "ask", UNHAPPY), f"Chorus cannot write in {home.path}", NO_SUCH_PLACE)
-    refused(run_without_privileges(Home(home.path / "below"), "ask", UNHAPPY), "Permission denied", NO_SUCH_PLACE)
+    refused(run_without_privileges(home, "ask", "-c", UNHAPPY), f"Chorus cannot write in {home.path}", NO_SUCH_PLACE)
+    refused(run_without_privileges(Home(home.path / "below"), "ask", "-c", UNHAPPY), "Permission denied", NO_SUCH_PLACE)
     assert list(home.path.iterdir()) == []
 
 
 def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> None:
-    refused(home.run("ask", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
-    refused(home.run("ask", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")
-    refused(home.run("ask", b"caf\xe9"), "not valid UTF-8")
+    refused(home.run("ask", "-c", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
+    refused(home.run("ask", "-c", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")
+    refused(home.run("ask", "-c", b"caf\xe9"), "not valid UTF-8")
     refused(home.run("ask", b"/context caf\xe9"), "not valid UTF-8")
     refused(home.run("log", "--persona", b"caf\xe9"), "There is no persona called")
     refused(home.run("ask", "--model", b"caf\xe9", "hi"), "The name of the model is not valid UTF-8.")
@@ -91,7 +91,7 @@ def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> No
 
 
 def test_a_message_that_the_model_cannot_take_is_refused_with_its_size(home: Home) -> None:
-    refused(home.run("ask", stdin=b"five tokens and so on\n" * 40_000), "too large for chorus/eliza", "128,000")
+    refused(home.run("ask", "-c", stdin=b"five tokens and so on\n" * 40_000), "too large for chorus/eliza", "128,000")
     assert home.said() == []
 
 

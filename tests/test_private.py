@@ -54,7 +54,7 @@ def test_a_private_question_holds_nothing_of_the_log_but_the_personas_prompt(
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
         assert home.run("ask", "/remember Nenya").code == 0
-        assert home.run("ask", "what is public?").code == 0
+        assert home.run("ask", "-c", "what is public?").code == 0
         before = tree(home.path)
         assert home.run("--private", "ask", "-a", str(photo), WORD).code == 0
     assert tree(home.path) == before

@@ -26,7 +26,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home in which the word was said once, between other messages, and saved in a session."""
     home = Home(tmp_path_factory.mktemp("template") / "home")
     for text in (OTHERS[0], SECRET, OTHERS[1], f"/remember {CANARY} opens it", "/context save"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     assert holding(home.path) == ["chorus.db", next(name for name in holding(home.path) if "sessions" in name)]
     return home
 

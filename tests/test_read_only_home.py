@@ -26,7 +26,7 @@ NOTHING_SENT = "), so nothing was stored and nothing was sent.\n"
 @pytest.fixture
 def home(home: Home) -> Home:
     """A home with two turns, the second of which is not in the index yet."""
-    for words in (("ask", SAID[0]), ("search", SAID[0]), ("ask", SAID[1])):
+    for words in (("ask", "-c", SAID[0]), ("search", SAID[0]), ("ask", "-c", SAID[1])):
         assert home.run(*words).code == 0
     return home
 
@@ -114,7 +114,7 @@ def test_a_question_and_an_import_are_refused_and_nothing_changes(home: Home, tm
             first, refusal = outcome.errors.splitlines()
             assert CANNOT in first
             assert "Traceback" not in refusal
-        outcome = on(home, program)("ask", "remember me")
+        outcome = on(home, program)("ask", "-c", "remember me")
         assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1)
         why = "no permission" if place is without_permissions else "a read-only file system"
         assert outcome.errors == f"{home.path} cannot be written ({why}{NOTHING_SENT}"

@@ -25,7 +25,7 @@ _WORDS = "a word of mine"
 def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with a message, a session and a backup."""
     home = Home(tmp_path_factory.mktemp("template") / "home")
-    for words in (["ask", _WORDS], ["ask", "/context save"], ["backup"]):
+    for words in (["ask", "-c", _WORDS], ["ask", "/context save"], ["backup"]):
         assert home.run(*words).code == 0
     return home
 
@@ -79,12 +79,12 @@ def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(
     assert "so a purge cannot look for the words in them. " in purge.errors
 
 
-COMMANDS = (("ask", "hi"), ("personas",), ("log",), ("search", _WORDS), ("context",), ("memory",))
+COMMANDS = (("ask", "-c", "hi"), ("personas",), ("log",), ("search", _WORDS), ("context",), ("memory",))
 
 
 def test_one_refused_persona_does_not_stop_another(home: Home) -> None:
     with refused(home.path / "personas" / "frodo"):
-        outcome = run(home, "ask", "hi")
+        outcome = run(home, "ask", "-c", "hi")
     assert (outcome.code, outcome.errors) == (0, "")
 
 
@@ -112,7 +112,7 @@ def test_a_purge_stops_at_texts_that_it_cannot_look_into(home: Home, name: str) 
 
 
 NEEDED = {
-    ("ask", "hi"): ("personas", "personas/chorus", "state", "."),
+    ("ask", "-c", "hi"): ("personas", "personas/chorus", "state", "."),
     ("purge", "search", _WORDS, "--dry-run"): ("backups",),
     ("backup",): ("personas/frodo", "personas/chorus/sessions", "backups", "attachments", "attachments/ab"),
 }
@@ -136,7 +136,7 @@ def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Ho
     log.mkdir()
     told = f"{log} cannot be opened: it is a folder. Move it away; then chorus restore FILE restores a "
     assert (wrong(home)["log"]["mend"], wrong(home)["log"]["sentence"]) == (None, f"{told}backup.")
-    outcome = run(home, "ask", "hi")
+    outcome = run(home, "ask", "-c", "hi")
     assert (outcome.code, outcome.errors) == (1, f"{told}backup.\n")
 
 

@@ -140,7 +140,7 @@ class HomeAlone(Home):
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = HomeAlone(tmp_path / "home")
-    assert home.run("ask", "hello").code == 0
+    assert home.run("ask", "-c", "hello").code == 0
     folder = home.path / "state" / "rescue"
     folder.mkdir()
     lines = [json.dumps({"persona": "chorus", "role": role, "content": content}) for role, content in TEXTS]

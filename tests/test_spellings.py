@@ -114,7 +114,7 @@ AS_JSON: dict[str, set[str] | dict[str, object]] = {
 def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(tmp_path_factory.mktemp("template") / "home")
     for text in ("hello ring", "/remember a canary"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     return home
 
 

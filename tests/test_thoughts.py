@@ -24,7 +24,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
         variables.setenv("OPENAI_BASE_URL", provider.address)
         variables.setenv("OPENAI_API_KEY", "sk-invented")
         provider.say(f"<think>{THOUGHT}</think>{SAID}")
-        assert home.run("--model", "openai/x", "ask", "What are two and two?").output == f"{SAID}\n"
+        assert home.run("--model", "openai/x", "ask", "-c", "What are two and two?").output == f"{SAID}\n"
     home.sql("UPDATE messages SET thought_parts = ? WHERE role = 'assistant'", parts_of(HIDDEN))
     return home
 

@@ -70,7 +70,7 @@ def test_a_user_moves_in_meets_a_character_shows_a_picture_and_sees_the_cost(
     assert [line.split()[0] for line in cost.splitlines()] == ["Cost", "Persona", "mira"]
     assert home.sql("SELECT persona, count(*) FROM messages GROUP BY persona") == [("chorus", 2), ("mira", 3)]
     assert home.run("ask", "/settings set budget 0.01").code == 0
-    refused = home.run("ask", "And this one?")
+    refused = home.run("ask", "-c", "And this one?")
     assert refused.output == ""
     assert "of your budget of $0.01. Nothing was sent." in refused.errors
     assert "Byblos" in home.run("search", "byblos").output

@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Home:
     """Return a home where the small model answers, in at most twelve tokens."""
     home = Home(tmp_path)
     for line in (f"/model {SMALL}", "/settings set max_output_tokens 12"):
-        assert home.run("ask", line).code == 0
+        assert home.run("ask", "-c", line).code == 0
     return home
 
 
@@ -47,7 +47,7 @@ def test_a_talk(home: Home) -> None:
 
 def test_a_summary(home: Home) -> None:
     home.run("ask", "/settings set context_token_limit 1024")
-    home.run("ask", "My cat is called Minka. Say hello to her.")
+    home.run("ask", "-c", "My cat is called Minka. Say hello to her.")
     saved = home.run("ask", "/context save cats")
     assert (saved.code, saved.errors) == (0, "")
     head, _, summary = saved.output.partition("\n")
@@ -57,7 +57,7 @@ def test_a_summary(home: Home) -> None:
 
 def test_a_context_that_overflows(home: Home) -> None:
     home.run("ask", "/settings set context_token_limit 100000")
-    asked = home.run("ask", "Count the words.", stdin=b"word " * 20_000)
+    asked = home.run("ask", "-c", "Count the words.", stdin=b"word " * 20_000)
     assert asked.code == 1
     assert asked.errors.startswith(f"The request is too long for {SMALL} (")
     assert "exceeds the available context size (8192 tokens)" in asked.errors

@@ -29,13 +29,14 @@ def chorus(home: Home, address: str, *arguments: str, stdin: str = "", **variabl
 
 def test_a_conversation_goes_on_from_run_to_run(home: Home, mock_provider: MockProvider) -> None:
     mock_provider.behave(type="reply", text="Hello from far away.")
-    first = chorus(home, mock_provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
+    model = ("--model", "openai/x", "--persona", "reviewer")
+    first = chorus(home, mock_provider.address, *model, "ask", "-c", "Hello")
     assert (first.code, first.output, first.errors) == (0, "Hello from far away.\n", "")
 
     home.say_by_sql("just inside", timedelta(hours=8, seconds=-30))
     home.say_by_sql("just outside", timedelta(hours=8, seconds=1))
     home.sql("UPDATE messages SET persona = 'reviewer'")
-    told = chorus(home, mock_provider.address, "context", "--json")
+    told = chorus(home, mock_provider.address, *model, "context", "-c", "--json")
     assert [message["content"] for message in json.loads(told.output)["messages"][1:]] == [
         "Hello",
         "Hello from far away.",
@@ -43,7 +44,7 @@ def test_a_conversation_goes_on_from_run_to_run(home: Home, mock_provider: MockP
     ]
 
     mock_provider.behave(type="reply", text="Still here.")
-    second = chorus(home, mock_provider.address, "ask", "--model", "openai/x", "Are you there?", stdin="piped")
+    second = chorus(home, mock_provider.address, "ask", *model, "-c", "Are you there?", stdin="piped")
     assert (second.code, second.output) == (0, "Still here.\n")
     ((system, *messages),) = mock_provider.requests()
     assert system["role"] == "system"
@@ -71,7 +72,7 @@ def test_a_failing_provider_costs_a_sentence_and_no_word(
     home: Home, mock_provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
 ) -> None:
     mock_provider.behave(**behaviour)
-    result = chorus(home, mock_provider.address, "--model", "openai/x", "ask", "Keep this")
+    result = chorus(home, mock_provider.address, "--model", "openai/x", "ask", "-c", "Keep this")
     assert result.code == 1
     assert words in result.errors
     assert KEY not in result.errors
@@ -85,14 +86,14 @@ def test_a_failing_provider_costs_a_sentence_and_no_word(
 
 def test_an_unreachable_server_and_an_unknown_model_are_told(home: Home) -> None:
     address = f"http://127.0.0.1:{free_port()}"
-    refused = chorus(home, address, "--model", "openai/x", "ask", "Hello")
+    refused = chorus(home, address, "--model", "openai/x", "ask", "-c", "Hello")
     assert refused.code == 1
     assert refused.errors.count("Retrying in") == 2
     assert f"Cannot reach openai/x at {address}/v1" in refused.errors
-    unknown = chorus(home, address, "--model", "nosuch/x", "ask", "Hello")
+    unknown = chorus(home, address, "--model", "nosuch/x", "ask", "-c", "Hello")
     assert unknown.code == 1
     assert "litellm does not know the model nosuch/x" in unknown.errors
-    nowhere = chorus(home, "nonsense", "--model", "openai/x", "ask", "Hello")
+    nowhere = chorus(home, "nonsense", "--model", "openai/x", "ask", "-c", "Hello")
     assert nowhere.code == 1
     assert "nonsense/v1, is not an http:// or https:// URL. Correct OPENAI_BASE_URL." in nowhere.errors
     assert [row[2] for row in home.sql(ROWS)] == ["complete", "failed"] * 3
@@ -110,9 +111,9 @@ def test_ollama_is_asked_what_its_model_could_hold_and_told_what_is_planned_for(
             return done.output
 
         assert "16,384 tokens (Ollama's /api/show, 16,384 of 131,072)" in " ".join(run("context").split())
-        assert run("ask", "Hello") == "Hello from the llama.\n"
+        assert run("ask", "-c", "Hello") == "Hello from the llama.\n"
         run("ask", "/settings set context_token_limit 32000")
         assert json.loads(run("context", "--json"))["limit"] == 32_000
-        assert run("ask", "Hello again") == "Hello from the llama.\n"
+        assert run("ask", "-c", "Hello again") == "Hello from the llama.\n"
     said = [json.loads(each.body) for each in received if each.path == "/api/chat"]
     assert [each["options"]["num_ctx"] for each in said] == [16_384, 32_000]

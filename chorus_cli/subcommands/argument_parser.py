@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
@@ -54,9 +55,13 @@ def add_json(parser: argparse.ArgumentParser, told: str = "as one JSON value") -
     parser.add_argument("--json", action="store_true", help=told)
 
 
-def add_thread(parser: argparse.ArgumentParser, told: str) -> None:
-    """Add the option that names a thread."""
-    parser.add_argument("--thread", metavar="N", type=thread_number, default=argparse.SUPPRESS, help=told)
+def add_thread(parser: argparse.ArgumentParser, acting: str, *, has_own: bool = False) -> None:
+    """Add the options that lead to a thread; ``--new`` says what is done anyway by what ``has_own``."""
+    add = partial(parser.add_mutually_exclusive_group().add_argument, default=argparse.SUPPRESS)
+    add("-c", "--continue", dest="goes_on", action="store_true", help=f"{acting} the thread of your newest message")
+    add("--thread", metavar="N", type=thread_number, help=f"{acting} this thread")
+    if has_own:
+        add("--new", action="store_true", help=argparse.SUPPRESS)
 
 
 def path(text: str) -> str:

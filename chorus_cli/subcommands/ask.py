@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import App, opened
@@ -12,7 +13,7 @@ from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageErr
 from chorus_cli.core.text.command_signs import is_command, unescaped
 from chorus_cli.machine.paths import paths
 from chorus_cli.models.rules.choice import ELIZA
-from chorus_cli.subcommands.conventions import joined_text, options
+from chorus_cli.subcommands.conventions import go_where_told, joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 from chorus_cli.turns.rules import refuse_unreadable_settings
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from chorus_cli.attachments.service.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"
-_WHERE = {"--home": "home", "--persona": "persona", "--thread": "thread"}
-"""The options that choose the thread to ask in, with their names in the parsed command line."""
+_WHERE = {"--home": "home", "--persona": "persona"}
+"""The options that choose where to ask, with their names in the parsed command line."""
 
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
@@ -46,15 +47,18 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
-        await _apply_options(app, chosen)
+        _apply_options(app, chosen)
         from chorus_cli.framework.command_line import resolve
         from chorus_cli.terminal.one_command import Manner, carry_out
 
         asides, services = standard_error(), app.services()
         await app.current.settle()
         bound = resolve(services.registry, line, app.clock.now())
+        is_question = services.own_commands.is_own(bound.command)
+        if not await go_where_told(app, chosen, None if is_question else asides) and is_question:
+            app.current.begin_own_thread()
         with app.notifier.heard_by(asides.notice, _dropped):
-            code = await carry_out(bound, services, standard_output(), asides, Manner(again=_again(chosen)))
+            code = await carry_out(bound, services, standard_output(), asides, Manner(again=partial(_again, chosen)))
         for stopped in await app.break_off():
             asides.notice(stopped)
         return code
@@ -66,7 +70,9 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         raise DatabaseReadOnlyError(f"{obstacle}, so nothing was stored and nothing was sent.")
     async with opened(options(chosen, environment), environment) as app:
         await app.current.settle()
-        await _apply_options(app, chosen)
+        if not await go_where_told(app, chosen):
+            app.current.begin_own_thread()
+        _apply_options(app, chosen)
         target = app.current.target()
         for warning in target.persona.warnings:
             standard_error().notice(warning)
@@ -76,19 +82,19 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
             app.warm_client(target.choice.model)
         with app.notifier.heard_by(standard_error().notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
-        sent = one_shot.Asked(message, target.in_own_thread() if "new" in chosen else target, _again(chosen))
+        sent = one_shot.Asked(message, target, partial(_again, chosen))
         conversation = app.turns().conversation
         return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
 
 
-def _again(chosen: argparse.Namespace) -> str:
-    """Return a sentence that a message without a reply is kept, and how to ask it again; empty if it is not kept."""
+def _again(chosen: argparse.Namespace, thread: int) -> str:
+    """Tell how to ask a message again that got no reply; its thread is 0 if nobody knows its number."""
     if "private" in chosen:
         return ""
-    if "new" in chosen:
+    if not thread:
         return "Your message is kept in the log."
-    given = ((option, vars(chosen).get(name)) for option, name in _WHERE.items())
-    options = [word for option, value in given if value is not None for word in (option, str(value))]
+    given = {option: vars(chosen).get(name) for option, name in _WHERE.items()} | {"--thread": thread}
+    options = [word for option, value in given.items() if value is not None for word in (option, str(value))]
     return f"Your message is kept; {shlex.join(['chorus', 'ask', *options, '/retry'])} asks again."
 
 
@@ -107,10 +113,9 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
     return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))
 
 
-async def _apply_options(app: App, chosen: argparse.Namespace) -> None:
-    """Turn to the thread of ``--thread``, and set the effort of ``--effort`` for this run."""
-    if "thread" in chosen:
-        await app.current.look_into(chosen.thread)
+def _apply_options(app: App, chosen: argparse.Namespace) -> None:
+    """Let the model think as much as the options say, and keep the persona that a chat opens with."""
+    app.current.is_aside = app.current.is_aside or "persona" in chosen
     if "effort" in chosen:
         app.personas.set_for_this_run(app.current.slug, "effort", chosen.effort)
 
@@ -124,7 +129,7 @@ class _Asked(NamedTuple):
 
 def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
     """Refuse the options that need a message."""
-    for name in ("new", "json", "attach"):
+    for name in ("json", "attach"):
         if vars(chosen).get(name):
             command = line.split(maxsplit=1)[0]
             raise UsageError(f"--{name} needs a message, but {command} is a command. Leave out --{name}.")

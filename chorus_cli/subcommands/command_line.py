@@ -30,7 +30,7 @@ SHELLS = ("bash", "fish", "zsh")
 # One option of ask is long. The help of the others still fits on their lines.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
-_OF_ASK = ("new", "effort", "attach")
+_OF_ASK = ("new", "c", "continue", "effort", "attach")
 
 
 class _Top(Parser):
@@ -74,10 +74,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
             refusing.error("only the chat and ask have the option --private")
         foreign = [word for word in unknown if word.lstrip("-").partition("=")[0] in _OF_ASK]
         refusing.error(f"{foreign[0]} belongs to ask" if foreign else f"unrecognized arguments: {shlex.join(unknown)}")
-    if "private" in chosen and "thread" in chosen:
-        known.error("--private and --thread cannot be combined: threads are in the log")
-    if "new" in chosen and "thread" in chosen:
-        known.error("--new and --thread cannot be combined")
+    if "private" in chosen and ("thread" in chosen or "goes_on" in chosen):
+        known.error("--private and --thread or -c cannot be combined: threads are in the log")
     return chosen
 
 
@@ -135,14 +133,12 @@ def _add_private(parser: argparse.ArgumentParser) -> None:
 def _add_ask(ask: Parser) -> None:
     ask.formatter_class = partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN)
     _add_private(ask)
-    told = "ask in a new thread, which is closed afterwards; the next run continues the earlier thread"
-    ask.add_argument("--new", action="store_true", default=argparse.SUPPRESS, help=told)
     add_json(
         ask,
         "print one JSON value: reply, usage, model, thread, seconds; thoughts, if there are any; status, if the "
         "reply broke off",
     )
-    add_thread(ask, "ask in this open thread; otherwise in the thread last used")
+    add_thread(ask, "go on in", has_own=True)
     told = f"how much the model thinks: {enumerated(_EFFORTS, 'or')}; otherwise as in the settings"
     ask.add_argument("--effort", metavar="E", choices=_EFFORTS, default=argparse.SUPPRESS, help=told)
     told = "attach a picture, a PDF or a text; may be given several times"
@@ -178,8 +174,8 @@ SUBCOMMANDS = {
         "ask.ask",
         "ask once; standard input is appended",
         _add_ask,
-        "Ask once: the reply goes to standard output, everything else to standard error. The exit code is 1 if the "
-        "reply broke off or nothing could be asked.",
+        "Ask once, in a thread of its own: the reply goes to standard output, everything else to standard error. The "
+        "exit code is 1 if the reply broke off or nothing could be asked.",
         _TALKED_TO,
         _ANSWERING,
     ),

@@ -6,9 +6,9 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 
-from chorus_cli.app import Options
+from chorus_cli.app import App, Options
 from chorus_cli.core.errors import CommandError
-from chorus_cli.terminal.screen.output import standard_output
+from chorus_cli.terminal.screen.output import Screen, standard_output
 
 
 def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
@@ -18,6 +18,16 @@ def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Optio
     if any(_is_mangled(name or "") for name in (result.model, environment.get("CHORUS_MODEL"))):
         raise CommandError("The name of the model is not valid UTF-8.")
     return result
+
+
+async def go_where_told(app: App, chosen: argparse.Namespace, asides: Screen | None = None) -> bool:
+    """Turn to the thread of the options, told on ``asides``; return whether they name one."""
+    is_placed = "thread" in chosen or "goes_on" in chosen
+    if is_placed:
+        await app.current.look_into(vars(chosen).get("thread"))
+        if asides is not None:
+            asides.notice(f"In thread #{app.current.thread_number}.")
+    return is_placed
 
 
 def joined_text(words: Sequence[str]) -> str:

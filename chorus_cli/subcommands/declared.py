@@ -15,7 +15,7 @@ from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Question
 from chorus_cli.services import Services
 from chorus_cli.subcommands.argument_parser import VALUED, Parser, add_common, add_json, add_thread, first_word, path
-from chorus_cli.subcommands.conventions import joined_text, options
+from chorus_cli.subcommands.conventions import go_where_told, joined_text, options
 from chorus_cli.terminal.one_command import Manner, carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
@@ -82,8 +82,7 @@ async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[st
     async with opened(given, environment) as app:
         bound = command.bound_to(words, of_options, app.clock.now())
         await app.current.settle()
-        if "thread" in chosen:
-            await app.current.look_into(chosen.thread)
+        await go_where_told(app, chosen, asides)
         manner = Manner(as_json=chosen.json, yes="yes" in chosen, may_ask=True)
         with app.notifier.heard_by(asides.notice, lambda _sentence: None):
             code = await carry_out(bound, app.services(), standard_output(), asides, manner)
@@ -138,7 +137,7 @@ def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] 
         parser.add_argument("--model", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     else:
         add_common(parser, "the persona to act for; otherwise the last one", "the model to use in this run")
-        add_thread(parser, "the thread to act on; otherwise the thread last used")
+        add_thread(parser, "act on")
     for argument in (*words, *command.options):
         _add_argument(parser, argument, is_last=argument in command.arguments[-1:])
     add_json(parser)

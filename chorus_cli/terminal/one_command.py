@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import NamedTuple
 
 from chorus_cli.catalogue import asks_model
@@ -21,7 +22,7 @@ class Manner(NamedTuple):
     as_json: bool = False
     yes: bool = False
     may_ask: bool = False
-    again: str = ""
+    again: Callable[[int], str] = lambda _thread: ""
 
 
 async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
@@ -32,7 +33,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
-        events = advised(answer.followed(), manner.again)
+        events = advised(answer.target, answer.followed(), manner.again)
         if manner.as_json:
             return await shown_as_json(answer.target, events, services.clock, answers, asides)
         at_rest = services.conversation.tool_loop.context.store.at_rest

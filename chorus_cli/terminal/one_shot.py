@@ -26,7 +26,7 @@ from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from chorus_cli.attachments.service.attachments import Prepared
     from chorus_cli.core.json.jsonc import JsonValue
@@ -42,11 +42,11 @@ _LONGEST_SIGN = 16
 
 
 class Asked(NamedTuple):
-    """A message to ``target``; ``again`` tells the user how to get a reply if this one fails."""
+    """A message to ``target``; ``again`` tells how to retry in the thread with a number if the reply fails."""
 
     message: Prepared
     target: Target
-    again: str
+    again: Callable[[int], str]
 
 
 async def ask(
@@ -103,21 +103,25 @@ async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[
     """Yield the events of a turn. A message that cannot be stored goes to a file, or else into the error."""
     message, target, again = asked
     try:
-        async with aclosing(advised(conversation.answer(target, *message), again)) as events:
+        async with aclosing(advised(target, conversation.answer(target, *message), again)) as events:
             async for event in events:
                 yield event
     except MessageNotStoredError as error:
         raise conversation.runner.rescued(error, target.persona.slug, "user", message.text) from error
 
 
-async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn, with ``again`` in place of the advice that is meant for the chat."""
+async def advised(
+    target: Target, events: AsyncGenerator[TurnEvent, None], again: Callable[[int], str]
+) -> AsyncGenerator[TurnEvent, None]:
+    """Yield the events of a turn, with what ``again`` says in place of the advice that is meant for the chat."""
+    number = target.thread_number
     try:
         async with aclosing(events):
             async for event in events:
-                yield replace(event, again=again) if isinstance(event, TurnDone) else event
+                number = event.number if isinstance(event, ThreadOpened) else number
+                yield replace(event, again=again(number)) if isinstance(event, TurnDone) else event
     except DatabaseUnconfirmedError as error:
-        raise DatabaseUnconfirmedError(f"{error}".replace(IN_LOG, again).rstrip()) from error
+        raise DatabaseUnconfirmedError(f"{error}".replace(IN_LOG, again(number)).rstrip()) from error
 
 
 async def shown(

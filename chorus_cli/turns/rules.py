@@ -165,7 +165,7 @@ def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
 
 def reopened_notice(target: Target) -> str:
     """Say that the thread of a turn was closed and is open again."""
-    return f"Thread #{target.thread_number} was closed by another Chorus; it is open again."
+    return f"Thread #{target.thread_number} is open again."
 
 
 def flash_notice(report: FlashReport) -> str:

@@ -64,7 +64,7 @@ class Action(NamedTuple):
     name: str
     arguments: tuple[str, ...]
     is_done: Sign
-    prepared_by: tuple[tuple[str, ...], ...] = (("ask", "I am unhappy"),)
+    prepared_by: tuple[tuple[str, ...], ...] = (("ask", "-c", "I am unhappy"),)
     is_begun: Sign = lambda _place, _ending: False
     variables: tuple[tuple[str, str], ...] = ()
     replaces: bool = False
@@ -168,14 +168,14 @@ def _attachment_is_stored(place: Place, _: Ending) -> bool:
     return path.exists() and path.read_bytes() == _SONG and len(rows) == 1 and digest in rows[0]
 
 
-_TOLD = ("ask", "I am unhappy")
+_TOLD = ("ask", "-c", "I am unhappy")
 _REMEMBERED = ("ask", "/remember buy milk")
 _SAVED = ("ask", "/context save first")
 _BACKED_UP = ("backup", "ASIDE/before.zip")
 _CALLED = (("OPENAI_BASE_URL", "ADDRESS"), ("OPENAI_API_KEY", "sk-of-nobody"), ("CHORUS_MODEL", "openai/test"))
 
 ACTIONS = (
-    Action("a turn", ("ask", "I am sad"), _replied("complete"), is_begun=_asked("I am sad")),
+    Action("a turn", ("ask", "-c", "I am sad"), _replied("complete"), is_begun=_asked("I am sad")),
     Action("a setting", ("ask", "/settings set user_name Sam"), _setting("user_name", "Sam")),
     Action(
         "a window", ("ask", "/settings set context_hours 24"), _all(_setting("context_hours", 24), _operation("window"))
@@ -200,7 +200,7 @@ ACTIONS = (
         "a restored backup",
         ("restore", "--yes", "ASIDE/before.zip"),
         _asked("I am glad", 0),
-        (_TOLD, _BACKED_UP, ("ask", "I am glad")),
+        (_TOLD, _BACKED_UP, ("ask", "-c", "I am glad")),
         replaces=True,
     ),
     Action(
@@ -212,7 +212,7 @@ ACTIONS = (
             _TOLD,
             _SAVED,
             ("ask", "/thread new other"),
-            ("ask", "I am glad"),
+            ("ask", "-c", "I am glad"),
             ("ask", "/context save I am unhappy"),
             ("backup",),
         ),
@@ -229,7 +229,7 @@ ACTIONS = (
     ),
     Action(
         "a tool's row",
-        ("ask", "Remember the milk"),
+        ("ask", "-c", "Remember the milk"),
         _all(
             _replied("complete"),
             _counts("SELECT count(*) FROM messages WHERE role = 'tool_result'"),
@@ -243,7 +243,7 @@ ACTIONS = (
         variables=_CALLED,
     ),
     # Before it there is nothing that could be spoilt.
-    Action("a first turn", ("ask", "I am sad"), _replied("complete"), (), is_begun=lambda *_: True, step=10),
+    Action("a first turn", ("ask", "-c", "I am sad"), _replied("complete"), (), is_begun=lambda *_: True, step=10),
     Action(
         "a job's start",
         ("ask", "/run echo begun > ASIDE/begun; sleep 60"),

@@ -162,4 +162,4 @@ def model() -> Iterator[dict[str, str]]:
 def told(home: Home) -> None:
     """Say a few things, so that there is something to fold, to save and to edit."""
     for text in ("I am unhappy", "I am tired", "I am alone", "I am glad"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0

@@ -42,7 +42,7 @@ class Talk:
         self._is_over.set()
 
     def _say(self, text: str) -> bool:
-        is_stored = self._done("ask", text)
+        is_stored = self._done("ask", "-c", text)
         self.said += [text] if is_stored else []
         return is_stored
 
@@ -90,7 +90,7 @@ def program(tmp_path: Path) -> Iterator[FaultyProgram]:
 @pytest.mark.timeout(1800)
 def test_a_power_cut_takes_nothing_back_that_was_acknowledged(disk: PowerCuts, program: FaultyProgram) -> None:
     talk, chance = Talk(Home(disk.place / "home"), program), random.Random(17)  # noqa: S311 - no secret
-    assert program.run(talk.home.path, ("ask", "hello")).code == 0
+    assert program.run(talk.home.path, ("ask", "-c", "hello")).code == 0
     for _ in range(ROUNDS):
         talking = threading.Thread(target=talk.go_on)
         talking.start()

@@ -35,7 +35,7 @@ def look_up(*_):
 
 socket.getaddrinfo = look_up
 from chorus_cli.cli import main
-os._exit(main(["ask", "hello"], os.environ))
+os._exit(main(["ask", "-c", "hello"], os.environ))
 """
 
 

@@ -58,7 +58,7 @@ def too_wide(home: Home) -> list[str]:
     return [str(path) for path in [home.path, *home.path.rglob("*")] if mode(path) & 0o077]
 
 
-@pytest.mark.parametrize("arguments", [("log",), ("ask", "I am tired"), ("context",)])
+@pytest.mark.parametrize("arguments", [("log",), ("ask", "-c", "I am tired"), ("context",)])
 def test_everything_that_was_open_to_others_is_closed_and_told_once(home: Home, arguments: tuple[str, ...]) -> None:
     assert home.run("log").errors == ""
     opened_up(home)

@@ -141,11 +141,11 @@ def test_a_fold_behind_the_talk_holds_up_neither_typing_nor_leaving(home: Home, 
 
 
 def test_whatever_is_said_is_counted_and_what_no_model_holds_is_refused_with_its_size(home: Home) -> None:
-    assert home.run("ask", "I am <|endoftext|> \N{GRINNING FACE}").code == 0
+    assert home.run("ask", "-c", "I am <|endoftext|> \N{GRINNING FACE}").code == 0
     # A question that surely fits is counted when a count is needed.
     assert home.run("context").code == 0
     assert home.sql("SELECT token_count FROM messages WHERE role = 'user'") == [9]
-    megabyte = home.run("ask", stdin=b"hello world " * 87_382)
+    megabyte = home.run("ask", "-c", stdin=b"hello world " * 87_382)
     assert "it has ~174,936 tokens" in megabyte.errors
     assert "a request may have 102,400 of the model's 128,000. It was not stored;" in megabyte.errors
     assert (megabyte.code, len(home.said())) == (1, 1)
@@ -158,7 +158,7 @@ USAGE = '{"prompt_tokens": 1000000, "completion_tokens": 100000, "total_tokens":
 def spent(tmp_path: Path) -> Home:
     """A home whose one reply is of a model with a price, and has cost more than a cent."""
     home = Home(tmp_path / "home")
-    assert home.run("ask", "I am unhappy").code == 0
+    assert home.run("ask", "-c", "I am unhappy").code == 0
     home.sql("UPDATE messages SET model = 'gpt-4o-mini', usage = ? WHERE role = 'assistant'", USAGE)
     return home
 
@@ -168,7 +168,7 @@ def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home) -> None
     (spent.path / "commands" / "feel.md").write_text("I am $ARGUMENTS")
     assert spent.run("ask", "/settings set budget 0.01").code == 0
     for line in ("/feel happy", "/retry", "/bg I am happy", "/compact"):
-        outcome = spent.run("ask", line)
+        outcome = spent.run("ask", "-c", line)
         assert (outcome.code, outcome.output) == (1, ""), line
         assert "of your budget of $0.01. Nothing was sent." in outcome.errors, line
         assert (spent.said(), len(spent.replies())) == (["I am unhappy"], 1), line
@@ -176,7 +176,7 @@ def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home) -> None
 
 def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(spent: Home) -> None:
     for line in ("/settings set budget 0.01", "/settings set show_price true"):
-        assert spent.run("ask", line).code == 0
+        assert spent.run("ask", "-c", line).code == 0
     with spent.chat() as terminal:
         terminal.await_bottom_line("$0.")
         refused = "Nothing was sent. /settings set budget N raises the budget"

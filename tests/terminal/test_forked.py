@@ -40,7 +40,7 @@ def test_a_program_hears_the_signals_that_the_test_runner_ignores(home: Home) ->
     ("arguments", "typed"),
     [
         (["--version"], b""),
-        (["ask", "I am unhappy"], b""),
+        (["ask", "-c", "I am unhappy"], b""),
         (["ask"], b"\xff\xfe"),
         (["log", "--persona", "gollum"], b""),
     ],

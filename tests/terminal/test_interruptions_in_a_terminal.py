@@ -184,7 +184,7 @@ def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
     home: Home, mock_provider: MockProvider, line: str, number: int
 ) -> None:
     for text in ("hello", "hello again", "and again"):
-        assert home.run("ask", text).code == 0
+        assert home.run("ask", "-c", text).code == 0
     model = {"OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
     with home.chat(**model) as chat:
         mock_provider.behave(type="stream_fault", kind="stall", after_chunks=0)
@@ -221,7 +221,7 @@ def ask_behind_the_prompt(shell: Terminal) -> None:
 
 @pytest.mark.parametrize("ask", [ask_alone, ask_in_the_chat, ask_behind_the_prompt])
 def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Terminal], None]) -> None:
-    assert home.run("ask", "hello").code == 0
+    assert home.run("ask", "-c", "hello").code == 0
     with home.shell_in_terminal() as shell:
         ask(shell)
         with reading(home):
@@ -238,7 +238,7 @@ def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Term
 
 
 def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
-    assert home.run("ask", "hello").code == 0
+    assert home.run("ask", "-c", "hello").code == 0
     with home.shell_in_terminal() as shell:
         ask_in_the_chat(shell)
         with reading(home):
@@ -250,7 +250,7 @@ def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
 
 
 def test_nothing_is_called_kept_that_could_not_be_stored(home: Home) -> None:
-    assert home.run("ask", "hello").code == 0
+    assert home.run("ask", "-c", "hello").code == 0
     home.sql(
         "CREATE TRIGGER refused BEFORE UPDATE ON messages WHEN NEW.status = 'interrupted' "
         "BEGIN SELECT RAISE(ABORT, 'not today'); END"

@@ -159,7 +159,7 @@ def test_what_was_said_is_found_copied_and_exported(home: Home, tmp_path: Path) 
 
 
 def test_the_log_is_indexed_while_the_prompt_waits(home: Home) -> None:
-    home.run("ask", "I am unhappy")
+    home.run("ask", "-c", "I am unhappy")
     with home.chat() as chat:
         through = "SELECT json_extract(value, '$.through') FROM meta WHERE key = 'search_index'"
         chat.until(lambda: home.sql(through) == [2], "an index of both messages")
@@ -167,7 +167,7 @@ def test_the_log_is_indexed_while_the_prompt_waits(home: Home) -> None:
 
 
 def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: Home) -> None:
-    home.run("ask", "I am unhappy about the ring")
+    home.run("ask", "-c", "I am unhappy about the ring")
     home.run("ask", "--persona", "frodo", "What is the ring?")
     text = home.run("search", "ring")
     assert text.code == 0
@@ -190,7 +190,7 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
     [(("unhap", "rin"), "'unhap*' 'rin*'"), (("about the rin",), """'"about the rin"*'"""), (("nhappy",), "")],
 )
 def test_beginnings_that_would_be_found_are_quoted(home: Home, arguments: tuple[str, ...], wider: str) -> None:
-    home.run("ask", "I am unhappy about the ring")
+    home.run("ask", "-c", "I am unhappy about the ring")
     hint = f" Chorus looked only for whole words; {wider} also finds longer words." if wider else ""
     assert home.run("search", *arguments).errors == f"Nothing was found.{hint}\n"
     if wider:

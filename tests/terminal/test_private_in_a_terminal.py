@@ -93,7 +93,7 @@ OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[PrivateUser]:
     with private_user(tmp_path) as made:
-        assert made.home.run("ask", "I am public").code == 0
+        assert made.home.run("ask", "-c", "I am public").code == 0
         yield made
 
 

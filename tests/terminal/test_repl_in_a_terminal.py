@@ -201,7 +201,7 @@ COMMANDS = (
 def used(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
     for words in ("hello", "/context save"):
-        assert home.run("ask", words).code == 0
+        assert home.run("ask", "-c", words).code == 0
     return home
 
 

@@ -160,7 +160,7 @@ def test_a_reply_that_broke_off_says_how_to_ask_again(
         chat.await_text("again.")
         assert f"{kept}/retry asks again." in chat.words()
     mock_provider.behave(**fault)
-    assert home.run("ask", "Hello").errors == f"{kept}chorus ask /retry asks again.\n"
+    assert home.run("ask", "-c", "Hello").errors == f"{kept}chorus ask --thread 1 /retry asks again.\n"
     mock_provider.behave(**fault)
     assert home.run("ask", "--private", "Hello").errors == f"The reply of openai/x broke off ({cause}).\n"
 
@@ -255,7 +255,7 @@ OTHER = "1-other"
 @contextmanager
 def other_writing(home: Home) -> Iterator[None]:
     """Have another Chorus write a reply in thread 1 during the block; it dies at the end unless the reply has ended."""
-    assert home.run("ask", "Hello").code == 0
+    assert home.run("ask", "-c", "Hello").code == 0
     with file_lock.hold(home.path / "state" / "run" / OTHER):
         home.say_by_sql("Sent elsewhere", timedelta(seconds=2))
         home.say_by_sql("Half of it", timedelta(seconds=1), role="assistant")
@@ -292,7 +292,11 @@ def test_ctrl_c_and_a_signal_take_a_waiting_message_back_to_the_prompt(home: Hom
 
 
 def test_ask_waits_says_so_on_stderr_and_goes_on(home: Home) -> None:
-    with other_writing(home), home.running("ask", UNHAPPY) as stopped, home.running("ask", UNHAPPY) as asking:
+    with (
+        other_writing(home),
+        home.running("ask", "-c", UNHAPPY) as stopped,
+        home.running("ask", "-c", UNHAPPY) as asking,
+    ):
         for each in (stopped, asking):
             assert each.stderr
             assert each.stderr.readline().decode() == f"{WAITING} …\n"

@@ -102,7 +102,7 @@ PLUMBER = "call the plumber about the boiler"
 
 
 def asked(home: Home, provider: CallingProvider, question: str) -> tuple[str, str]:
-    assert home.run("ask", question).code == 0
+    assert home.run("ask", "-c", question).code == 0
     messages: list[dict[str, Any]] = provider.asked[-1]["messages"]
     return messages[0]["content"], messages[-1]["content"]
 
@@ -180,7 +180,7 @@ def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
         monkeypatch.setenv(name, value)
     thinker.may_answer.set()
     assert home.run("ask", "/settings set show_thoughts true").code == 0
-    outcome = home.run("ask", "Tea?")
+    outcome = home.run("ask", "-c", "Tea?")
     assert (outcome.output, outcome.errors) == (f"{ANSWER}\n", "")
     told = json.loads(home.run("ask", "--json", "Tea?").output)
     assert (told["reply"], told["thoughts"]) == (ANSWER, "".join(thinker.thoughts))

@@ -208,7 +208,7 @@ def test_that_the_line_being_typed_is_not_kept_is_told_once(full: Home) -> None:
 
 
 def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> None:
-    assert home.run("ask", "hello").code == 0
+    assert home.run("ask", "-c", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
     with home.chat() as chat:
         chat.ask("/bg Precious words", "not today", f"{PROMPT} /bg Precious words")

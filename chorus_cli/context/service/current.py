@@ -96,6 +96,8 @@ class Current:
         self._detected: ModelChoice | None = None
         self._set_by_hand: dict[str, ModelChoice] = {}
         self.slug = DEFAULT_PERSONA
+        self.is_aside = False
+        """Whether the next run does not go on with this persona and thread."""
         self.thread_id = 0
         self.thread_number = 0
 
@@ -122,9 +124,17 @@ class Current:
         """Switch to another thread of the persona in focus, for this run and the next; open it if it is closed."""
         self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
-    async def look_into(self, number: int) -> None:
-        """Switch to the open thread ``number`` for this run; only a message in the thread makes it the last used."""
-        self.go_on_in(await self._store.read(thread_rows.open_numbered, self.slug, number))
+    async def look_into(self, number: int | None = None) -> None:
+        """Switch to the thread with a number or, without one, that of the user's newest message; it may be closed."""
+        if number is not None:
+            self.go_on_in(await self._store.read(thread_rows.numbered, self.slug, number))
+        elif thread := await self._store.read(thread_rows.last_spoken_in, self.slug):
+            self.go_on_in(thread)
+
+    def begin_own_thread(self) -> None:
+        """Switch to a thread that the next message opens for itself, and closes."""
+        self.is_aside = True
+        self.go_on_in(ThreadKey(0, 0))
 
     def go_on_in(self, thread: ThreadKey) -> None:
         """Switch to a thread that is already stored as the last used."""
@@ -182,7 +192,7 @@ class Current:
         """Return the target in focus; the persona's files are read anew; ELIZA answers until a model is known."""
         persona = self._personas.load(self.slug)
         choice = self._named(persona) or self._detected or detected_model(None)
-        return Target(persona, self.thread_id, choice, self.thread_number)
+        return Target(persona, self.thread_id, choice, self.thread_number, self.is_aside)
 
     async def target_of(self, slug: str) -> Target:
         """Return the target of a message to the persona ``slug``; detects the model if necessary."""

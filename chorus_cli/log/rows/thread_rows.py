@@ -92,12 +92,14 @@ def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> boo
     return bool(found)
 
 
-def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
-    """Return the open thread of a persona with a number; raise `ThreadError` if it is closed."""
-    found = numbered(connection, persona, number)
-    if not is_open(connection, persona, found.id):
-        raise ThreadError(f"Thread #{number} is closed. /thread {number} in the chat opens it again.")
-    return found
+def last_spoken_in(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
+    """Return the thread of the newest message that the user sent by Chorus, ``None`` if there is none."""
+    row = connection.execute(
+        "SELECT id, number FROM threads WHERE id = (SELECT thread_id FROM messages WHERE persona = :persona "
+        f"AND role = 'user' AND introduced_by IS NULL ORDER BY id DESC LIMIT 1) AND {OWN}",
+        {"persona": persona},
+    ).fetchone()
+    return ThreadKey(*row) if row else None
 
 
 def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:

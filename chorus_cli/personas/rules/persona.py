@@ -58,10 +58,6 @@ class Target(NamedTuple):
     thread_number: int = 0
     is_aside: bool = False
 
-    def in_own_thread(self) -> Target:
-        """Return the target of a message that opens a thread of its own."""
-        return self._replace(thread_id=0, thread_number=0, is_aside=True)
-
     def thread_label(self, slug: str) -> str:
         """Return ``thread #3``, or ``thread #3 of Frodo`` if the persona is another than ``slug``."""
         return f"thread #{self.thread_number}" + ("" if self.persona.slug == slug else f" of {self.persona.name}")

@@ -228,19 +228,18 @@ async def test_a_stored_message_is_not_rescued_and_the_next_one_does_not_wait(un
 
 
 @pytest.mark.parametrize(
-    ("again", "is_new"),
-    [
-        ("Your message is kept in the log.", True),
-        ("Your message is kept; chorus ask /retry asks again.", False),
-        ("", False),
-    ],
+    ("again", "is_new", "told"),
+    [("thread {}", True, "thread 0"), ("thread {}", False, "thread 1"), ("", False, "")],
 )
-async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str, *, is_new: bool) -> None:
+async def test_a_shell_is_told_its_own_way_to_ask_again(
+    unconfirmed: World, again: str, told: str, *, is_new: bool
+) -> None:
     target = unconfirmed.current.target()
-    turn = unconfirmed.conversation.answer(target.in_own_thread() if is_new else target, "Second")
+    target = target._replace(thread_id=0, thread_number=0) if is_new else target
+    turn = unconfirmed.conversation.answer(target, "Second")
     with pytest.raises(DatabaseUnconfirmedError) as raised:
-        _ = [event async for event in advised(turn, again)]
-    assert str(raised.value) == f"{UNCONFIRMED} {again}".rstrip()
+        _ = [event async for event in advised(target, turn, again.format)]
+    assert str(raised.value) == f"{UNCONFIRMED} {told}".rstrip()
     assert unconfirmed.rescued == []
 
 
