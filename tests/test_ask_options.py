@@ -135,8 +135,13 @@ def test_a_question_in_a_new_thread_costs_one_commit_and_its_reply_another(home:
     assert home.sql("SELECT MAX(number) FROM threads") == [2]
 
 
-@pytest.mark.parametrize("where", [("--json", "ask", UNHAPPY), ("ask", "--json", UNHAPPY), ("ask", UNHAPPY, "--json")])
+@pytest.mark.parametrize(
+    "where",
+    [("--json", "ask", UNHAPPY), ("ask", "--json", UNHAPPY), ("ask", UNHAPPY, "--json"), ("ask", "--json", "/feel")],
+)
 def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequence[str]) -> None:
+    (home.path / "commands").mkdir()
+    (home.path / "commands" / "feel.md").write_text(UNHAPPY)
     outcome = home.run(*where)
     assert (outcome.code, outcome.errors) == (0, "")
     told = json.loads(outcome.output)

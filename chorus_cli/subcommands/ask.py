@@ -36,7 +36,6 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
     """
     text = joined_text(chosen.text)
     if is_command(text):
-        _refuse_options(text, chosen)
         return _ask_command(text, chosen, environment)
     piped = one_shot.standard_input()
     asked = _Asked(unescaped(text), piped)
@@ -55,10 +54,12 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         await app.current.settle()
         bound = resolve(services.registry, line, app.clock.now())
         is_question = services.own_commands.is_own(bound.command)
+        _refuse_options(line, chosen, ("attach",) if is_question else ("json", "attach"))
         if not await go_where_told(app, chosen, None if is_question else asides) and is_question:
             app.current.begin_own_thread()
+        manner = Manner(as_json=chosen.json, again=partial(_again, chosen))
         with app.notifier.heard_by(asides.notice, _dropped):
-            code = await carry_out(bound, services, standard_output(), asides, Manner(again=partial(_again, chosen)))
+            code = await carry_out(bound, services, standard_output(), asides, manner)
         for stopped in await app.break_off():
             asides.notice(stopped)
         return code
@@ -127,9 +128,9 @@ class _Asked(NamedTuple):
     piped: str | bytes
 
 
-def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
+def _refuse_options(line: str, chosen: argparse.Namespace, refused: Sequence[str]) -> None:
     """Refuse the options that need a message."""
-    for name in ("json", "attach"):
+    for name in refused:
         if vars(chosen).get(name):
             command = line.split(maxsplit=1)[0]
             raise UsageError(f"--{name} needs a message, but {command} is a command. Leave out --{name}.")
