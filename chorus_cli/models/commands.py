@@ -60,7 +60,7 @@ async def cost(
     by: Annotated[Grouping | None, BY] = None,
     persona: Annotated[str, PERSONA] = "",
 ) -> Report:
-    """Show the known cost of replies and summaries, and the share of prompts from a cache.
+    """Show the known cost of replies and summaries, and the prompt tokens that came from a cache.
 
     Providers report the tokens, and litellm knows their prices. The tokens of thoughts are part of the completion.
 

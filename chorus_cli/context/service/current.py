@@ -240,8 +240,10 @@ class Current:
         if await self._store.read(meta_rows.value, meta_rows.WINDOW + slug) != present:
             from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - edits are rare
 
-            with suppress(DatabaseFullError):
+            try:
                 await self._store.write(for_this_run, note_edit, path, slug, self._clock.now())
+            except DatabaseFullError:
+                return
         self._noted_files[slug] = state
 
     async def _enter(self, slug: str) -> None:
