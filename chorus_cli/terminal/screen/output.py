@@ -220,7 +220,7 @@ class Screen:
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
-        """Show an error in red, without the API keys that it may quote."""
+        """Show an error in its colour, without the API keys that it may quote."""
         from chorus_cli.core.text.redaction import redact, secrets_in
 
         self._styled(_RED, redact(text, secrets_in(self._environment)))
