@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.command_composition import UserTools, compose
@@ -17,7 +18,7 @@ from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.command_line import resolve
-from chorus_cli.framework.replies import Question, Reply, plain
+from chorus_cli.framework.replies import Question, Reply, Report, Text, plain
 from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.machine.notifier import Notifier
@@ -160,6 +161,14 @@ class World:
             return plain(await self.carry_out(line))
         except ChorusError as error:
             return str(error)
+
+    async def steps(self) -> list[str]:
+        """Return what ``/undo list`` has, oldest first."""
+        listed = await self.carry_out("/undo list")
+        assert isinstance(listed, Report | Text)
+        assert listed.data is not None
+        rows = cast("list[dict[str, object]]", await listed.data())
+        return [f"{row['what']}{', undone' if row['undone'] else ''}" for row in reversed(rows)]
 
     def configure(self, text: str, slug: str = "chorus") -> None:
         self.personas.settings_path(slug).write_text(text, encoding="utf-8")

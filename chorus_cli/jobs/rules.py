@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from signal import Signals
 
 from chorus_cli.core import limits
@@ -62,13 +62,19 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """A job that has ended: its last lines in readable form, and the number of all its lines."""
+    """A job that has ended: its last lines in readable form, the number of all its lines, and when it ended."""
 
     number: int
     command: str
     ending: Ending
     last_lines: tuple[str, ...]
     line_count: int
+    at: datetime
+
+    @property
+    def named(self) -> str:
+        """The part of the job that a message has: ``the output of job #2 (make)``."""
+        return f"the {'output' if self.last_lines else 'end'} of job #{self.number} ({shortened(self.command)})"
 
 
 def signal_name(number: int) -> str:
@@ -94,11 +100,9 @@ def going_line(ended: EndedJob, elsewhere: str = "") -> str:
     return f"{lines} {go} with your next message; /undo keeps {them} back."
 
 
-def kept_back_line(ended: Sequence[EndedJob]) -> str:
-    """Say that an undo keeps the output of jobs out of the next message."""
-    jobs = ", ".join(f"#{each.number} ({shortened(each.command)})" for each in ended)
-    word = "job" if len(ended) == 1 else "jobs"
-    return f"Kept back: the output of {word} {jobs} does not go with your next message. /jobs log shows it."
+def kept_back_line(ended: EndedJob) -> str:
+    """Say that an undo keeps the output of a job out of the next message."""
+    return f"Undone: your next message will not have {ended.named}. /jobs log {ended.number} shows it."
 
 
 def going_again_line(ended: Sequence[EndedJob]) -> str:

@@ -16,7 +16,6 @@ from chorus_cli.memory.rules.capture import capture_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
     from chorus_cli.machine.ports import Clock, Leftover
     from chorus_cli.machine.shell import ShellProcess, UserShell
@@ -76,7 +75,7 @@ class Job:
     def ended(self, ending: Ending) -> EndedJob:
         """Return the facts about the job, which has ended with ``ending``."""
         lines = self.output.last_lines(rules.MOST_LINES, rules.MOST_CHARACTERS)
-        return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
+        return EndedJob(self.number, self.command, ending, lines, self.output.line_count, self._clock.now())
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
         """Read the output, pass it to ``show``, and return the end of the job; an error of ``show`` kills the job."""
@@ -139,59 +138,62 @@ class Job:
 _MOST_JOBS = 10
 
 
-class News(NamedTuple):
-    """The news of a thread for one message; ``since`` is when the newest of these jobs ended."""
+class KeptBack(NamedTuple):
+    """A job whose news an undo keeps back, and the newest operation of the journal at that time."""
 
-    thread_id: int
-    ended: tuple[EndedJob, ...] = ()
-    since: datetime | None = None
+    ended: EndedJob
+    after: int
 
 
 class JobReports:
     """Keeps the news of each thread until a message takes them, and the news that were sent with each turn."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, News] = {}
-        self._sent: dict[int, News] = {}
+        self._waiting: dict[int, tuple[EndedJob, ...]] = {}
+        self._kept_back: dict[int, tuple[KeptBack, ...]] = {}
+        self._sent: dict[int, tuple[int, tuple[EndedJob, ...]]] = {}
 
-    def add(self, thread_id: int, ended: EndedJob, now: datetime) -> None:
-        """Keep the news of a job for the next message of its thread; a thread keeps the news of its last ten jobs."""
-        waiting = self._waiting.get(thread_id, News(thread_id))
-        self._waiting[thread_id] = News(thread_id, (*waiting.ended, ended)[-_MOST_JOBS:], now)
+    def waiting(self, thread_id: int) -> tuple[EndedJob, ...]:
+        """Return the jobs whose news the next message of a thread takes, oldest first."""
+        return self._waiting.get(thread_id, ())
 
-    def take(self, thread_id: int) -> News:
+    def kept_back(self, thread_id: int) -> tuple[KeptBack, ...]:
+        """Return the jobs whose news are kept back from the next message of a thread, in the order of the undos."""
+        return self._kept_back.get(thread_id, ())
+
+    def take(self, thread_id: int) -> tuple[EndedJob, ...]:
         """Remove and return the waiting news of a thread."""
-        return self._waiting.pop(thread_id, News(thread_id))
+        return self._waiting.pop(thread_id, ())
 
-    def put_back(self, news: News) -> None:
-        """Let news wait again for the next message of their thread."""
-        if news.ended:
-            later = self._waiting.get(news.thread_id, news._replace(ended=()))
-            self._waiting[news.thread_id] = later._replace(ended=(*news.ended, *later.ended)[-_MOST_JOBS:])
+    def add(self, thread_id: int, *ended: EndedJob) -> None:
+        """Let news wait for the next message of a thread, which keeps the news of its last ten jobs."""
+        self._drop(thread_id, ended)
+        together = sorted((*self.waiting(thread_id), *ended), key=lambda each: (each.at, each.number))
+        self._waiting[thread_id] = tuple(together)[-_MOST_JOBS:]
 
-    def keep_back(self, thread_id: int, since: datetime | None) -> tuple[EndedJob, ...]:
-        """Drop the news of a thread, unless the newest are from before ``since``, and return their jobs."""
-        waiting = self._waiting.get(thread_id)
-        if waiting is None or (since is not None and waiting.since is not None and waiting.since < since):
-            return ()
-        return self.take(thread_id).ended
+    def keep_back(self, thread_id: int, kept: KeptBack) -> None:
+        """Keep the news of a job back, until they are added again or a message is sent."""
+        self._drop(thread_id, (kept.ended,))
+        self._kept_back[thread_id] = (*self.kept_back(thread_id), kept)
 
-    def sent(self, news: News, turn_id: int) -> None:
-        """Remember that news were sent with a turn."""
-        self._sent[turn_id] = news
+    def sent(self, thread_id: int, ended: tuple[EndedJob, ...], turn_id: int) -> None:
+        """Remember that news were sent with a turn, and forget those that were kept back from it."""
+        self._kept_back.pop(thread_id, None)
+        self._sent[turn_id] = thread_id, ended
 
     def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
         """Let the news of a turn wait again, because the turn was undone, and return their jobs."""
-        news = self._sent.get(turn_id, News(0))
-        self.put_back(news)
-        return news.ended
+        thread_id, ended = self._sent.get(turn_id, (0, ()))
+        self.add(thread_id, *ended)
+        return ended
 
     def turn_redone(self, turn_id: int) -> None:
-        """Drop the waiting news of a turn that is back in context."""
-        news = self._sent.get(turn_id, News(0))
-        if waiting := self._waiting.get(news.thread_id):
-            left = tuple(each for each in waiting.ended if each not in news.ended)
-            self._waiting[news.thread_id] = waiting._replace(ended=left)
+        """Drop the news of a turn that is back in context."""
+        self._drop(*self._sent.get(turn_id, (0, ())))
+
+    def _drop(self, thread_id: int, jobs: Sequence[EndedJob]) -> None:
+        self._waiting[thread_id] = tuple(each for each in self.waiting(thread_id) if each not in jobs)
+        self._kept_back[thread_id] = tuple(each for each in self.kept_back(thread_id) if each.ended not in jobs)
 
 
 EXIT_GRACE_SECONDS = 0.6
@@ -337,7 +339,7 @@ class Jobs:
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
-            self.news.add(job.target.thread_id, ended, self.clock.now())
+            self.news.add(job.target.thread_id, ended)
             slug, thread_id = self.in_focus()
             is_here = (job.target.persona.slug, job.target.thread_id) == (slug, thread_id)
             going = rules.going_line(ended, "" if is_here else job.target.thread_label(slug))

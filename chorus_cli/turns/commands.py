@@ -76,13 +76,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context redo
         /context redo 3
     """
-    target = services.current.target()
-    redone = await services.journal.redo(target, number)
-    told = await reversal_line(services, redone, is_undone=False)
-    if followed := await follow_fork(services, redone):
-        return Text(f"{told}{followed}")
-    binding = await _newer_boundary(services, redone)
-    return Text(f"{told}\n{binding}" if binding else told)
+    return Text(await redone_lines(services, await services.journal.redo(services.current.target(), number)))
 
 
 @GROUP.command("ops")
@@ -195,6 +189,15 @@ async def reversal_line(services: Services, done: Operation | Spoken, *, is_undo
     if isinstance(done, Operation) and isinstance(done.act, Window):
         return f"{told}; it is {done.act.result(is_undone=is_undone)} again."
     return told
+
+
+async def redone_lines(services: Services, redone: Operation | Spoken) -> str:
+    """Say that an operation or a turn was redone, and what hides it or where the user is now."""
+    told = await reversal_line(services, redone, is_undone=False)
+    if followed := await follow_fork(services, redone):
+        return f"{told}{followed}"
+    binding = await _newer_boundary(services, redone)
+    return f"{told}\n{binding}" if binding else told
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import example, given
@@ -48,7 +48,9 @@ def test_the_user_is_told_what_goes_with_the_next_message(lines: str, here: str,
 
 
 def ended(number: int, *lines: str, count: int = 0) -> rules.EndedJob:
-    return rules.EndedJob(number, "make", rules.Ending(1, 12.0), lines, count or len(lines))
+    return rules.EndedJob(
+        number, "make", rules.Ending(1, 12.0), lines, count or len(lines), datetime(2026, 2, 12, tzinfo=UTC)
+    )
 
 
 def test_the_model_reads_the_state_and_indented_lines_that_cannot_pass_for_another_part() -> None:
@@ -310,15 +312,46 @@ async def test_a_model_that_has_no_room_for_running_jobs_is_asked_without_them(w
     await world.services.jobs.close()
 
 
+HELLO = 'your message "Hello" and its reply'
+
+
 async def test_undo_right_after_a_job_keeps_its_output_back(world: World) -> None:
     await world.say("Hello")
     world.clock.advance(timedelta(minutes=1))
     await in_foreground(world, "make")
     told = await world.told("/undo")
-    assert told == "Kept back: the output of job #1 (make) does not go with your next message. /jobs log shows it."
+    assert told == "Undone: your next message will not have the output of job #1 (make). /jobs log 1 shows it."
     await world.say("What now?")
     assert world.asked()[-1] == ("user", "What now?")
     assert len(await world.seen()) == 4
+    assert (await world.told("/redo")).startswith("There is nothing to redo.")
+
+
+async def test_redo_brings_back_whatever_undo_took_the_output_of_each_job_too(world: World) -> None:
+    await world.say("Hello")
+    for command in ("make", "ls"):
+        world.clock.advance(timedelta(minutes=1))
+        await in_foreground(world, command)
+    assert await world.steps() == [HELLO, "the output of job #1 (make)", "the output of job #2 (ls)"]
+    undone = [await world.told("/undo") for _ in range(4)]
+    assert [told.partition(". ")[0] for told in undone] == [
+        "Undone: your next message will not have the output of job #2 (ls)",
+        "Undone: your next message will not have the output of job #1 (make)",
+        f"Undone: {HELLO}",
+        "There is nothing to undo here.",
+    ]
+    assert [await world.told("/redo") for _ in range(3)] == [
+        f"Redone: {HELLO}",
+        "Redone: your next message will have the output of job #1 (make).",
+        "Redone: your next message will have the output of job #2 (ls).",
+    ]
+    await world.told("/undo 2")
+    assert (await world.steps())[1] == "the output of job #1 (make), undone"
+    await world.say("What now?")
+    assert [line for line in preamble_of(world).splitlines() if line.startswith("  #")] == [
+        "  #2 ls: done after 0.0 s. Its output, 1 line:"
+    ]
+    assert await world.steps() == [HELLO, 'your message "What now?" and its reply']
 
 
 async def test_undo_of_a_message_brings_back_the_output_that_went_with_it_and_redo_takes_it_again(world: World) -> None:
@@ -359,7 +392,7 @@ async def test_errors_and_results_of_tests_in_the_output_are_captured(world: Wor
     (item,) = await world.services.memory.listing("chorus")
     assert "1 failed, 4 passed" in item.content
     assert item.source_message_id is None
-    assert (await world.told("/undo")).startswith("Kept back")
+    assert (await world.told("/undo")).startswith("Undone: your next message will not have the output of job #1 ")
     assert (await world.told("/undo")).startswith("Undone: captured #1 ")
     assert not await world.services.memory.listing("chorus")
     assert await world.told("/undo") == "There is nothing to undo here."

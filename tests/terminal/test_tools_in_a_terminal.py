@@ -294,6 +294,21 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
     assert preamble.endswith("Its output, 1 line:\n    done")
 
 
+def test_undo_list_numbers_messages_and_jobs_and_each_step_comes_back(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("I am tired", "tired?")
+        chat.ask("!echo out", "1 line goes with your next message; /undo keeps it back.")
+        chat.ask("/undo list", "the output of job #1 (echo out)")
+        chat.await_text('your message "I am tired" and its reply')
+        chat.ask("/undo 1", 'Undone: your message "I am tired" and its reply', f"{PROMPT} I am tired")
+        chat.ask("/undo", "Undone: your next message will not have the output of job #1 (echo out).")
+        chat.ask("/redo", "Redone: your next message will have the output of job #1 (echo out).")
+        chat.ask("/redo", 'Redone: your message "I am tired" and its reply')
+        chat.ask("Why?", "What answer would you like best?")
+    (preamble,) = home.sql("SELECT preamble FROM messages WHERE content = 'Why?'")
+    assert preamble.endswith("Its output, 1 line:\n    out")
+
+
 EXITS: dict[str, Callable[[Terminal], object]] = {
     "quit": lambda chat: chat.say("/quit"),
     "ctrl-d": lambda chat: chat.press("ctrl-d"),

@@ -7,7 +7,7 @@ The log is permanent. The view is computed from the log and the journal, by a bo
     kept      the messages that later operations put into the context, whatever their age
     spoken    the messages since the boundary, also imported ones, that are younger than the window
     out       the messages that a retry replaced or an undo took back since the boundary, and imported messages that
-              are not on the branch that their conversation ended with
+              are not on the branch that their conversation ended with or whose import was undone
 
 Members and kept messages may be rows of another thread, because a fork begins with messages of its origin.
 
@@ -167,7 +167,10 @@ def view(
     elsewhere = {row.id for row in chosen if journal.moved_off.get(row.id, row.superseded)}
     # Messages that the user put into the context stay, whichever branch they are on.
     out = journal.replaced | (elsewhere - kept - member_ids)
-    taken_back = tuple(row for row in chosen if row.id in out or row.turn_id in journal.undone_turns)
+    undone, withdrawn = journal.undone_turns, journal.withdrawn
+    taken_back = tuple(
+        row for row in chosen if row.id in out or row.turn_id in undone or row.introduced_by in withdrawn
+    )
     gone = {row.id for row in taken_back}
     seen = tuple(row for row in chosen if row.id not in gone)
     begun, ids = boundary.id if boundary else None, [row.id for row in seen]

@@ -10,7 +10,8 @@ from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin
+from chorus_cli.log.rules.journal import subject_of, thread_journal
+from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unpin
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.personas.rows import put_window_back
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
+    from chorus_cli.jobs.rules import EndedJob
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
@@ -35,11 +37,17 @@ class Entry(NamedTuple):
     counts: bool
 
 
-class Newest(NamedTuple):
-    """The newest operation, or the question of the newest turn, and when it was done or redone."""
+class Step(NamedTuple):
+    """Something that the user did, when, and when it was redone; a turn is its question, a job stands for its output.
 
-    done: Operation | Message
+    A step that ``is_open`` is in effect here, so that an undo without a number may take it back.
+    """
+
+    done: Operation | Message | EndedJob
     at: datetime
+    redone_at: datetime
+    is_undone: bool
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +98,35 @@ class Journal:
         """
         known = await self._operations(target) if number is None else await self._listed(target)
         chosen = journal.to_undo(known, number)
-        await self._reverse(target, Undo(_subject(chosen)), chosen)
+        await self._reverse(target, Undo(subject_of(chosen)), chosen)
         return chosen
 
-    async def newest(self, target: Target) -> Newest:
-        """Return the newest operation or turn of the user that can be taken back here."""
-        operations = await self._operations(target)
-        messages = (await self.context.snapshot(target, self.clock.now())).view.messages
-        # Messages that an operation put in are taken back with the operation, not as a turn.
-        introduced = {message.id for message in messages if message.introduced_by is not None}
-        turn_id = max({message.turn_id for message in messages} - introduced, default=0)
-        operation = journal.undoable(operations)
-        if operation is None and not turn_id:
-            raise JournalError("There is nothing to undo here.")
-        done: Operation | Message
-        if operation is not None and operation.made_after >= turn_id:
-            done = operation
-        else:
-            done = await self._question(turn_id)
-        reversal = journal.latest_reversals(operations).get(_subject(done))
-        made_at = done.created_at if isinstance(done, Operation) else done.timestamp
-        return Newest(done, reversal.created_at if reversal else made_at)
+    async def steps(self, target: Target) -> list[Step]:
+        """Return what the user did in the thread and in all threads, oldest first."""
+        operations, questions = await self.context.store.read(_done_and_said, target)
+        seen = {message.turn_id for message in (await self.context.snapshot(target, self.clock.now())).view.messages}
+        reversals, found = journal.latest_reversals(operations), list[Step]()
+        for done in journal.steps(operations, questions):
+            reversal = reversals.get(subject_of(done))
+            is_undone = reversal is not None and isinstance(reversal.act, Undo)
+            if isinstance(done, Operation):
+                at, is_here = done.created_at, not isinstance(done.act, Fork) or done.thread_id == target.thread_id
+            else:
+                at, is_here = done.timestamp, done.id in seen
+            found.append(Step(done, at, reversal.created_at if reversal else at, is_undone, is_here and not is_undone))
+        return found
 
-    async def take_back(self, target: Target, newest: Newest) -> None:
-        """Take back the operation or turn that `newest` returned."""
-        await self._reverse(target, Undo(_subject(newest.done)), newest.done)
+    async def take_back(self, target: Target, done: Operation | Message) -> None:
+        """Take back an operation, or the turn of a question."""
+        await self._reverse(target, Undo(subject_of(done)), done)
+
+    async def put_back(self, target: Target, done: Operation | Message) -> None:
+        """Redo an operation, or the turn of a question."""
+        await self._reverse(target, Redo(subject_of(done)), done)
+
+    async def newest_id(self) -> int:
+        """Return the id of the newest operation of all."""
+        return await self.context.store.read(operation_rows.newest_id_of_all)
 
     async def redo(self, target: Target, number: int | None = None) -> Operation | Message:
         """Redo operation ``number`` or, if that is an undo, the operation or turn that it took back; return this.
@@ -125,9 +137,19 @@ class Journal:
         Raises:
             JournalError, SettingsError: there is nothing to put back, or what it changed was changed again since.
         """
-        operations = await self._listed(target)
         if number is not None:
-            return await self._put_back(target, journal.to_redo(operations, number), operations)
+            return await self._redone(target, journal.to_redo(await self._listed(target), number))
+        undone = await self.redoable(target)
+        if undone is None or undone.subject is None:
+            raise JournalError(
+                "There is nothing to redo. An undo that something has followed is redone by its number: "
+                "/undo list shows the numbers, and /redo N redoes one."
+            )
+        return await self._redone(target, undone.subject)
+
+    async def redoable(self, target: Target) -> Operation | None:
+        """Return the undo that a redo without a number takes back, ``None`` if there is none."""
+        operations = await self._listed(target)
         newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
         # A fork opens another thread, so it follows nothing here. Its undo comes back here, so it can be redone here.
         own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
@@ -136,12 +158,7 @@ class Journal:
             is_followed = operation_rows.is_spoken_after
             slug, after = target.persona.slug, undone.after_message_id
             undone = None if await self.context.store.read(is_followed, slug, after) else undone
-        if undone is None or undone.subject is None:
-            raise JournalError(
-                "There is nothing to redo. Without a number, only an undo that nothing has followed can be redone; "
-                "/context redo NUMBER redoes any undone operation, and /context ops lists the numbers."
-            )
-        return await self._put_back(target, undone.subject, operations)
+        return undone
 
     async def _listed(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
@@ -155,13 +172,13 @@ class Journal:
             raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
         return found[0]
 
-    async def _put_back(self, target: Target, subject: Subject, operations: list[Operation]) -> Operation | Message:
+    async def _redone(self, target: Target, subject: Subject) -> Operation | Message:
         done: Operation | Message
         if subject.turn_id is not None:
             done = await self._question(subject.turn_id)
         else:
-            done = next(known for known in operations if known.id == subject.operation_id)
-        await self._reverse(target, Redo(subject), done)
+            done = next(known for known in await self._listed(target) if known.id == subject.operation_id)
+        await self.put_back(target, done)
         return done
 
     async def _reverse(self, target: Target, reversal: Undo | Redo, done: Operation | Message) -> None:
@@ -215,14 +232,15 @@ def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Ope
     return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
 
 
+def _done_and_said(connection: Connection, target: Target) -> tuple[list[Operation], list[Message]]:
+    operations = journal.own(_with_forks(connection, target.persona.slug, target.thread_id))
+    return operations, message_rows.questions(connection, target.thread_id)
+
+
 def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Operation]:
     """Return the operations that concern a thread, and those that have opened and closed forks of it."""
     forks = operation_rows.forks_of(connection, slug, thread_id)
     return sorted([*operation_rows.all_of(connection, slug, thread_id), *forks], key=lambda each: each.id)
-
-
-def _subject(done: Operation | Message) -> Subject:
-    return Subject(operation_id=done.id) if isinstance(done, Operation) else Subject(turn_id=done.id)
 
 
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
@@ -230,7 +248,7 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 async def pin(journal: Journal, target: Target, message_id: int) -> Message:
     """Pin a message of the thread, and return it; refuse a message of a tool, and one that is pinned already."""
-    if await _number_of_pin(journal, target, message_id) is not None:
+    if message_id in await _pinned(journal, target):
         raise JournalError(f"Message #{message_id} is pinned already. /unpin {message_id} ends that.")
     found = await journal.context.store.read(message_rows.rows, [message_id])
     if found and found[0].thread_id == target.thread_id and found[0].role not in _SPOKEN:
@@ -241,18 +259,15 @@ async def pin(journal: Journal, target: Target, message_id: int) -> Message:
 
 
 async def unpin(journal: Journal, target: Target, message_id: int) -> Message:
-    """Undo the pinning of a message, and return it."""
-    number = await _number_of_pin(journal, target, message_id)
-    if number is None:
+    """End the pinning of a message, and return the message."""
+    if message_id not in await _pinned(journal, target):
         raise JournalError(f"Message #{message_id} is not pinned in this thread. /pin lists the pinned messages.")
-    await journal.undo(target, number)
+    await journal.introduce(target, Unpin(message_id))
     (message,) = await journal.context.store.read(message_rows.rows, [message_id])
     return message
 
 
-async def _number_of_pin(journal: Journal, target: Target, message_id: int) -> int | None:
-    """Return the number of the operation that pins a message, if one since the boundary does."""
-    counting = [entry.operation for entry in await journal.entries(target) if entry.counts]
-    since = max((each.id for each in counting if each.act.is_boundary), default=0)
-    pins = (each for each in counting if isinstance(each.act, Pin) and each.id > since)
-    return next((each.number for each in pins if message_id in each.members), None)
+async def _pinned(journal: Journal, target: Target) -> frozenset[int]:
+    slug, thread_id = target.persona.slug, target.thread_id
+    operations = await journal.context.store.read(operation_rows.since_boundary, slug, thread_id)
+    return thread_journal(thread_id, operations).pinned

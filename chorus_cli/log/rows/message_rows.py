@@ -257,6 +257,16 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
     return int(row[0] or 0) if row else 0
 
 
+def questions(connection: sqlite3.Connection, thread_id: int) -> list[Message]:
+    """Return the first messages of the turns of a thread, without those that an operation brought."""
+    cursor = connection.execute(
+        f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
+        f"WHERE thread_id = ? AND introduced_by IS NULL AND COALESCE(turn_id, id) = id",
+        (thread_id,),
+    )
+    return messages(cursor)
+
+
 def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
     """Return whether a thread has less than a tenth of all messages."""
     of_thread = "SELECT COUNT(*) FROM messages INDEXED BY messages_of_thread WHERE thread_id = ?"

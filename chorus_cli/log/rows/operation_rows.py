@@ -106,7 +106,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 
     With ``None``, return those of all threads, from the newest boundary that concerns every thread. Operations on the
     memory are left out, because they may be many and change no view. The newest are read first: an undo is newer than
-    its subject, so it is known by then whether the subject counts. Reading ends at the first boundary that counts.
+    its subject, so it is known by then whether the subject counts. Reading ends at the first boundary that counts; only
+    older imports that were undone since are returned too.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
@@ -126,7 +127,11 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
         ):
             break
     cursor.close()
-    return read[::-1]
+    older = {subject.operation_id for subject in latest} - {each.id for each in read} - {None}
+    if not older:
+        return read[::-1]
+    are_older = f"kind = '{Import.kind}' AND id IN (SELECT value FROM json_each(?))"
+    return [*_selected(connection, are_older, (json.dumps([*older]),)), *read[::-1]]
 
 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:

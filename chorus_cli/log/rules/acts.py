@@ -22,6 +22,7 @@ from chorus_cli.log.rules.log_acts import (
     Pin,
     Purge,
     Stored,
+    Unpin,
     Unreadable,
     pairs,
 )
@@ -220,7 +221,7 @@ class Redo(Reversal):
     stored: ClassVar = {"subject": Stored("redoes", Subject.from_json, Subject.as_json, required=True)}
 
 
-_CONTEXT = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import)
+_CONTEXT = (Clear, Edit, Pin, Unpin, Restore, Fork, Greeting, Retry, Window, Fold, Import)
 _EVERY = (*_CONTEXT, Flash, MemoryChange, Purge, Unreadable, Undo, Redo)
 ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 """The classes of acts by their ``kind``."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.log.rules.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unreadable
+from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unpin, Unreadable
 from chorus_cli.log.rules.messages import Message, expanded
+from chorus_cli.log.rules.operations import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.operations import Operation
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class ThreadJournal:
     context at any age, and the ``pinned`` messages word for word. The messages ``brought`` may have been said in other
     threads. Retries took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off`` says, by id,
     whether imports moved a message off the live branch (``True``) or back to it. The messages ``hidden`` are off it
-    because another program had hidden them from the model. ``newest_id`` is the newest operation that breaks the prefix
+    because another program had hidden them from the model. The messages of the imports ``withdrawn``, which were undone
+    since the boundary, are out, whatever had put them in. ``newest_id`` is the newest operation that breaks the prefix
     by changing the context or hiding a memory item, 0 if there is none. ``fold_is_undone``: the newest fold was undone.
     """
 
@@ -46,12 +47,15 @@ class ThreadJournal:
     undone_turns: frozenset[int] = frozenset()
     moved_off: Mapping[int, bool] = field(default_factory=dict)
     hidden: frozenset[int] = frozenset()
+    withdrawn: frozenset[int] = frozenset()
     newest_id: int = 0
     fold_is_undone: bool = False
 
 
 def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: int = 0) -> ThreadJournal:
-    """Return the effect of the ``operations`` that concern a thread; they must reach back to its boundary.
+    """Return the effect of the ``operations`` that concern a thread, which must reach back to its boundary.
+
+    They must also hold the older imports that were undone since.
 
     ``forgetting`` is the newest operation that hides a memory item now, 0 if there is none.
     """
@@ -62,19 +66,23 @@ def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: 
     start = next((each for each in reversed(counting) if each.act.is_boundary), None)
     after = start.id if start else 0
     later = [each for each in counting if each.id > after]
-    included = [(each, each.members_in(thread_id)) for each in later if each.members]
+    pinned = _pinned(later, thread_id)
+    included = (each.members_in(thread_id) for each in later if each.members and not isinstance(each.act, Pin))
     return ThreadJournal(
         thread_id,
         operations,
         start,
         later,
-        kept=frozenset(member for _, members in included for member in members),
-        pinned=frozenset(member for each, members in included if isinstance(each.act, Pin) for member in members),
+        kept=pinned.union(*included),
+        pinned=pinned,
         brought=frozenset(id_ for each in counting if each.id >= after for id_ in each.brought_into(thread_id)),
         replaced=frozenset(replaced(later)),
         undone_turns=frozenset(turn for (_, turn), undo in undos.items() if turn is not None and undo > after),
         moved_off=_moved_off_by(later),
         hidden=hidden_by(later),
+        withdrawn=frozenset(
+            each.id for each in operations if isinstance(each.act, Import) and undos.get(Subject(each.id), 0) > after
+        ),
         newest_id=max(forgetting, *(each.id for each in operations if each.act.breaks_prefix), 0),
         fold_is_undone=fold_is_undone(operations),
     )
@@ -106,6 +114,16 @@ def _counting(operations: Iterable[Operation], out: Container[Subject]) -> list[
     """Return the operations that count while the subjects ``out`` are undone, oldest first."""
     acts = (each for each in operations if not isinstance(each.act, Reversal))
     return sorted((each for each in acts if Subject(operation_id=each.id) not in out), key=lambda each: each.id)
+
+
+def _pinned(counting: Iterable[Operation], thread_id: int) -> frozenset[int]:
+    pinned: set[int] = set()
+    for each in counting:
+        if isinstance(each.act, Pin):
+            pinned.update(each.members_in(thread_id))
+        elif isinstance(each.act, Unpin):
+            pinned.discard(each.act.message)
+    return frozenset(pinned)
 
 
 def replaced(operations: Iterable[Operation]) -> set[int]:
@@ -163,14 +181,30 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective operation of the user, which an undo without a number takes back."""
-    newest_first = reversed(effective(operations))
-    return next((each for each in newest_first if not each.automatic and not each.act.is_final), None)
+    return next((each for each in reversed(effective(operations)) if each.is_step), None)
+
+
+def steps(operations: Sequence[Operation], questions: Iterable[Message]) -> list[Operation | Message]:
+    """Return what the user did, oldest first, but for retries that brought no reply; later steps come last."""
+    vain = _undone_automatically(operations)
+    found: list[Operation | Message] = [each for each in operations if each.is_step and each.id not in vain]
+    found += questions
+    return sorted(found, key=lambda each: (each.made_after, each.id) if isinstance(each, Operation) else (each.id, 0))
+
+
+def subject_of(done: Operation | Message) -> Subject:
+    """Return an operation, or the turn of a question, as an undo names it."""
+    return Subject(turn_id=done.id) if isinstance(done, Message) else Subject(operation_id=done.id)
+
+
+def _undone_automatically(operations: Iterable[Operation]) -> set[int]:
+    return {each.subject.operation_id or 0 for each in operations if each.automatic and each.subject}
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
     """Return the newest undo that is not redone, if the user has since sent nothing and only made undos and redos."""
     open_undos: list[Operation] = []
-    vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
+    vain = _undone_automatically(operations)
     counting = [each for each in operations if not each.automatic and each.id not in vain]
     for operation in sorted(counting, key=lambda each: each.id):
         if isinstance(operation.act, Undo):

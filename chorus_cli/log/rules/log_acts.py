@@ -406,3 +406,16 @@ class Pin(Inclusion):
     def describe(self) -> str:
         """Name the act with its messages."""
         return f"pinned {', '.join(f'#{member}' for member in self.members)}"
+
+
+@dataclass(frozen=True)
+class Unpin(Act):
+    """The end of the pinning of a message."""
+
+    kind = "unpin"
+    stored: ClassVar = {"message": Stored("message", int, required=True)}
+    message: int = 0
+
+    def describe(self) -> str:
+        """Name the act with its message."""
+        return f"unpinned #{self.message}"

@@ -89,6 +89,11 @@ class Operation:
         return self.act.subject if isinstance(self.act, Reversal) else None
 
     @property
+    def is_step(self) -> bool:
+        """Whether the user did this, so that an undo without a number takes it back."""
+        return not (self.automatic or self.act.is_final or isinstance(self.act, Reversal))
+
+    @property
     def made_after(self) -> int:
         """The newest message of all when the operation was stored; an edit's ``after_message_id`` may be older."""
         return self.after_message_id if self.newest_message_id is None else self.newest_message_id

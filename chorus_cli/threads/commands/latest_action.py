@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.context.service.journal import Newest
+from chorus_cli.context.service.journal import Step
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.framework.arguments import NUMBER, Candidate
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Refill, Reply, Text
-from chorus_cli.jobs.rules import going_again_line, kept_back_line
+from chorus_cli.framework.replies import Question, Refill, Reply, Report, Table, Text
+from chorus_cli.jobs.rules import EndedJob, going_again_line, kept_back_line
+from chorus_cli.jobs.service import KeptBack
 from chorus_cli.log.rules.acts import Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.wording import local
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.commands.settings import MODEL
 from chorus_cli.personas.rules.persona import Target
@@ -21,72 +27,137 @@ from chorus_cli.personas.service.persona_admin import Change
 from chorus_cli.services import Services
 from chorus_cli.settings.rules import table as setting_values
 from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.turns.commands import follow_fork, named, reversal_line
+from chorus_cli.turns.commands import follow_fork, named, redone_lines, reversal_line
 from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
 _LONGEST_VALUE = 60
+_MOST_LISTED = 15
+_LIST = 0
+
+
+def _number_or_list(text: str, now: datetime) -> int:
+    return _LIST if text.casefold() == "list" else NUMBER.parse(text, now)
+
+
+STEP = replace(NUMBER, help="a number that /undo list shows, such as 12")
+STEP_OR_LIST = replace(
+    STEP,
+    name="number or list",
+    parse=_number_or_list,
+    help=f"{STEP.help}, or list for your actions with their numbers",
+    complete=lambda _services, _text: [Candidate("list", "your actions, newest first")],
+)
 
 
 @GROUP.command("undo")
-async def undo(services: Services) -> Reply:
+async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = None) -> Reply:
     """Undo your latest action: a message with its reply, or an operation.
 
-    Repeat the command to go further back. A message leaves the context, not the log, and returns to the input line; a
-    slash typed there replaces the message. A message that waits for the end of a reply is not sent. Chorus asks first
-    if you have changed a setting since or if another Chorus sent the message. Right after a job has ended, /undo keeps
-    the job's output back from your next message instead.
+    Repeat the command to go further back. /undo list numbers your actions; /undo 12 undoes only number 12, whatever
+    followed. A message leaves the context, not the log, and returns to the input line; a slash typed there replaces the
+    message. A message that waits for the end of a reply is not sent. Chorus asks first if you have changed a setting
+    since or if another Chorus sent the message. Right after a job has ended, /undo keeps the job's output back from
+    your next message instead.
 
     Examples:
         /undo
+        /undo list
+        /undo 12
     """
-    target = services.current.target()
-    if unsent := await services.replies.take_back(target.thread_id):
+    target, unrecorded = services.current.target(), services.persona_admin.unrecorded
+    if which is None and (unsent := await services.replies.take_back(target.thread_id)):
         services.attachments.give_back(unsent.attachments)
         words = unsent.text if unsent.text or unsent.attachments else "/retry"
         return Refill(f"Not sent: {shortened(words)}", typed_line(unsent.text))
-    try:
-        newest = await services.journal.newest(target)
-    except JournalError as error:
-        return _nothing_else(services, target, error)
-    if kept_back := services.jobs.news.keep_back(target.thread_id, newest.at):
-        return Text(kept_back_line(kept_back))
-    return await _undo_unless_doubtful(services, target, newest)
+    steps = await _steps(services, target)
+    if which == _LIST:
+        return await _listed(services, steps)
+    if which is not None:
+        step = _numbered(steps, which)
+        if step.is_undone:
+            raise JournalError(f"Number {which} is undone already. /redo {which} redoes it.")
+        return await _undo_unless_doubtful(services, target, step)
+    newest = next((each for each in reversed(steps) if each.is_open), None)
+    passed_over = unrecorded.newest(target.persona.slug, newest.redone_at if newest else None)
+    if newest is None:
+        raise JournalError(f"There is nothing to undo here. {_said_of(passed_over) if passed_over else ''}".strip())
+    return await _undo_unless_doubtful(services, target, newest, passed_over, is_newest=True)
 
 
-def _nothing_else(services: Services, target: Target, error: JournalError) -> Text:
-    """Keep the output of jobs back if there is nothing else to undo; if there is no output, raise the error again."""
-    if kept_back := services.jobs.news.keep_back(target.thread_id, None):
-        return Text(kept_back_line(kept_back))
-    passed_over = services.persona_admin.unrecorded.newest(target.persona.slug, None)
-    raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
-
-
-async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
-    """Undo an action; ask first if the user may mean another action."""
-    slug, unrecorded = target.persona.slug, services.persona_admin.unrecorded
+async def _undo_unless_doubtful(
+    services: Services, target: Target, step: Step, passed_over: Change | None = None, *, is_newest: bool = False
+) -> Reply:
+    """Undo a step; ask first if the user may mean another one."""
+    done = step.done
 
     async def taken_back() -> Reply:
-        await services.journal.take_back(target, newest)
-        if isinstance(newest.done, Spoken) and await is_answering(services.conversation, newest.done):
+        if passed_over:
+            services.persona_admin.unrecorded.forget(target.persona.slug, step.redone_at)
+        if isinstance(done, EndedJob):
+            services.jobs.news.keep_back(target.thread_id, KeptBack(done, await services.journal.newest_id()))
+            return Text(kept_back_line(done))
+        await services.journal.take_back(target, done)
+        if isinstance(done, Spoken) and await is_answering(services.conversation, done):
             await services.replies.break_off(target.thread_id)
-        elif isinstance(newest.done, Spoken):
+        elif isinstance(done, Spoken) and is_newest:
             services.replies.forget_unseen(target.thread_id)
-        unrecorded.forget(slug, newest.at)
-        told = await reversal_line(services, newest.done, is_undone=True)
-        return _undone(newest.done, told + await follow_fork(services, newest.done), services)
+        told = await reversal_line(services, done, is_undone=True)
+        return _undone(done, told + await follow_fork(services, done), services)
 
-    passed_over = unrecorded.newest(slug, newest.at)
     doubts = [_said_of(passed_over)] if passed_over else []
-    if isinstance(newest.done, Spoken) and (elsewhere := await made_elsewhere(services.conversation, newest.done)):
+    if isinstance(done, Spoken) and (elsewhere := await made_elsewhere(services.conversation, done)):
         doubts.append(elsewhere)
     if not doubts:
         return await taken_back()
-    what = f"{'the action before it: ' if passed_over else ''}{await named(services, newest.done)}"
-    if isinstance(newest.done, Operation) and isinstance(newest.done.act, Window):
-        what += f", back to {newest.done.act.result(is_undone=True)}"
+    what = f"{'the action before it: ' if passed_over else ''}{await _name(services, step)}"
+    if isinstance(done, Operation) and isinstance(done.act, Window):
+        what += f", back to {done.act.result(is_undone=True)}"
     return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
+
+
+async def _steps(services: Services, target: Target) -> list[Step]:
+    """Return the steps of the user, oldest first, with the jobs whose output the next message may have."""
+    found = await services.journal.steps(target)
+    news, thread_id = services.jobs.news, target.thread_id
+    kept_back = [each.ended for each in news.kept_back(thread_id)]
+    for job in sorted([*news.waiting(thread_id), *kept_back], key=lambda each: (each.at, each.number)):
+        before = (place for place in range(len(found), 0, -1) if found[place - 1].at <= job.at)
+        found.insert(next(before, 0), Step(job, job.at, job.at, job in kept_back, job not in kept_back))
+    return found
+
+
+def _numbered(steps: Sequence[Step], number: int) -> Step:
+    """Return a step by its number, which is its place from the oldest, so that what comes later changes no number."""
+    if number > len(steps):
+        raise JournalError(f"There is no number {number} here. /undo list shows the numbers.")
+    return steps[number - 1]
+
+
+async def _name(services: Services, step: Step) -> str:
+    return step.done.named if isinstance(step.done, EndedJob) else await named(services, step.done)
+
+
+async def _listed(services: Services, steps: Sequence[Step]) -> Reply:
+    """List the newest steps, newest first."""
+    numbered = [*enumerate(steps, 1)][::-1]
+
+    async def data() -> object:
+        return [
+            {"number": number, "time": step.at, "what": await _name(services, step), "undone": step.is_undone}
+            for number, step in numbered
+        ]
+
+    if not numbered:
+        return Text("There is nothing to undo here.", data)
+    rows = [
+        (str(number), local(step.at), await _name(services, step), "undone" if step.is_undone else "")
+        for number, step in numbered[:_MOST_LISTED]
+    ]
+    table = Table("", ("No.", "When", "What", ""), tuple(rows), cut=frozenset({"What"}))
+    newest = len(steps)
+    return Report((table, Text(f"/undo {newest} undoes only number {newest}; /redo {newest} redoes it.")), data)
 
 
 def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
@@ -112,17 +183,40 @@ def _said_of(change: Change) -> str:
 
 
 @GROUP.command("redo")
-async def redo(services: Services) -> Text:
-    """Redo the action undone last, if nothing happened since.
+async def redo(services: Services, number: Annotated[int | None, STEP] = None) -> Text:
+    """Redo the action undone last, if nothing happened since, or one by its number.
 
     Examples:
         /redo
+        /redo 12
     """
-    redone = await services.journal.redo(services.current.target())
+    target, news = services.current.target(), services.jobs.news
+    if number is not None:
+        step = _numbered(await _steps(services, target), number)
+        if not step.is_undone:
+            raise JournalError(f"Number {number} is not undone, so there is nothing to redo.")
+        if isinstance(step.done, EndedJob):
+            return _sent_again(services, target, step.done)
+        await services.journal.put_back(target, step.done)
+        return await _redone(services, step.done)
+    undone = await services.journal.redoable(target)
+    kept_back = news.kept_back(target.thread_id)
+    if kept_back and kept_back[-1].after >= (undone.id if undone else 0):
+        return _sent_again(services, target, kept_back[-1].ended)
+    return await _redone(services, await services.journal.redo(target))
+
+
+def _sent_again(services: Services, target: Target, ended: EndedJob) -> Text:
+    services.jobs.news.add(target.thread_id, ended)
+    return Text(f"Redone: your next message will have {ended.named}.")
+
+
+async def _redone(services: Services, redone: Operation | Spoken) -> Text:
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
-    told = await reversal_line(services, redone, is_undone=False)
-    return Text(told + await follow_fork(services, redone))
+        if redone.attachments:
+            services.attachments.give_back(())
+    return Text(await redone_lines(services, redone))
 
 
 @GROUP.command("retry")

@@ -247,15 +247,16 @@ async def _arrived(services: Services, *told: str) -> Report:
 
 
 async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str]:
-    """Read ``3 TITLE``; a first word that is no thread's number belongs to the title."""
+    """Read ``3 TITLE`` or ``TITLE``; a title that begins with a number must follow the number of its thread."""
     first, _, rest = typed.strip().partition(" ")
-    if rest.strip() and (number := number_in(first)) is not None:
-        for thread in await services.threads.all():
-            if thread.number == number:
-                return thread, rest
-        if first.startswith("#"):
-            raise UnknownThreadError(f"#{number}")
-    return await services.threads.current(), typed
+    here = await services.threads.current()
+    if not rest.strip() or (number := number_in(first)) is None:
+        return here, typed
+    for thread in await services.threads.all():
+        if thread.number == number:
+            return thread, rest
+    meant = f"If the title begins with that number, type /thread rename {here.number} {shortened(typed.strip())}."
+    raise UnknownThreadError(f"#{number}", meant)
 
 
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:

@@ -130,15 +130,14 @@ class TurnOpener:
                 return await self._stored(target, text, files, _NO_JOBS)
             news = self.jobs.news.take(target.thread_id)
             try:
-                beside = (self.jobs.running(target.persona.slug), news.ended)
+                beside = (self.jobs.running(target.persona.slug), news)
                 opened = await self._stored(target, text, files, beside)
             except BaseException:
-                self.jobs.news.put_back(news)
+                self.jobs.news.add(target.thread_id, *news)
                 raise
         except ThreadBusyError as busy:
             return busy
-        if news.ended:
-            self.jobs.news.sent(news, opened.reply.turn_id)
+        self.jobs.news.sent(target.thread_id, news, opened.reply.turn_id)
         return opened
 
     async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:

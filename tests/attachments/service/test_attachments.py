@@ -190,6 +190,9 @@ async def test_an_undone_message_has_its_attachments_again(world: World) -> None
     assert names(world) == ["photo.jpg"]
     await world.told("/undo")
     assert names(world) == ["photo.png"]
+    await world.told("/redo")
+    assert names(world) == []
+    await world.told("/undo")
     await say(world, "what is it?")
     assert [each.name for each in (await world.log())[-2].attachments] == ["photo.png"]
 

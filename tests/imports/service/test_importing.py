@@ -387,6 +387,26 @@ async def test_an_undone_import_leaves_lists_search_and_context(world: World) ->
     assert (await titles(world), await found(world, "Rome")) == (["", "Rome", "Oslo"], ["Where is Rome?"])
 
 
+@pytest.mark.parametrize("bringing_in", ["/context edit", "/pin 1", "/thread fork"])
+async def test_an_undone_import_is_not_sent_whatever_had_brought_its_messages_in(
+    world: World, bringing_in: str
+) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2))
+    await world.carry_out("/thread rome")
+    await world.say("And now?")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("And now?", "And then?")))
+    await world.carry_out(bringing_in)
+    assert "Where is Rome?" in await world.seen()
+    number = next(each.number for each in await world.store.read(operation_rows.imports_of))
+    await world.carry_out(f"/context undo {number}")
+    assert "Where is Rome?" not in await world.seen()
+    await world.say("What did I ask?")
+    assert "Where is Rome?" not in [content for _, content in world.asked()]
+    assert "taken back" in await world.told("/why")
+    await world.carry_out(f"/context redo {number}")
+    assert "Where is Rome?" in await world.seen()
+
+
 async def test_a_thread_that_was_talked_in_since_stays_when_its_import_is_undone(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/thread rome")

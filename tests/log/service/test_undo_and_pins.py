@@ -13,6 +13,7 @@ import pytest
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.errors import JournalError, ModelError
 from chorus_cli.framework.replies import Refill, plain
+from chorus_cli.jobs.rules import EndedJob
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.operations import NewOperation
@@ -110,7 +111,7 @@ async def test_an_edit_comes_back_by_its_number_after_something_was_said(world: 
     await edited(world)
     await world.told("/context undo")
     await world.say("Two")
-    assert "/context redo NUMBER redoes any undone operation" in await world.told("/context redo")
+    assert "An undo that something has followed is redone by its number" in await world.told("/context redo")
     assert await world.told("/context redo 1") == "Redone: edit of the context, 2 messages kept"
     assert await world.seen() == ["ONE", "ok", "Two", "ok"]
 
@@ -145,10 +146,11 @@ async def test_what_cannot_be_put_back_is_said(world: World, number: int, senten
 
 async def test_a_message_undone_by_another_chat_meanwhile_is_not_undone_twice(talked: World) -> None:
     target, journal = talked.current.target(), talked.services.journal
-    found = await journal.newest(target)
-    await journal.take_back(target, found)
+    done = (await journal.steps(target))[-1].done
+    assert not isinstance(done, EndedJob)
+    await journal.take_back(target, done)
     with pytest.raises(JournalError, match="meanwhile"):
-        await journal.take_back(target, found)
+        await journal.take_back(target, done)
     assert (await talked.told("/context ops")).count("undo of") == 1
 
 
@@ -255,17 +257,19 @@ async def talk(world: World, turns: int, words: int = 10) -> None:
         await world.say(f"question {number} " + " ".join(["so"] * words))
 
 
-async def test_unpin_lets_it_leave_and_redo_pins_it_again(pinned: World) -> None:
+async def test_unpin_lets_it_leave_and_is_a_step_of_its_own(pinned: World) -> None:
     pinned.clock.advance(timedelta(days=30))
     pinned.model.say("Yes.")
     await pinned.say("Do you remember?")
     assert pinned.asked()[0] == ("user", SECRET)
     for line, told, is_seen in (
         ("/unpin #1", f'No longer pinned: #1 "{SECRET}".', False),
-        ("/redo", "Redone: pinned #1", True),
-        ("/context undo 1", "Undone: pinned #1", False),
+        ("/undo", "Undone: unpinned #1", True),
+        ("/redo", "Redone: unpinned #1", False),
+        ("/pin 1", f'Pinned: #1 "{SECRET}". /unpin 1 ends that.', True),
+        ("/context undo 5", "Undone: pinned #1", False),
     ):
-        assert await pinned.told(line) == told
+        assert (await pinned.told(line)).startswith(told)
         assert (SECRET in await pinned.seen()) is is_seen
 
 

@@ -102,6 +102,9 @@ async def test_a_title_itself_goes_before_its_beginning_and_an_open_thread_befor
     assert await rome.told("/thread rom") == "Thread #6: Rome again"
 
 
+TITLED = "If the title begins with that number, type /thread rename 3"
+
+
 @pytest.mark.parametrize(
     ("typed", "answer", "title"),
     [
@@ -109,8 +112,9 @@ async def test_a_title_itself_goes_before_its_beginning_and_an_open_thread_befor
         ("rename 1 Pasta", "Thread #1 is now called Pasta; it had no title.", "1 Pasta"),
         ("rename #2 Roma", "Thread #2 is now called Roma; its title was Rome.", "2 Roma"),
         ("rename 2", "Thread #3 is now called 2; its title was Rotterdam.", "3 2"),
-        ("rename 12 monkeys", "Thread #3 is now called 12 monkeys; its title was Rotterdam.", "3 12 monkeys"),
-        ("rename #12 monkeys", f"There is no thread #12 here. {NOWHERE}", "3 Rotterdam"),
+        ("rename 3 12 monkeys", "Thread #3 is now called 12 monkeys; its title was Rotterdam.", "3 12 monkeys"),
+        ("rename 12 monkeys", f"There is no thread #12 here. {TITLED} 12 monkeys. {NOWHERE}", "3 Rotterdam"),
+        ("rename #12 monkeys", f"There is no thread #12 here. {TITLED} #12 monkeys. {NOWHERE}", "3 Rotterdam"),
         ("rename", "Thread #3 is called by its first message again; its title was Rotterdam.", "3 "),
     ],
 )
