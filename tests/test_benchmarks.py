@@ -287,7 +287,7 @@ async def test_a_talk_with_memory_remembers_captures_and_calls_a_tool() -> None:
     talk = Talk(hours=8, limit_tokens=100_000, minutes_between_old_turns=60, turns=10, has_memory=True)
     sent = await play(talk)
     last = sent[-1].messages
-    assert "Memory:\n#1 TASK: " in last[0].content
+    assert "Memory:\n#1 (" in last[0].content
     assert any(message.content.startswith("From memory:\n#") for message in last if message.role == "user")
     assert any(message.tool_calls for message in last)
     assert all(after.messages[: len(before.messages)] == before.messages for before, after in pairwise(sent))

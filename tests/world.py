@@ -80,7 +80,8 @@ class World:
     async def notices(self, text: str) -> list[str]:
         """Send a message and return what was said beside the reply."""
         events = [event async for event in self.conversation.answer(self.current.target(), text)]
-        return [event.text for event in events if isinstance(event, Notice)]
+        told = [event.text for event in events if isinstance(event, Notice)]
+        return [*told, *(event.remembered for event in events if isinstance(event, TurnDone) and event.remembered)]
 
     async def seen(self) -> list[str]:
         return [message.content for message in (await self.view()).messages]

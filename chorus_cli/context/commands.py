@@ -22,6 +22,7 @@ from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text, da
 from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
+from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
 from chorus_cli.services import Services
 
@@ -62,7 +63,7 @@ def drawn_parts(report: ContextReport) -> Table:
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     """List the memory items that the next request has, also in an older wording, and count the others by reason."""
     listed = [use for use in uses if use.sent or use.reason == CORRECTED]
-    sent = [(f"#{use.item.id}", shortened(use.item.content), use.reason) for use in listed]
+    sent = [(f"#{use.item.id}", shortened(without_keys(use.item.content)), use.reason) for use in listed]
     outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
     rest = [("", counted(number, "item"), f"not sent; {reason}") for reason, number in outside.items()]
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import JobError, StorageError
+from chorus_cli.core.errors import JobError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.jobs import rules
 from chorus_cli.jobs.rules import BoundedOutput, EndedJob, Ending, RunningJob
-from chorus_cli.memory.rules.capture import capture_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -335,7 +333,7 @@ class Jobs:
         if job.number in self._forgotten:
             return [first, *leftover_lines(job.number, job.leftovers)]
         withheld = rules.withheld_line(self.shell.withheld) if ending.code and not ending.is_stopped else ""
-        captured = await self._captured(job)
+        captured = await self.memory.capture_output(job.target.persona, job.command, job.output.text())
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
@@ -353,14 +351,6 @@ class Jobs:
             if not job.leftovers:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _captured(self, job: Job) -> str:
-        # If the memory cannot be written, the end of the job is reported all the same.
-        with suppress(StorageError):
-            title = f"the output of {shortened(job.command)}"
-            added = await self.memory.capture(job.target.persona, job.output.text(), None, is_output=True, title=title)
-            return capture_notice(added.items) if added.operation else ""
-        return ""
 
 
 def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:

@@ -32,6 +32,7 @@ from chorus_cli.storage.schema import (
     OTHER_REQUESTS,
     OUTBOX,
     PURGES,
+    SOURCES,
     THOUGHTS,
 )
 
@@ -53,6 +54,7 @@ STEPS: tuple[Step, ...] = (
     ("0011_thoughts", THOUGHTS),
     ("0012_no_intents", NO_INTENTS),
     ("0013_outbox", OUTBOX),
+    ("0014_sources", SOURCES),
 )
 
 

@@ -110,7 +110,7 @@ def _texts_in(column: str) -> str:
     return (
         "(SELECT NULLIF(json_group_array(atom), '[]') "
         f"FROM json_tree(CASE WHEN json_valid({column}) THEN {column} ELSE json_object('detail', {column}) END) "
-        "WHERE key IN ('title', 'content', 'detail') AND type = 'text' AND atom <> '')"
+        "WHERE key IN ('title', 'command', 'content', 'detail') AND type = 'text' AND atom <> '')"
     )
 
 
@@ -120,7 +120,8 @@ ACTS = RowStore(
     "operations",
     (_texts_in("detail"),),
     f"UPDATE operations SET detail = CASE WHEN json_valid(detail) AND kind = '{MemoryChange.kind}' THEN json_remove("
-    "json_set(detail, '$.title', ''), '$.items[0].before.content', '$.items[0].after.content') ELSE '{}' END",
+    "json_set(detail, '$.title', ''), '$.command', '$.items[0].before.content', '$.items[0].after.content') "
+    "ELSE '{}' END",
     "id, persona, kind, created_at",
     f"kind IN ('{MemoryChange.kind}', '{Unreadable.kind}')",
     has_several=True,

@@ -45,6 +45,7 @@ _MOST_CHARACTERS_OF_ONE = 3
 """Characters that an empty line of an item takes in a result: two blanks that indent the line, and the line end."""
 _Piece = TypeVar("_Piece")
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+_TYPES = tuple(sorted({each.shown for each in ItemType}))
 
 
 class ToolServices(NamedTuple):
@@ -66,10 +67,11 @@ class Caller(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of a call: the text for the model, and its outcome in a few words for the user."""
+    """The result of a call: the text for the model, its outcome in a few words for the user, and if it is a change."""
 
     text: str
     outcome: str
+    has_changed: bool = False
 
 
 Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]"
@@ -175,16 +177,17 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
 @built_in(
     "Keep something in your memory beyond this conversation: a fact about the human, a decision, a task. Only what "
     "will still matter later, in one or two sentences that can be understood alone.",
-    Parameter("type", "TASK for facts, wishes and things to do, else what the content is.", choices=tuple(ItemType)),
+    Parameter("type", "task for facts, wishes and things to do, else what the content is.", choices=_TYPES),
     Parameter("content", "The text to keep."),
 )
 async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Add a memory item whose source is the user's message; refuse a forgotten item, which only the user revives."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
     slug, question = caller.persona.slug, caller.turn_id
-    kept = await services.memory.remember(slug, item_type, content, question, revives=False)
-    outcome = f"known as #{kept.item.id}" if kept.was_known else f"#{kept.item.id}; /undo takes it back"
-    return Answer(kept_line(kept.item.id, was_known=kept.was_known), outcome)
+    kept = await services.memory.remember(slug, item_type, content, question)
+    number = kept.items[0].id
+    outcome = f"#{number}; /memory forget {number} removes it" if kept.new else f"known as #{number}"
+    return Answer(kept_line(number, was_known=not kept.new), outcome, has_changed=True)
 
 
 @built_in(
@@ -260,7 +263,7 @@ class Toolbox:
         """Carry out a call and return its answer; if the call fails, the answer tells the model the error."""
         answer = await self._answer(call, caller)
         words = (call.note, cut_to_characters(answer.text, LONGEST_RESULT))
-        return Answer("\n\n".join(filter(None, words)) or _NOTHING, answer.outcome)
+        return answer._replace(text="\n\n".join(filter(None, words)) or _NOTHING)
 
     async def _answer(self, call: ReadCall, caller: Caller) -> Answer:
         handler = next((each.handler for each in self.built_in if each.tool is call.tool), None)

@@ -293,7 +293,8 @@ async def test_a_running_job_is_told_after_the_pause_and_before_the_memory(world
     world.clock.advance(timedelta(hours=2))
     await world.say("Is the fuchsia fine?")
     assert preamble_of(world).partition("]\n")[2] == (
-        "Running jobs:\n  #1 pytest -q (2 h), last line: collecting\nFrom memory:\n#1 TASK: water the fuchsia"
+        "Running jobs:\n  #1 pytest -q (2 h), last line: collecting\n"
+        "From memory:\n#1 (2026-02-12, from the human): water the fuchsia"
     )
     assert world.services.jobs.running_count == 1
     may_end.set()
@@ -388,14 +389,14 @@ async def test_output_without_room_in_the_model_is_left_out_of_its_line(world: W
 async def test_errors_and_results_of_tests_in_the_output_are_captured(world: World) -> None:
     world.shell.enqueue(FAILED, code=1)
     _, captured, _ = await in_foreground(world, "pytest")
-    assert captured.startswith("Remembered #1 TEST_RESULT ")
+    assert captured.startswith('Remembered #1 "')
     (item,) = await world.services.memory.listing("chorus")
     assert "1 failed, 4 passed" in item.content
     assert item.source_message_id is None
     assert (await world.told("/undo")).startswith("Undone: your next message will not have the output of job #1 ")
-    assert (await world.told("/undo")).startswith("Undone: captured #1 ")
-    assert not await world.services.memory.listing("chorus")
     assert await world.told("/undo") == "There is nothing to undo here."
+    assert (await world.told("/context undo 1")).startswith("Undone: captured #1 ")
+    assert not await world.services.memory.listing("chorus")
 
 
 async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, Tier
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, Source, Tier
 from chorus_cli.memory.service.memory import Memory
 from tests.fakes import START
 from tests.world import World
@@ -26,9 +27,11 @@ def item(  # noqa: PLR0913 - an item has many columns, and a test names the few 
     accessed: datetime = START,
     source: int | None = None,
     tokens: int | None = 10,
+    origin: Source = Source.YOU,
 ) -> Item:
+    at = START - age
     return Item(
-        number, "frodo", item_type, content, score, tier, START - age, accessed, pinned, accesses, source, tokens
+        number, "frodo", item_type, content, score, tier, at, accessed, pinned, accesses, source, tokens, origin
     )
 
 
@@ -53,8 +56,13 @@ class Remembering:
     async def told(self, line: str) -> str:
         return await self.world.told(line)
 
+    async def capture(self, text: str, message_id: int = 7) -> str:
+        """Capture what a message of the user holds, and return the notice."""
+        row = Message(message_id, self.slug, 1, message_id, Role.USER, text, self.world.clock.now())
+        return await self.service.capture_turn(self.world.current.target().persona, [row])
+
     async def add(self, content: str, item_type: ItemType = ItemType.TASK) -> Item:
-        return (await self.service.remember(self.slug, item_type, content)).item
+        return (await self.service.remember(self.slug, item_type, content)).items[0]
 
     async def listed(self) -> list[str]:
         """Return the contents in the memory, in order of id."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 import threading
@@ -349,3 +350,17 @@ def test_a_persona_that_a_killed_chorus_was_making_has_nothing_of_an_earlier_one
         "sessions": [("sam",)],
         "open threads": [("sam",)],
     }
+
+
+def test_each_item_is_given_the_source_that_the_journal_knows(connection: sqlite3.Connection) -> None:
+    migrate(connection, STEPS[:13])
+    for id_, message in enumerate((None, 7, 7, None, None, None), 1):
+        row = {"id": id_, "content": str(id_), "source_message_id": message}
+        put_in(connection, "context_items", **MINIMAL_ROWS["context_items"] | row)
+    for change, ids in (("add", [1, 2]), ("capture", [3, 4]), ("import", [5]), ("capture", [1]), ("edit", [6])):
+        detail = {"change": change, "items": [{"id": each} for each in ids]}
+        put_in(connection, "operations", persona="x", kind="memory", detail=json.dumps(detail))
+    put_in(connection, "operations", persona="x", kind="memory", detail="torn")
+    migrate(connection)
+    sources = [source for (source,) in connection.execute("SELECT source FROM context_items ORDER BY id")]
+    assert sources == ["you", "model", "message", "output", "file", "you"]

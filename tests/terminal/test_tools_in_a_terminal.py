@@ -9,6 +9,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,93 @@ def test_a_task_goes_before_the_question_and_later_into_the_system_message(
         chat.await_line(PROMPT)
     first, second = (request["messages"] for request in provider.asked)
     assert second[: len(first)] == first
-    assert second[-1]["content"] == f"From memory:\n#1 TASK: {PLUMBER}\n\nWhat next?"
+    written = rf"#1 \(\d{{4}}-\d\d-\d\d, from the human\): {PLUMBER}"
+    assert re.fullmatch(rf"From memory:\n{written}\n\nWhat next\?", second[-1]["content"])
     system, question = asked(talking, provider, "And now?")
-    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
+    assert re.search(rf"\n\nMemory:\n{written}$", system)
     assert question == "And now?"
+
+
+RING = "So:\n\n```python\nclass Ring:\n    def push(self, row):\n        self.rows.append(row)\n```\n\nThat is all."
+COUNTING_TEST = """#!/bin/sh
+echo . >> runs
+echo "$(grep -c . runs) failed in 0.09s"
+exit 1
+"""
+
+
+def has(chat: Terminal, pattern: str, times: int) -> bool:
+    return len(re.findall(pattern, chat.screen_text(), re.MULTILINE)) == times
+
+
+def test_ten_minutes_of_work_leave_one_result_in_the_memory_and_every_undo_to_the_user(
+    talking: Home, provider: CallingProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest").write_text(COUNTING_TEST)
+    (tmp_path / "pytest").chmod(0o700)
+    (tmp_path / "walk.py").write_text("def walk(path):\n    for step in path:\n        yield step\n")
+    talk = [
+        ("Write a buffer.", f"Answer 1.\n\n{RING}"),
+        ("!./pytest", ""),
+        ("Why does it fail?", f"Answer 2.\n\n{RING.replace('Ring', 'Other')}"),
+        ("What is in @walk.py here?", "Answer 3."),
+        ("!./pytest", ""),
+        ("And after lunch?", f"Answer 4.\n\n{RING.replace('rows', 'lines')}"),
+        ("/thread new", ""),
+        ("A commit message, please.", "Answer 5.\n\n```\ngit add .\ngit commit\ngit push\n```"),
+        ("/thread 1", ""),
+        ("!./pytest", ""),
+        ("Good, thanks.", "Answer 6."),
+    ]
+    with talking.chat() as chat:
+        for position, (line, reply) in enumerate(talk, 1):
+            if reply:
+                provider.say(reply)
+            chat.say(line)
+            times = [each for each, _ in talk[:position]].count(line)
+            chat.until(partial(has, chat, f"^{PROMPT} {re.escape(line)}", times), line)
+            if reply:
+                chat.await_text(reply[:9])
+            chat.await_line(PROMPT)
+        for number in range(1, 6):
+            # The prompt may hold the message that was undone.
+            chat.type("\x15/undo")
+            chat.await_line(f"{PROMPT} /undo")
+            chat.press("enter")
+            chat.until(partial(has, chat, "^Undone", number), "an undo")
+            chat.await_bottom_line("openai/test")
+        chat.type("\x15")
+        chat.ask("What was that?", "ok")
+        told = chat.screen_text()
+    assert told.count("Remembered") == 1
+    assert 'Remembered #1 "1 failed in 0.09s". /memory forget 1 removes it.' in told
+    found = json.loads(talking.run("memory", "list", "--json").output)
+    assert [(item["item_type"], item["content"]) for item in found] == [("TEST_RESULT", "3 failed in 0.09s")]
+    users = [message["content"] for message in provider.asked[-1]["messages"] if message["role"] == "user"]
+    assert [text.splitlines()[-1] for text in users] == ["Write a buffer.", "Why does it fail?", "What was that?"]
+
+
+def test_ask_says_on_stderr_what_was_remembered(talking: Home, provider: CallingProvider) -> None:
+    provider.call(*split_call("remember", {"type": "task", "content": PLUMBER}))
+    provider.say("Noted.")
+    asked = talking.run("ask", "Note the plumber.\n```\na = 1\nb = 2\nc = 3\n```")
+    assert asked.output == "Noted.\n"
+    called, captured = asked.errors.splitlines()
+    assert called.startswith('remember(task, "call the plumber about')
+    assert called.endswith(": #1; /memory forget 1 removes it")
+    assert captured == 'Remembered #2 "a = 1 b = 2 c = 3". /memory forget 2 removes it.'
+
+
+def test_what_is_captured_is_told_after_the_whole_reply_and_one_blank_line(
+    talking: Home, provider: CallingProvider
+) -> None:
+    provider.say("Three of them.\n\nThat is all.")
+    with talking.chat() as chat:
+        chat.paste("Look:\n```\na = 1\nb = 2\nc = 3\n```")
+        chat.press("enter")
+        chat.await_text("Remembered #1")
+        assert 'That is all.\n\nRemembered #1 "a = 1 b = 2 c = 3". /memory forget 1 removes it.' in chat.screen_text()
 
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."

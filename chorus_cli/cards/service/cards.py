@@ -29,7 +29,7 @@ from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
-from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.rules.items import ItemType, Source
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.personas.rows import NewPersona
@@ -106,7 +106,7 @@ class Cards:
         items = [
             NewItem(ItemType.PRD_SECTION, lore.content, tokens[lore.content], pinned=lore.pinned) for lore in new.lore
         ]
-        addition = Addition(slug, items, "import", self.memory.clock.now(), title=file.name)
+        addition = Addition(slug, items, Source.FILE, self.memory.clock.now(), file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
         store = self.memory.store

@@ -221,7 +221,8 @@ class MemoryAct(Act, ABC):
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
 
-    ``title`` holds the first words of a single item, or the place from which several items come.
+    ``title`` holds the first words of a single item, or the place from which several items come, and ``command`` the
+    command whose output was captured.
     """
 
     kind = "memory"
@@ -229,10 +230,12 @@ class MemoryChange(MemoryAct):
         "change": Stored("change", str, required=True),
         "title": Stored("title", str),
         "changes": Stored("items", ItemChange.all_from_json, ItemChange.all_as_json, required=True),
+        "command": Stored("command", str),
     }
     change: str
     changes: tuple[ItemChange, ...] = ()
     title: str = ""
+    command: str = ""
 
     @property
     def inverse(self) -> MemoryChange:

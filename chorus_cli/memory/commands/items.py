@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -14,40 +14,46 @@ from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, JournalError, MemoryItemError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted, quoted, shortened
-from chorus_cli.core.time.timeline import age, bar, gap
+from chorus_cli.core.time.timeline import bar, gap
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Tier, checked_tier, checked_type, importance
-from chorus_cli.memory.service.memory import Remembered
+from chorus_cli.memory.rows.item_changes import Added
+from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Source, Tier, checked_tier, checked_type, importance
+from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 
 _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200
-_ORIGINS = {"capture": "output", "import": "document"}
-_LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
+_SOURCES = {
+    Source.YOU: "you",
+    Source.MODEL: "the model, #{}",
+    Source.MESSAGE: "message #{}",
+    Source.OUTPUT: "a command",
+    Source.FILE: "a document",
+}
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
-    ItemType.TASK: "something to be done",
-    ItemType.CODE: "a piece of code",
-    ItemType.ERROR: "an error message",
-    ItemType.TEST_RESULT: "the result of tests",
-    ItemType.PRD_SECTION: "a part of a document",
-    Tier.HOT: "in every request",
-    Tier.WARM: "in a request that refers to it",
-    Tier.COLD: "in no request",
-    Tier.ARCHIVED: "put away by a flash save",
+    "note": "a fact, or a part of a document",
+    "code": "a piece of code, an error or a test result",
+    "task": "something to be done",
+    "hot": "in every request",
+    "warm": "in a request that refers to it",
+    "cold": "in no request",
+    "archived": "put away by a flash save",
 }
+_TYPES, _TIERS = list(_MEANINGS)[:3], list(_MEANINGS)[3:]
 
 
 class AskedItems(NamedTuple):
-    """The page of items to list, counted from 1; without ``tier`` and ``item_type`` it is a page of all items."""
+    """The page of items to list, counted from 1; without ``tier`` and ``types`` it is a page of all items."""
 
+    name: str = ""
     tier: Tier | None = None
-    item_type: ItemType | None = None
+    types: tuple[ItemType, ...] = ()
     page: int = 1
 
 
@@ -58,10 +64,11 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
         raise CommandError("Page numbers start at 1.")
     name = " ".join([*words, *([last] if page is None else [])])
     with suppress(MemoryItemError):
-        return AskedItems(tier=checked_tier(name) if name else None, page=page or 1)
+        return AskedItems(name, checked_tier(name) if name else None, page=page or 1)
     with suppress(MemoryItemError):
-        return AskedItems(item_type=checked_type(name), page=page or 1)
-    known = ", ".join(word.lower() for word in (*Tier, *ItemType))
+        types = [each for each in ItemType if each.shown == name.lower()] or [checked_type(name)]
+        return AskedItems(name, types=tuple(types), page=page or 1)
+    known = ", ".join([*_TIERS, *_TYPES])
     raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.")
 
 
@@ -73,35 +80,35 @@ def _note(text: str, _now: datetime) -> tuple[ItemType, str]:
     return ItemType.TASK, text
 
 
-def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candidate]:
-    return [Candidate(name.lower() + end, _MEANINGS[name]) for name in names]
+def _candidates(names: Sequence[str], end: str = "") -> list[Candidate]:
+    return [Candidate(name + end, _MEANINGS[name]) for name in names]
 
 
 def _items(services: Services, text: str) -> Sequence[Candidate]:
     sign = text[: text.startswith("#")]
     offers = services.memory.offers(services.current.slug)
-    return [Candidate(f"{sign}{id_}", f"{item_type}: {shortened(text)}") for id_, item_type, text in offers]
+    return [Candidate(f"{sign}{id_}", shortened(without_keys(text))) for id_, text in offers]
 
 
 ITEM = replace(NUMBER, name="item", help="the number of a memory item, such as 3 or #3", complete=_items)
 TYPE = Parameter(
     "type",
     lambda text, _now: checked_type(text),
-    f"one of {', '.join(each.lower() for each in ItemType)}",
-    lambda _services, _text: _candidates([*ItemType]),
+    "note, code or task",
+    lambda _services, _text: _candidates(_TYPES),
 )
 TIER_OR_TYPE = Parameter(
     "tier or type",
     _asked_items,
     "a tier (hot, warm, cold, archived) or a type such as task; a number at the end is a page",
-    lambda _services, _text: _candidates([*Tier, *ItemType]),
+    lambda _services, _text: _candidates([*_TIERS, *_TYPES]),
 )
 CONTENT = replace(TEXT, help="the rest of the line, as typed")
 NOTE = Parameter(
     "type: text",
     _note,
     "the text to remember as a task; to give it another type, write the type and a colon first",
-    lambda _services, _text: _candidates([*ItemType], end=": "),
+    lambda _services, _text: _candidates(_TYPES, end=": "),
 )
 FORCE = flag("even if the next request has room")
 CHECKPOINT = replace(NUMBER, name="checkpoint", help="the number of a checkpoint, such as 3")
@@ -158,10 +165,7 @@ async def overview(services: Services) -> Text | Report:
 
 @GROUP.command("list")
 async def listing(services: Services, which: Annotated[AskedItems | None, TIER_OR_TYPE] = None) -> Text | Report:
-    """List the items of all tiers and types, or of one tier or type, best first.
-
-    A score is the sum of three parts: one for the type, one for the age and one for the use. The column From says where
-    an item comes from: you, the output of a command, a document, or a message, by its number.
+    """List the items, or those of one tier or type, best first.
 
     Examples:
         /memory list
@@ -169,32 +173,30 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
         /memory list task 2
     """
     asked = which or AskedItems()
-    items = await services.memory.listing(services.current.slug, asked.tier, asked.item_type)
+    items = await services.memory.listing(services.current.slug, asked.tier, asked.types)
     if not items:
-        kind = asked.tier or asked.item_type
-        return Text(f"There are no {kind} items." if kind else _NOTHING, data_of(items))
+        return Text(f"There are no {asked.name} items." if asked.name else _NOTHING, data_of(items))
     pages = -(-len(items) // PAGE_ITEMS)
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = items[(asked.page - 1) * PAGE_ITEMS : asked.page * PAGE_ITEMS]
-    origins = await services.memory.origins(services.current.slug, shown)
-    table = listed(shown, services.clock.now(), origins)
+    table = Table("", ("Item", "Content", "From"), tuple(map(_row, shown)), cut=frozenset({"Content"}))
     more = [Text(f"Page {asked.page} of {pages}; a page number after the command shows another.")] if pages > 1 else []
     return Report((table, *more), data_of(items))
 
 
 @GROUP.command("show")
 async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
-    """Show an item in full; this counts as a use.
+    """Show an item in full, with its score.
+
+    The score decides the tier. It is the sum of three parts: one for the type, one for the age and one for the use.
 
     Examples:
         /memory show 3
         /memory show #3
     """
-    found = await services.memory.show(services.current.slug, item)
-    origins = await services.memory.origins(found.persona, (found,))
-    shown = _described(found, services.clock.now(), origins.get(found.id, ""))
-    return replace(shown, data=data_of(found))
+    found = await services.memory.counted_item(services.current.slug, item)
+    return replace(_described(found, services.clock.now()), data=data_of(found))
 
 
 @GROUP.command("add")
@@ -208,13 +210,13 @@ async def add(services: Services, item_type: Annotated[ItemType, TYPE], text: An
     return remembered(await services.memory.remember(services.current.slug, item_type, cleaned_input(text)[0]))
 
 
-def remembered(result: Remembered) -> Text:
+def remembered(result: Added) -> Text:
     """Say that an item was remembered, or that it was in the memory already."""
-    item = result.item
+    (item,) = result.items
     if result.operation is None:
         return Text(f"Already remembered as #{item.id}; its age starts again.")
-    known = " The item was in the memory already." if result.was_known else ""
-    return Text(f"Remembered {_named(item)} as {item.item_type}, {item.tier}.{known} {_REVERTS}")
+    known = "" if result.new else " The item was in the memory already."
+    return Text(f"Remembered {_named(item)}.{known} {_REVERTS}")
 
 
 @GROUP.command("edit")
@@ -298,7 +300,7 @@ async def import_document(services: Services, file: Annotated[str, DOCUMENT]) ->
 
 
 def _named(item: Item) -> str:
-    return f'#{item.id} "{shortened(item.content)}"'
+    return f'#{item.id} "{shortened(without_keys(item.content))}"'
 
 
 @GROUP.command("flash")
@@ -370,24 +372,18 @@ async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOT
     return remembered(await services.memory.remember(services.current.slug, item_type, cleaned_input(text)[0]))
 
 
-def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
-    """List items; ``origins`` has the change that added each item without a source message, by the item's id."""
-    heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
-    return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
-
-
-def _described(item: Item, now: datetime, origin: str) -> Report:
-    """Describe an item and show its content; ``origin`` is the change that added the item."""
+def _described(item: Item, now: datetime) -> Report:
+    """Describe an item and show its content."""
     parts = importance(item.item_type, item.created_at, item.access_count, now)
     uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"
     facts = (
         ("Item", f"#{item.id}"),
-        ("Type", item.item_type),
+        ("Type", item.item_type.shown),
         ("Tier", f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)),
         ("Score", f"{parts.total:.2f} = {'+'.join(f'{part:.2f}' for part in parts)} (type + age + use)"),
         ("Used", f"{uses}, last on {local(item.last_accessed)}"),
         ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
-        ("From", f"message #{item.source_message_id}" if item.source_message_id else _LONG_ORIGINS.get(origin, "you")),
+        ("From", _from(item)),
         ("Tokens", f"{item.token_count or 0:,}"),
     )
     return Report((Table("", ("", ""), facts), Text(item.content)))
@@ -397,19 +393,12 @@ def _capitalized(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _row(item: Item, now: datetime, origins: Mapping[int, str]) -> tuple[str, ...]:
-    parts = importance(item.item_type, item.created_at, item.access_count, now)
-    return (
-        f"#{item.id}",
-        item.item_type,
-        "pinned" if item.pinned and item.tier is Tier.HOT else item.tier,
-        f"{parts.total:.2f}",
-        "+".join(f"{part:.2f}".removeprefix("0") for part in parts),
-        f"{item.access_count:,}",
-        age(now - item.created_at),
-        f"#{item.source_message_id}" if item.source_message_id else _ORIGINS.get(origins.get(item.id, ""), "you"),
-        shortened(item.content, _LONGEST_CONTENT),
-    )
+def _row(item: Item) -> tuple[str, ...]:
+    return f"#{item.id}", shortened(without_keys(item.content), _LONGEST_CONTENT), _from(item)
+
+
+def _from(item: Item) -> str:
+    return _SOURCES[item.source].format(item.source_message_id)
 
 
 def _share(part: int, whole: int) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,7 +16,9 @@ from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse,
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules import items as rules
-from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier
+
+_ASKED_FOR = frozenset({Source.YOU, Source.FILE})
 
 
 class NewItem(NamedTuple):
@@ -31,26 +32,32 @@ class NewItem(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """Items to add to a persona's memory; ``change`` is add, import or capture, and ``title`` names their origin.
+    """Items from one ``source`` to add to a persona's memory; ``title`` names the source to the user.
 
-    If the memory has an item already, an addition ``by_hand`` counts an access, sets the item's age to zero, and brings
-    the item back if it is forgotten or archived. Any other addition leaves the item as it is.
+    If the memory has an item already, an addition counts an access, sets the item's age to zero, and brings the item
+    back if it is forgotten or archived; but if it is captured, it leaves the item as it is. What is captured from the
+    output of a ``command`` replaces what was captured from its earlier outputs.
     """
 
     persona: str
     items: Sequence[NewItem]
-    change: str
+    source: Source
     now: datetime
-    by_hand: bool = True
     title: str = ""
+    command: str = ""
 
 
 class Added(NamedTuple):
     """The items of an addition in their order, the ids of those that were visible before, and the operation, if any."""
 
-    items: tuple[Item, ...]
-    known_ids: frozenset[int]
-    operation: Operation | None
+    items: tuple[Item, ...] = ()
+    known_ids: frozenset[int] = frozenset()
+    operation: Operation | None = None
+
+    @property
+    def new(self) -> tuple[Item, ...]:
+        """The items that the memory did not have before in any wording."""
+        return tuple(item for item in self.items if item.id not in self.known_ids)
 
 
 class _Present(NamedTuple):
@@ -64,48 +71,66 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     ids: list[int] = []
     known: set[int] = set()
     changes: list[ItemChange] = []
+    outdated = _outdated(connection, addition) if addition.command else []
+    operation = None
     for new in addition.items:
         purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
         if connection.execute(purged, (new.source_message_id,)).fetchone():
             continue
         present = _known(connection, addition.persona, new.content)
-        if present is None:
+        if present is None and outdated:
+            present = outdated.pop(0)
+            ids.append(present.item.id)
+            known.add(present.item.id)
+            # A purge finds an earlier text only in an operation on a single item.
+            operation = _introduced(connection, addition, _brought_back(connection, addition, new, present))
+        elif present is None:
             ids.append(_insert(connection, addition, new))
             shown = ItemState(visible=True, pinned=True if new.pinned else None)
             changes.append(ItemChange(ids[-1], ItemState(visible=False), shown))
-        elif addition.by_hand and present.item.id not in ids:
+        elif addition.source.change != "capture" and present.item.id not in ids:
             ids.append(present.item.id)
             known |= {present.item.id} if present.state.visible else set()
             changes += _brought_back(connection, addition, new, present)
-    operation = None
-    if changes:
-        act = MemoryChange(addition.change, tuple(changes), _title(addition, changes))
-        operation = change(connection, addition.persona, act, addition.now)
+    changes += (ItemChange(each.item.id, ItemState(visible=True), ItemState(visible=False)) for each in outdated)
+    operation = _introduced(connection, addition, changes) if changes else operation
     found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
 
 
-def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
+def _introduced(connection: sqlite3.Connection, addition: Addition, changes: Sequence[ItemChange]) -> Operation:
+    """Store an addition's changes of items; only what the user asked for is a step of an undo without a number."""
+    act = MemoryChange(addition.source.change, tuple(changes), _title(addition, changes), addition.command)
+    return change(connection, addition.persona, act, addition.now, automatic=addition.source not in _ASKED_FOR)
+
+
+def _outdated(connection: sqlite3.Connection, addition: Addition) -> list[_Present]:
+    """Return the items of earlier outputs of a command, but those that the user has touched or that it repeats."""
+    changed = (
+        f"SELECT json_extract(item.value, '$.id') FROM operations, json_each({DETAIL}, '$.items') AS item "
+        "WHERE persona = :persona AND kind = 'memory' AND "
+    )
+    found = connection.execute(
+        f"{changed} json_extract({DETAIL}, '$.command') = :command EXCEPT "
+        f"{changed} json_extract({DETAIL}, '$.change') IN ('add', 'edit', 'pin')",
+        {"persona": addition.persona, "command": addition.command},
+    ).fetchall()
+    repeated = {new.content for new in addition.items}
+    items = (_present(connection, addition.persona, id_) for (id_,) in found)
+    return [each for each in items if each and each.state.visible and each.item.content not in repeated]
+
+
+def change(
+    connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime, *, automatic: bool = False
+) -> Operation:
     """Store a change of items and its operation; refuse if one of the items was forgotten meanwhile."""
     hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
     for each in act.changes:
         if each.item_id in hidden and each.before.visible is None:
             raise JournalError(f"Memory item #{each.item_id} was forgotten meanwhile, so nothing was changed.")
-    operation = operation_rows.introduce(connection, NewOperation(persona, act, now))
+    operation = operation_rows.introduce(connection, NewOperation(persona, act, now, automatic=automatic))
     apply(connection, persona, act, operation.id, now)
     return operation
-
-
-def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) -> dict[int, str]:
-    """Return the change that added each of some items, which is add, import or capture, by the items' ids."""
-    newest_first = connection.execute(
-        f"SELECT json_extract(item.value, '$.id'), json_extract({DETAIL}, '$.change') "
-        f"FROM operations, json_each({DETAIL}, '$.items') AS item WHERE persona = ? AND kind = 'memory' "
-        f"AND json_extract({DETAIL}, '$.change') IN ('add', 'import', 'capture') "
-        "AND json_extract(item.value, '$.id') IN (SELECT value FROM json_each(?)) ORDER BY operations.id DESC",
-        (persona, json.dumps([*ids])),
-    )
-    return dict(newest_first.fetchall())
 
 
 def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:
@@ -141,15 +166,15 @@ def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
 
 def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) -> int:
     """Store an item, which stays hidden until its operation is applied, and return its id."""
-    count, stamp = int(addition.by_hand), timestamps.to_text(addition.now)
+    count, stamp = int(addition.source.change != "capture"), timestamps.to_text(addition.now)
     score = rules.importance(new.item_type, addition.now, count, addition.now).total
     cursor = connection.execute(
         "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
-        "last_accessed, source_message_id, content_hash, token_count, forgotten_by) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        "last_accessed, source_message_id, content_hash, token_count, source, forgotten_by) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (
             *(addition.persona, new.item_type, new.content, score, rules.tier_of(score), count, stamp, stamp),
-            *(new.source_message_id, rules.content_hash(new.content), new.token_count),
+            *(new.source_message_id, rules.content_hash(new.content), new.token_count, addition.source),
         ),
     )
     item_id = int(cursor.lastrowid or 0)
@@ -160,9 +185,10 @@ def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) ->
 def _brought_back(
     connection: sqlite3.Connection, addition: Addition, new: NewItem, present: _Present
 ) -> list[ItemChange]:
-    """Return the change that shows a known item again or gives it another type; if none is needed, renew its age."""
-    item = rules.accessed(present.item._replace(created_at=addition.now), addition.now)
-    wanted = ItemState(visible=True, archived=False, item_type=new.item_type).over(present.state)
+    """Return the change that shows an item again with another type or content; if none is needed, renew its age."""
+    young = present.item._replace(created_at=addition.now)
+    item = young if addition.source.change == "capture" else rules.accessed(young, addition.now)
+    wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
     if wanted == present.state:
         item_rows.store_scores(connection, [item])
         return []

@@ -18,7 +18,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_told, replace
 from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.memory.rules import recall
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, TierTotal, accessed, content_hash, renewed
+from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier, TierTotal, accessed, content_hash, renewed
 from chorus_cli.storage import meta_rows
 
 _FOUND = (
@@ -77,13 +77,15 @@ _SAME_SCORE = 1e-6
 
 def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row of ``COLUMNS``, or raise a ``DatabaseDamagedError``."""
-    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *numbers = row
+    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *rest, source = row
     try:
         created, last = timestamps.from_text(created_at), timestamps.from_text(last_accessed)
     except ValueError as error:
         raise DatabaseDamagedError(f"Memory item {id_} cannot be read ({error}).") from error
-    known_type, known_tier = ItemType(item_type), Tier(tier)
-    return Item(id_, persona, known_type, content, score, known_tier, created, last, bool(pinned), count or 0, *numbers)
+    return Item(
+        *(id_, persona, ItemType(item_type), content, score, Tier(tier), created, last, bool(pinned), count or 0),
+        *(*rest, Source(source)),
+    )
 
 
 def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0, content: str = "") -> bool:
@@ -102,11 +104,12 @@ def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -
 
 
 def listing(
-    connection: sqlite3.Connection, persona: str, tier: Tier | None = None, item_type: ItemType | None = None
+    connection: sqlite3.Connection, persona: str, tier: Tier | None = None, types: Collection[ItemType] = ()
 ) -> list[Item]:
-    """Return the items of a persona, or only those of a tier or a type, best first."""
-    conditions = ("AND tier = :tier " if tier else "") + ("AND item_type = :item_type " if item_type else "")
-    return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, item_type=item_type)
+    """Return the items of a persona, or only those of a tier or of some types, best first."""
+    of_types = "AND item_type IN (SELECT value FROM json_each(:types)) " if types else ""
+    conditions = ("AND tier = :tier " if tier else "") + of_types
+    return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, types=json.dumps([*types]))
 
 
 def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
@@ -114,10 +117,10 @@ def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
 
 
-def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int, str, str]]:
-    """Return id, type and first 80 characters of the newest 300 items of a persona, newest first."""
+def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int, str]]:
+    """Return id and first 80 characters of the newest 300 items of a persona, newest first."""
     return connection.execute(
-        f"SELECT id, item_type, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
+        f"SELECT id, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
         {"persona": persona},
     ).fetchall()
 

@@ -201,10 +201,13 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
 
 
 def capture_notice(items: Sequence[Item]) -> str:
-    """Return the notice for the user that names the first three captured items and says how many others there are."""
-    named = [f'#{item.id} {item.item_type} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
+    """Return the notice for the user that names the first three captured items; without items it is empty."""
+    if not items:
+        return ""
+    named = [f'#{item.id} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
     more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
-    return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
+    way = f"/memory forget {items[0].id} removes it" if len(items) == 1 else "/memory forget N removes one"
+    return f"Remembered {', '.join([*named, *more])}. {way}."
 
 
 def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:

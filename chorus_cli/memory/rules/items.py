@@ -34,9 +34,29 @@ class ItemType(StrEnum):
     TEST_RESULT = "TEST_RESULT"
     PRD_SECTION = "PRD_SECTION"
 
+    @property
+    def shown(self) -> str:
+        """The name of the type on the screen and for a model: ``note``, ``code`` or ``task``."""
+        return {ItemType.TASK: "task", ItemType.PRD_SECTION: "note"}.get(self, "code")
+
 
 WEIGHTS = dict(zip(ItemType, (1.0, 0.8, 0.7, 0.6, 0.5), strict=True))
 """The weight of each type, from 0 to 1; the type's part of a score is 0.4 times its weight."""
+
+
+class Source(StrEnum):
+    """Where an item comes from: who added it, or what it was captured from."""
+
+    YOU = "you"
+    MODEL = "model"
+    MESSAGE = "message"
+    OUTPUT = "output"
+    FILE = "file"
+
+    @property
+    def change(self) -> str:
+        """The change of the memory that adds an item; Chorus itself finds what it captures."""
+        return {Source.MESSAGE: "capture", Source.OUTPUT: "capture", Source.FILE: "import"}.get(self, "add")
 
 
 class Tier(StrEnum):
@@ -51,7 +71,7 @@ class Tier(StrEnum):
 class Item(NamedTuple):
     """One memory item; it is a tuple because a renewal reads thousands of items.
 
-    It has no ``source_message_id`` if it comes from the user, a document or the output of a command.
+    Only an item from the model or from a message has a ``source_message_id``.
     """
 
     id: int
@@ -66,6 +86,7 @@ class Item(NamedTuple):
     access_count: int = 0
     source_message_id: int | None = None
     token_count: int | None = None
+    source: Source = Source.YOU
 
 
 def checked_content(text: str) -> str:
@@ -80,8 +101,9 @@ def checked_content(text: str) -> str:
 
 def checked_type(text: str) -> ItemType:
     """Return the type with a name; the name may be in any case and have ``-`` or a blank in place of ``_``."""
+    name = _as_name(text)
     try:
-        return ItemType(_as_name(text))
+        return ItemType.PRD_SECTION if name == "NOTE" else ItemType(name)
     except ValueError:
         raise MemoryItemError(f"Invalid item type, must be one of: {', '.join(ItemType)}") from None
 
@@ -142,11 +164,17 @@ def tier_of(score: float, *, pinned: bool = False) -> Tier:
 
 
 def renewed(item: Item, now: datetime) -> Item:
-    """Return an item with its score and tier at ``now``; an ARCHIVED item keeps both."""
+    """Return an item with its score and tier at ``now``; an ARCHIVED item keeps both.
+
+    An item of the model is at most WARM until the user pins it, so that no model writes into later system messages.
+    """
     if item.tier is Tier.ARCHIVED:
         return item
     score = importance(item.item_type, item.created_at, item.access_count, now).total
-    return item._replace(importance_score=score, tier=tier_of(score, pinned=item.pinned))
+    tier = tier_of(score, pinned=item.pinned)
+    if tier is Tier.HOT and item.source is Source.MODEL and not item.pinned:
+        tier = Tier.WARM
+    return item._replace(importance_score=score, tier=tier)
 
 
 def accessed(item: Item, now: datetime) -> Item:

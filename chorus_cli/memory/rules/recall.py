@@ -14,9 +14,10 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.search_query import APART, set_apart
-from chorus_cli.memory.rules.capture import fences, outside_fences
-from chorus_cli.memory.rules.items import Item, ItemType
+from chorus_cli.memory.rules.capture import FENCE_MARKS, Captured, captured, fences, outside_fences
+from chorus_cli.memory.rules.items import Item, ItemType, Source
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.personas.rules.persona import Persona
 
@@ -25,12 +26,21 @@ RECALLED_HEADING = "From memory:"
 
 _INDENT = "  "
 _KEPT, _KNOWN = "Kept as", "That is in your memory already, as"
-_TOKENS_OF_AN_ITEM = 10
-_TOKENS_OF_A_LINE_BREAK = 2
+_TOKENS_OF_AN_ITEM = 15
+"""Tokens of the number, the date and the source before an item, and of the line end after it."""
+_SOURCES = {
+    Source.YOU: "the human",
+    Source.MODEL: "you",
+    Source.MESSAGE: "the conversation",
+    Source.OUTPUT: "a command",
+    Source.FILE: "a document",
+}
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE_BREAK, _REST = rf"(?:\r\n|[{_BREAKS}])", rf"[^{_BREAKS}]*+"
-_ITEM = rf"#(?P<id>[0-9]+) (?:{'|'.join(ItemType)}): {_REST}(?:{_LINE_BREAK}{_INDENT}{_REST})*"
+# Older preambles name the type of an item in place of its date and source.
+_HEAD = rf"(?:{'|'.join(ItemType)}|\([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}, from (?:{'|'.join(_SOURCES.values())})\))"
+_ITEM = rf"#(?P<id>[0-9]+) {_HEAD}: {_REST}(?:{_LINE_BREAK}{_INDENT}{_REST})*"
 _UNNAMED = _ITEM.replace("?P<id>", "?:")
 _BLOCK = rf"(?m)(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{_UNNAMED}(?:\n{_UNNAMED})*)(?P<after>\n{{0,2}})"
 _KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\."
@@ -47,16 +57,21 @@ def memory_lines(items: Iterable[Item]) -> str:
 
 
 def tokens_in_request(item: Item) -> int:
-    """Return the estimated tokens of an item in a request; an uncounted content has a token for each byte of UTF-8."""
-    content = item.content
-    counted = len(content.encode("utf-8", "surrogatepass")) if item.token_count is None else item.token_count
-    return counted + _TOKENS_OF_AN_ITEM + _TOKENS_OF_A_LINE_BREAK * (len(content.splitlines()) - 1)
+    """Return the tokens of an item in a request; an uncounted content has a token for each byte of UTF-8."""
+    uncounted = item.token_count is None
+    counted = len(indented(item.content).encode("utf-8", "surrogatepass")) if uncounted else item.token_count
+    return (counted or 0) + _TOKENS_OF_AN_ITEM
+
+
+def indented(content: str) -> str:
+    """Return a content as requests have it: without its line of keys, and with all lines but the first indented."""
+    return re.sub(_LINE_BREAK, rf"\g<0>{_INDENT}", without_keys(content))
 
 
 def written(item: Item) -> str:
-    """Return the text of an item in a request: its number, type and content, with all lines but the first indented."""
-    content = re.sub(_LINE_BREAK, rf"\g<0>{_INDENT}", item.content)
-    return f"#{item.id} {item.item_type}: {content}"
+    """Return the text of an item in a request: its number, date, source and content."""
+    at = timestamps.local(item.created_at)
+    return f"#{item.id} ({at:%Y-%m-%d}, from {_SOURCES[item.source]}): {indented(item.content)}"
 
 
 def items_in(preamble: str) -> dict[int, str]:
@@ -122,6 +137,7 @@ def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
 
 MOST_WORDS = 32
 _FEWEST_LETTERS, _FEWEST_WITH_DIGIT = 3, 2
+_FEWEST_NAMED = 2
 _ALWAYS_RARE, _RARE_SHARE = 3, 0.05
 
 # Words of grammar, and words that most requests to an assistant have
@@ -223,6 +239,20 @@ def match_query(words: Iterable[str]) -> str:
     return " OR ".join(f'"{word}"' for word in quoted)
 
 
+def named_in(question: str, before: Mapping[int, str], replies: Collection[int]) -> list[tuple[int, Captured]]:
+    """Return, with the id of its message, the code in ``replies`` of which a question names two rare words or more.
+
+    ``before`` has the messages in context by their ids. A word is rare if at most three of them or 5 % have it.
+    """
+    words = meaningful_words(question) if any(mark in before[id_] for id_ in replies for mark in FENCE_MARKS) else []
+    texts = {id_: text.casefold() for id_, text in before.items()} if words else {}
+    frequency = {word: sum(word in text for text in texts.values()) for word in words}
+    rare = {word for word in words if 0 < frequency[word] <= max(_ALWAYS_RARE, _RARE_SHARE * len(texts))}
+    likely = [id_ for id_ in replies if sum(word in texts[id_] for word in rare) >= _FEWEST_NAMED]
+    found = [(id_, each) for id_ in likely for each in captured(before[id_])]
+    return [(id_, each) for id_, each in found if len(rare.intersection(_words(each.content))) >= _FEWEST_NAMED]
+
+
 def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]:
     """Choose pinned items first, then the best, while they fit into ``token_room``, and return them in order of id.
 
@@ -322,6 +352,11 @@ def keys_of(content: str) -> Keys | None:
     first, _, others = content.partition("\n")[0][len(_LEAD) :].partition(_WITH)
     keys = _split(first)
     return Keys(keys, _split(others)) if keys else None
+
+
+def without_keys(content: str) -> str:
+    """Return a content without its line of keys; one that has nothing else is returned whole."""
+    return (content.partition("\n")[2].strip() or content) if keys_of(content) else content
 
 
 def _cleaned(keys: Iterable[str]) -> Sequence[str]:

@@ -10,19 +10,21 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.machine.ports import Clock, TokenCounter
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
-from chorus_cli.memory.rules.capture import Captured, captured, sections
-from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, MemoryStatistics, Tier, checked_content
+from chorus_cli.memory.rules.capture import capture_notice, captured, sections
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, MemoryStatistics, Source, Tier, checked_content
+from chorus_cli.memory.rules.recall import indented, named_in
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.storage.store import Connection, Store
 
@@ -36,14 +38,6 @@ _LONGEST_INLINE = 20_000
 _RENEWED = "The index of the memory was damaged. Chorus has made it again; no memory item is damaged."
 
 
-class Remembered(NamedTuple):
-    """An item that was added by hand; without an operation the item was known and only its age and use changed."""
-
-    item: Item
-    operation: Operation | None
-    was_known: bool
-
-
 @dataclass(slots=True)
 class Memory:
     """The memories of all personas, each by the persona's slug; ``tell`` shows that a damaged index was made again."""
@@ -52,61 +46,71 @@ class Memory:
     clock: Clock
     counter: TokenCounter
     tell: Callable[[str], None]
-    _offers: tuple[str, Sequence[tuple[int, str, str]]] = field(default=("", ()), init=False)
+    _offers: tuple[str, Sequence[tuple[int, str]]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
-    async def remember(
-        self,
-        slug: str,
-        item_type: ItemType,
-        content: str,
-        source_message_id: int | None = None,
-        *,
-        revives: bool = True,
-    ) -> Remembered:
+    async def remember(self, slug: str, item_type: ItemType, content: str, asked_in: int | None = None) -> Added:
         """Add an item by hand, which counts as an access; equal content is stored once.
 
-        A known item gets the age zero; a forgotten or archived one comes back. Without ``revives``, which is how a
-        model adds items, a forgotten item is refused.
+        A known item gets the age zero; a forgotten or archived one comes back. With ``asked_in``, the id of the
+        question that the model answers, the model adds the item, and a forgotten one is refused.
         """
-        new = NewItem(item_type, checked_content(content), None, source_message_id)
-        if not revives and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
+        new = NewItem(item_type, checked_content(content), None, asked_in)
+        if asked_in is not None and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
             raise MemoryItemError("The user has asked to forget this.")
-        added = await self._add(Addition(slug, [new], "add", self._now))
-        (item,) = added.items
-        return Remembered(item, added.operation, item.id in added.known_ids)
+        source = Source.YOU if asked_in is None else Source.MODEL
+        return await self._add(Addition(slug, [new], source, self._now))
 
-    async def import_sections(self, slug: str, markdown: str, source: str) -> Added:
-        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user."""
+    async def import_sections(self, slug: str, markdown: str, title: str) -> Added:
+        """Add the sections of a document as PRD_SECTION items; ``title`` names the document to the user."""
         contents = await asyncio.to_thread(sections, markdown)
         if not contents:
-            raise MemoryItemError(f"{source} holds no text, so nothing was imported.")
+            raise MemoryItemError(f"{title} holds no text, so nothing was imported.")
         items = [NewItem(ItemType.PRD_SECTION, checked_content(content)) for content in contents]
-        return await self._add(Addition(slug, items, "import", self._now, title=source))
+        return await self._add(Addition(slug, items, Source.FILE, self._now, title))
 
-    async def capture(
-        self, persona: Persona, text: str, source_message_id: int | None, *, is_output: bool = False, title: str = ""
-    ) -> Added:
-        """Add the code, errors and test results in a message or an output; known items stay as they are.
+    async def capture_output(self, persona: Persona, command: str, output: str) -> str:
+        """Capture items from the output of a command in place of those from earlier outputs; return the notice."""
+        addition = Addition(persona.slug, (), Source.OUTPUT, self._now, f"the output of {shortened(command)}", command)
 
-        If the setting ``auto_memory`` is off, nothing is added.
+        def search() -> list[NewItem]:
+            return [NewItem(each.item_type, each.content) for each in captured(output, is_output=True)]
+
+        return await self._captured(persona, addition, search, len(output))
+
+    async def capture_turn(self, persona: Persona, messages: Sequence[Message]) -> str:
+        """Capture items from the last of some messages, and the code that it names of replies; return the notice.
+
+        The contents of files that are attached to messages are not searched.
         """
-        found: Sequence[Captured] = ()
-        if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
-            found = captured(text, is_output=is_output)
-        elif persona.settings.auto_memory:
-            found = await asyncio.to_thread(captured, text, is_output=is_output)
-        if not found:
-            return Added((), frozenset(), None)
-        items = [NewItem(each.item_type, each.content, None, source_message_id) for each in found]
-        source = title or f"message #{source_message_id}"
-        return await self._add(Addition(persona.slug, items, "capture", self._now, by_hand=False, title=source))
+        *before, question = messages
+        texts = {message.id: message.content for message in before}
+        replies = [message.id for message in before if message.role is Role.ASSISTANT]
 
-    async def listing(self, slug: str, tier: Tier | None = None, item_type: ItemType | None = None) -> Sequence[Item]:
-        """Return the items of a persona, or only those of a tier or a type, best first."""
+        def search() -> list[NewItem]:
+            said = [(question.id, each) for each in captured(question.content)]
+            found = [*said, *named_in(question.content, texts, replies)]
+            return [NewItem(each.item_type, each.content, None, id_) for id_, each in found]
+
+        addition = Addition(persona.slug, (), Source.MESSAGE, self._now, f"message #{question.id}")
+        return await self._captured(persona, addition, search, sum(map(len, texts.values()), len(question.content)))
+
+    async def _captured(
+        self, persona: Persona, addition: Addition, search: Callable[[], list[NewItem]], characters: int
+    ) -> str:
+        """Add what a search in so many characters finds; a persona with a card plays a role and captures nothing."""
+        # The text searched is stored already, so nothing fails if the memory cannot be written.
+        with suppress(StorageError):
+            if persona.settings.auto_memory and not persona.has_card:
+                items = search() if characters <= _LONGEST_INLINE else await asyncio.to_thread(search)
+                return capture_notice((await self._add(addition._replace(items=items))).new) if items else ""
+        return ""
+
+    async def listing(self, slug: str, tier: Tier | None = None, types: Collection[ItemType] = ()) -> Sequence[Item]:
+        """Return the items of a persona, or only those of a tier or of some types, best first."""
         await self.renew_if_due(slug)
         await self._count_missing(slug)
-        return await self.store.read(item_rows.listing, slug, tier, item_type)
+        return await self.store.read(item_rows.listing, slug, tier, types)
 
     async def statistics(self, slug: str) -> MemoryStatistics:
         """Return the items and tokens of each tier, and the time of the last access or renewal."""
@@ -127,17 +131,10 @@ class Memory:
             )
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 
-    async def show(self, slug: str, item_id: int) -> Item:
-        """Return an item and count an access."""
-        await self.item(slug, item_id)
-        await self.count_access(slug, (item_id,))
+    async def counted_item(self, slug: str, item_id: int) -> Item:
+        """Return an item with its tokens counted."""
         await self._count_missing(slug)
         return await self.item(slug, item_id)
-
-    async def origins(self, slug: str, items: Iterable[Item]) -> Mapping[int, str]:
-        """Return, by item id, the change that added each item without a source message: add, import or capture."""
-        without_message = [item.id for item in items if item.source_message_id is None]
-        return await self.store.read(item_changes.origins, slug, without_message) if without_message else {}
 
     async def edit(self, item: Item, content: str) -> Operation | None:
         """Replace the content that ``item`` was read with, and count an access; return ``None`` if nothing changes."""
@@ -222,10 +219,10 @@ class Memory:
             await self._write(item_rows.renew, slug, self._now)
 
     async def count(self, contents: Iterable[str]) -> Mapping[str, int]:
-        """Return the number of tokens of each content."""
-        return await asyncio.to_thread(lambda: {content: self.counter.count(content) for content in contents})
+        """Return the number of tokens of each content in a request."""
+        return await asyncio.to_thread(lambda: {each: self.counter.count(indented(each)) for each in contents})
 
-    def offers(self, slug: str) -> Sequence[tuple[int, str, str]]:
+    def offers(self, slug: str) -> Sequence[tuple[int, str]]:
         """Return the newest items for completion, as the last call has read them, and read them again in a task."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(slug))
@@ -274,6 +271,9 @@ class Memory:
         tokens = await self.count(item.content for item in addition.items)
         items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
         added = await self._write(item_changes.add, addition._replace(items=items))
+        if addition.command:
+            # A replaced item has a new content.
+            await self._count_missing(addition.persona)
         await self._read_offers(addition.persona)
         return added
 

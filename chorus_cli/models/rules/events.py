@@ -95,10 +95,14 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolUsed:
-    """A tool has answered; ``outcome`` is the answer in a few words, such as ``3 messages``."""
+    """A tool has answered; ``outcome`` is the answer in a few words, such as ``3 messages``.
+
+    One that ``has_changed`` something is told to the user wherever the reply goes.
+    """
 
     call: str
     outcome: str
+    has_changed: bool = False
 
     @property
     def line(self) -> str:
@@ -110,7 +114,8 @@ class ToolUsed:
 class TurnDone:
     """The turn is over and its rows are written; ``error`` says why the reply broke off, if it did.
 
-    ``again`` tells the user how to get a reply after a failed turn or an error within the reply.
+    ``again`` tells the user how to get a reply after a failed turn or an error within the reply. ``remembered`` names
+    the items that were captured from the turn.
     """
 
     message_id: int
@@ -119,6 +124,7 @@ class TurnDone:
     error: ChorusError | None = None
     again: str = f"{_MESSAGE}; {_ASKS_AGAIN}"
     thought: Thought | None = None
+    remembered: str = ""
 
     @property
     def complaint(self) -> str:

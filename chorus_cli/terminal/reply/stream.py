@@ -89,6 +89,13 @@ def _pieces(event: turn_events.TurnEvent) -> Iterator[turn_events.TurnEvent]:
         yield event
 
 
+def _tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
+    """Say what the memory has captured, after the whole reply and apart from it."""
+    if done is not None and done.remembered:
+        asides.write("\n" if asides.is_terminal else "")
+        asides.notice(done.remembered)
+
+
 class PlainReply:
     """Appends one reply to ``answers``; notices and errors, and at a terminal the tools used, go to ``asides``."""
 
@@ -107,7 +114,7 @@ class PlainReply:
                 self._write(self._safe.feed(text))
             case turn_events.ToolUsed():
                 self._end_line()
-                if self._asides.is_terminal:
+                if event.has_changed or self._asides.is_terminal:
                     columns = shutil.get_terminal_size().columns
                     self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
             case turn_events.Notice(text) | turn_events.WaitBegun(text):
@@ -118,6 +125,7 @@ class PlainReply:
                 self.close(event.thought)
                 if event.error is not None:
                     self._asides.error(event.complaint)
+                _tell_remembered(event, self._asides)
 
     async def finish(self) -> None:
         """Do nothing: all text that has arrived is shown already."""
@@ -254,6 +262,7 @@ class PaintedReply:
             self._asides.notice(thought.words)
         if self.done is not None and self.done.error is not None:
             self._asides.error(self.done.complaint)
+        _tell_remembered(self.done, self._asides)
 
     def _settle(self) -> None:
         if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):

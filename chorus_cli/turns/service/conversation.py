@@ -19,17 +19,7 @@ from chorus_cli.core.errors import StorageError, ThreadBusyError
 from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.memory.rules.capture import capture_notice
-from chorus_cli.models.rules.events import (
-    Notice,
-    TextDelta,
-    ThreadOpened,
-    ToolStarted,
-    TurnDone,
-    TurnEvent,
-    WaitBegun,
-    WaitOver,
-)
+from chorus_cli.models.rules.events import Notice, ThreadOpened, TurnDone, TurnEvent, WaitBegun, WaitOver
 from chorus_cli.models.rules.request import PromptMessage, Span
 from chorus_cli.tools.service import Caller, ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
@@ -227,19 +217,14 @@ class ToolLoop:
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
-        said: list[str] = []
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
-                    match event:
-                        case TextDelta(text):
-                            said.append(text)
-                        case ToolStarted():
-                            said.clear()
-                        case TurnDone():
-                            for notice in await self._captured(opened, event.message_id, "".join(said)):
-                                yield notice
-                    yield event
+                    if isinstance(event, TurnDone):
+                        told = await self.memory.capture_turn(turn.target.persona, opened.snapshot.view.messages)
+                        yield replace(event, remembered=told)
+                    else:
+                        yield event
 
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         try:
@@ -315,17 +300,6 @@ class ToolLoop:
                         yield event
                     case _:
                         yield event
-
-    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
-        """Capture memory items from a question and from its reply, in an operation for each."""
-        question, persona = opened.question, opened.snapshot.request_settings.target.persona
-        notices: list[Notice] = []
-        # The turn is stored, so it must not fail if the memory cannot be written.
-        with suppress(StorageError):
-            for message_id, text in ((question.id, question.content), (reply_id, reply)):
-                added = await self.memory.capture(persona, text, message_id)
-                notices += [Notice(capture_notice(added.items))] if added.operation else []
-        return notices
 
     async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
         reported = usage.get("prompt_tokens")

@@ -35,7 +35,7 @@ from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.recall import memory_lines
+from chorus_cli.memory.rules.recall import memory_lines, without_keys
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
@@ -241,7 +241,7 @@ class TurnOpener:
             # `take_broken_off` recognises the thread, because it is closed at the time of its opening.
             thread_rows.close(connection, [own.id], now)
         later = pause_notice(pause, now) if gap else ""
-        named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
+        named = ", ".join(f"#{item.id} {shortened(without_keys(item.content))}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # Only the first request of this process in the thread has this notice.

@@ -291,7 +291,7 @@ class CallRound:
             self.rows += (ended, answered)
             if stopped:
                 raise asyncio.CancelledError
-            yield ToolUsed(call.shown, answer.outcome)
+            yield ToolUsed(call.shown, answer.outcome, answer.has_changed)
         if self._surplus:
             yield ToolUsed(f"{len(self._surplus):,} more calls", TOO_MANY.outcome)
 

@@ -66,7 +66,7 @@ async def test_macros_are_replaced_when_they_are_sent(arrived: World) -> None:
     system = system_message(arrived)
     assert "Mira keeps the lighthouse.\n\nMira's personality: dry, watchful\n\nScenario: A storm keeps You" in system
     assert "How Mira writes, in examples:\n\nYou: Is it far?" in system
-    assert system.endswith("PRD_SECTION: It is 1890.")
+    assert system.endswith("#1 (2026-02-12, from a document): It is 1890.")
     assert "{{" not in system
     await arrived.told("/settings set user_name Ada")
     arrived.model.say("Again.")
@@ -94,7 +94,7 @@ async def test_an_entry_of_any_age_is_sent_when_a_message_or_the_reply_before_ha
     preambles = [message.preamble for message in await arrived.log() if message.role == "user"]
     assert preambles == [
         "",
-        "From memory:\n#3 PRD_SECTION: Keys: Lamp, lens\n  The lamp was made in Mira's youth.",
+        "From memory:\n#3 (2026-02-12, from a document): The lamp was made in Mira's youth.",
         "",
         "",
     ]

@@ -73,8 +73,7 @@ async def test_a_summary_is_not_made_of_thoughts(thinker: World, line: str) -> N
 
 async def test_the_code_in_a_thought_is_not_remembered(thinker: World) -> None:
     assert "#1" not in await thinker.told("/memory list")
-    thinker.model.say(CODE)
-    await thinker.say("Show it")
+    await thinker.say(CODE)
     assert "#1" in await thinker.told("/memory list")
 
 

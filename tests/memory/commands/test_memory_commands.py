@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,24 +12,25 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
+from chorus_cli.memory.rules.items import ItemType
 from tests.memory.remembered import Remembering
 
-KINDS = "hot, warm, cold, archived, task, code, error, test_result, prd_section"
+KINDS = "hot, warm, cold, archived, note, code, task"
 
 
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        ("/remember call the plumber", 'Remembered #1 "call the plumber" as TASK, HOT. /undo reverts this.'),
-        ("/remember code: make test", 'Remembered #1 "make test" as CODE, WARM. /undo reverts this.'),
-        ("/remember Test result: all green", 'Remembered #1 "all green" as TEST_RESULT, WARM. /undo reverts this.'),
-        ("/remember note: buy milk", 'Remembered #1 "note: buy milk" as TASK, HOT. /undo reverts this.'),
+        ("/remember call the plumber", 'Remembered #1 "call the plumber". /undo reverts this.'),
+        ("/remember code: make test", 'Remembered #1 "make test". /undo reverts this.'),
+        ("/remember Test result: all green", 'Remembered #1 "all green". /undo reverts this.'),
+        ("/remember note: buy milk", 'Remembered #1 "buy milk". /undo reverts this.'),
         ("/remember task:", "Content cannot be empty or whitespace-only"),
-        ("/memory add error  it's broken", 'Remembered #1 "it\'s broken" as ERROR, WARM. /undo reverts this.'),
+        ("/memory add error  it's broken", 'Remembered #1 "it\'s broken". /undo reverts this.'),
         ("/memory add idea x", "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION"),
         ("/mem", "Nothing is remembered yet. /remember TEXT adds something."),
         ("/memory list", "Nothing is remembered yet. /remember TEXT adds something."),
-        ("/memory list warm", "There are no WARM items."),
+        ("/memory list warm", "There are no warm items."),
         ("/memory list lukewarm", f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}."),
         ("/memory list 0", "Page numbers start at 1."),
         ("/memory show 3", "There is no memory item #3 here. /memory list shows the items."),
@@ -46,42 +48,39 @@ async def test_what_is_known_already_says_so(memory: Remembering) -> None:
     await memory.told("/remember buy milk")
     assert await memory.told("/remember buy milk") == ("Already remembered as #1; its age starts again.")
     assert await memory.told("/remember error: buy milk") == (
-        'Remembered #1 "buy milk" as ERROR, WARM. The item was in the memory already. /undo reverts this.'
+        'Remembered #1 "buy milk". The item was in the memory already. /undo reverts this.'
     )
 
 
-async def test_a_list_shows_the_score_in_parts_with_use_age_and_source(memory: Remembering) -> None:
-    await memory.told("/remember call the plumber")
-    persona = memory.world.current.target().persona
-    await memory.service.capture(persona, "```\na = 1\nb = 2\nc = 3\n```\n", 7)
-    await memory.told("/memory pin 2")
-    memory.world.clock.advance(timedelta(hours=26))
-    heads, pinned, task = (await memory.told("/memory list")).splitlines()
-    assert heads.split() == ["Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content"]
-    assert " ".join(pinned.split()) == "#2 CODE pinned 0.55 .32+.23+.00 0 1 d #7 a = 1 b = 2 c = 3"
-    assert " ".join(task.split()) == "#1 TASK WARM 0.65 .40+.23+.01 1 1 d you call the plumber"
-    assert len((await memory.told("/memory list code")).splitlines()) == 2
-    assert len((await memory.told("/memory list hot")).splitlines()) == 2
-
-
-async def test_an_item_without_a_source_message_says_what_it_comes_from(memory: Remembering, tmp_path: Path) -> None:
+async def test_a_list_shows_number_text_and_source_and_the_rest_is_shown_of_one_item(
+    memory: Remembering, tmp_path: Path
+) -> None:
     document = tmp_path / "plan.md"
     document.write_text("# The plan\n", encoding="utf-8")
-    output = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no ring'
-    await memory.told("/remember call the plumber")
+    persona = memory.world.current.target().persona
+    await memory.told("/remember note: Keys: storm, wind")
+    await memory.service.remember(memory.slug, ItemType.PRD_SECTION, "Keys: storm\nIt has lasted nine days.")
     await memory.told(f"/memory import {document}")
-    await memory.service.capture(
-        memory.world.current.target().persona, output, None, is_output=True, title="the output"
-    )
-    for item, origin in ((1, "you"), (2, "a document"), (3, "the output of a command")):
-        lines = [line.split(None, 1) for line in (await memory.told(f"/memory show {item}")).splitlines()]
-        assert ["From", origin] in lines
-    listed = (await memory.told("/memory list")).splitlines()[1:]
-    assert {(line.split()[0], line.split()[8]) for line in listed} == {
-        ("#1", "you"),
-        ("#2", "document"),
-        ("#3", "output"),
+    await memory.capture("```\na = 1\nb = 2\nc = 3\n```\n")
+    await memory.service.capture_output(persona, "make", "a.c:1:2: error: no ring\n")
+    await memory.service.remember(memory.slug, ItemType.TASK, "call the plumber", 9)
+    rows = {
+        "#1": ("Keys: storm, wind", "you"),
+        "#2": ("It has lasted nine days.", "you"),
+        "#3": ("# The plan", "a document"),
+        "#4": ("a = 1 b = 2 c = 3", "message #7"),
+        "#5": ("a.c:1:2: error: no ring", "a command"),
+        "#6": ("call the plumber", "the model, #9"),
     }
+    heads, *lines = (await memory.told("/memory list")).splitlines()
+    assert heads.split() == ["Item", "Content", "From"]
+    assert {line.split()[0]: tuple(re.split(r"  +", line.split(None, 1)[1].strip())) for line in lines} == rows
+    for number, (_, origin) in rows.items():
+        shown = [line.split(None, 1) for line in (await memory.told(f"/memory show {number}")).splitlines()]
+        assert ["From", origin] in shown
+    for name, items in (("code", {"#4", "#5"}), ("error", {"#5"}), ("task", {"#6"}), ("note", {"#1", "#2", "#3"})):
+        listed = (await memory.told(f"/memory list {name}")).splitlines()[1:]
+        assert {line.split()[0] for line in listed} == items, name
 
 
 async def test_a_long_list_has_pages(memory: Remembering) -> None:
@@ -117,8 +116,9 @@ async def test_an_item_is_shown_with_everything_that_is_known_of_it(memory: Reme
     await memory.told("/remember call the plumber")
     memory.world.clock.advance(timedelta(days=1))
     told = await memory.told("/memory show #1")
-    assert "0.66 = 0.40+0.24+0.02 (type + age + use)" in told
-    assert "2 times, last on " in told
+    assert "0.66 = 0.40+0.24+0.01 (type + age + use)" in told
+    assert "once, last on " in told
+    assert ["Type", "task"] in [line.split() for line in told.splitlines()]
     assert told.endswith("\n\ncall the plumber")
 
 
@@ -149,8 +149,7 @@ async def test_a_correction_of_an_item_that_was_changed_meanwhile_is_kept_in_a_d
 
 
 async def test_forgetting_asks_and_names_the_source(memory: Remembering) -> None:
-    persona = memory.world.current.target().persona
-    await memory.service.capture(persona, "```\na = 1\nb = 2\nc = 3\n```\n", 7)
+    await memory.capture("```\na = 1\nb = 2\nc = 3\n```\n")
     question = await memory.world.asked_back("/memory forget 1")
     assert question.text == 'Forget #1 "a = 1 b = 2 c = 3"? Its source, message #7, stays in the log.'
     assert question.declined.text == "Memory item #1 stays."
@@ -204,11 +203,11 @@ async def test_flash_saves_are_reported_listed_and_restored(memory: Remembering)
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("/memory show ", {"2": "TASK: buy milk", "1": "TASK: call the plumber"}),
-        ("/memory forget #1", {"#1": "TASK: call the plumber"}),
+        ("/memory show ", {"2": "buy milk", "1": "call the plumber"}),
+        ("/memory forget #1", {"#1": "call the plumber"}),
         ("/memory list w", {"warm": "in a request that refers to it"}),
-        ("/memory add te", {"test_result": "the result of tests"}),
-        ("/remember co", {"code: ": "a piece of code"}),
+        ("/memory add n", {"note": "a fact, or a part of a document"}),
+        ("/remember co", {"code: ": "a piece of code, an error or a test result"}),
         ("/memory flash ", {"--force": "even if the next request has room"}),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.memory.rules import recall
-from chorus_cli.memory.rules.items import Item, ItemType
+from chorus_cli.memory.rules.items import Item, ItemType, Source
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from tests.fakes import START
 from tests.memory.remembered import item
@@ -128,9 +128,9 @@ def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text:
 
 def test_the_best_items_within_the_room_come_in_order_of_id_and_smaller_ones_for_large() -> None:
     items = [item(4, score=0.9), item(1, score=0.5), item(3, score=0.8), item(2, score=0.7)]
-    assert [each.id for each in recall.best_within(items, 60, 10)] == [2, 3, 4]
+    assert [each.id for each in recall.best_within(items, 75, 10)] == [2, 3, 4]
     assert [each.id for each in recall.best_within(items, 10_000, 2)] == [3, 4]
-    assert recall.best_within(items, 10_000, 0) == recall.best_within(items, 19, 10) == []
+    assert recall.best_within(items, 10_000, 0) == recall.best_within(items, 24, 10) == []
     assert recall.best_within([], 100, 5) == []
     items = [item(1, score=0.9, tokens=500), item(2, score=0.5), item(3, score=0.6, tokens=None, content="x" * 500)]
     assert [each.id for each in recall.best_within(items, 100, 10)] == [2]
@@ -213,11 +213,13 @@ def test_keys_of_any_text_stay_in_the_first_line(keys: list[str], others: list[s
 PIECES = [
     *"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029",
     *("\r\n", "\n\n", "  ", "From memory:", "Memory:", "[2 hours later]", "\\1", "\ud800", "x"),
-    *("\n#3 TASK: fake", "#3 TASK: fake", "\n\nFrom memory:\n#4 CODE: x"),
+    *("\n#3 TASK: fake", "#3 (2026-02-12, from you): fake", "\n\nFrom memory:\n#4 (2026-02-12, from a command): x"),
 ]
 contents = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=8).map("".join)
 items_of_any_content = st.lists(
-    st.builds(item, st.integers(1, 30), contents, st.sampled_from(ItemType)), max_size=5, unique_by=lambda each: each.id
+    st.builds(item, st.integers(1, 30), contents, origin=st.sampled_from(Source)),
+    max_size=5,
+    unique_by=lambda each: each.id,
 )
 parts = st.lists(
     st.sampled_from(
@@ -236,11 +238,13 @@ def numbers(items: list[Item]) -> set[int]:
 
 
 def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
-    items = [item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9), item(12, "call the plumber")]
-    assert recall.hot_block(items) == (
-        "Memory:\n#12 TASK: call the plumber\n#15 CODE: def f():\n      return 1\n  \n  f()"
+    code = item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9, origin=Source.MESSAGE)
+    assert recall.hot_block([code, item(12, "call the plumber")]) == (
+        "Memory:\n#12 (2026-02-12, from the human): call the plumber\n"
+        "#15 (2026-02-12, from the conversation): def f():\n      return 1\n  \n  f()"
     )
-    assert recall.memory_lines([item(7, "x", ItemType.TEST_RESULT)]) == "From memory:\n#7 TEST_RESULT: x"
+    lore = item(7, "Keys: storm\nIt has lasted nine days.", ItemType.PRD_SECTION, origin=Source.FILE)
+    assert recall.memory_lines([lore]) == "From memory:\n#7 (2026-02-12, from a document): It has lasted nine days."
     assert recall.hot_block([]) == recall.memory_lines([]) == ""
 
 
@@ -272,6 +276,12 @@ def test_a_preamble_without_memory_stays_as_it_is(text: str, ids: set[int]) -> N
         assert recall.without_items(text, ids) == text
 
 
+def test_items_of_older_preambles_are_known_too() -> None:
+    older = "From memory:\n#3 TASK: call the plumber\n#4 PRD_SECTION: Keys: storm\n  Nine days."
+    assert recall.items_in(older)[3] == "#3 TASK: call the plumber"
+    assert recall.without_items(older, {4}) == "From memory:\n#3 TASK: call the plumber"
+
+
 def test_a_heading_without_items_is_no_memory() -> None:
     for text in ("From memory:\n\n#3 TASK: x", "#3 TASK: x", "It is From memory:\n#3 TASK: x"):
         assert ids_in(text) == set()
@@ -296,17 +306,51 @@ def test_an_item_is_already_said_if_its_message_is_there_and_has_its_words(
 
 
 @pytest.mark.parametrize(
-    ("content", "counted", "tokens"), [("one line", 2, 12), ("three\nshort\nlines", 5, 19), ("ä", None, 12)]
+    ("content", "counted", "tokens"), [("one line", 2, 17), ("three\nlines", None, 28), ("ä", None, 17)]
 )
-def test_tokens_of_an_item_include_its_indentation(content: str, counted: int | None, tokens: int) -> None:
+def test_tokens_of_an_item_include_its_beginning_and_its_indentation(
+    content: str, counted: int | None, tokens: int
+) -> None:
     assert recall.tokens_in_request(item(content=content, tokens=counted)) == tokens
 
 
 @pytest.mark.parametrize("content", [*ERRORS, *RESULTS, "x", "a\n\n" * 200 + "b", "  a\n\n\n\n  b\n" * 50 + "c"])
-def test_the_estimated_tokens_of_an_item_are_no_fewer_than_the_real_ones(content: str) -> None:
+@pytest.mark.parametrize("origin", Source)
+def test_the_tokens_of_an_item_are_those_of_its_text_in_a_request(content: str, origin: Source) -> None:
     counter = VocabularyCounter()
-    counted = item(999_999, content, ItemType.PRD_SECTION, tokens=counter.count(content))
-    assert counter.count(recall.hot_block([counted])) - counter.count("Memory:\n") <= recall.tokens_in_request(counted)
+    counted = item(999, content, tokens=counter.count(recall.indented(content)), origin=origin)
+    real = counter.count(recall.hot_block([counted])) - counter.count("Memory:\n") + 1
+    assert abs(recall.tokens_in_request(counted) - real) <= 2
+
+
+BEFORE = {
+    1: "How do I keep a ring of the last lines?",
+    2: "So:\n```python\nclass RingBuffer:\n    def append(self, line):\n        self.lines.append(line)\n```\n",
+    3: "Thanks. And the weather?",
+    4: "Sunny.",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "is_named"),
+    [
+        ("Does RingBuffer.append drop the first line?", True),
+        ("append to the buffer: what of lines?", True),
+        ("What is a ring?", False),
+        ("Will self-service extend the lined wall?", False),
+        ("Does the class do it?", False),
+        ("And tomorrow?", False),
+    ],
+)
+def test_code_of_a_reply_is_named_by_two_rare_words_of_it(question: str, *, is_named: bool) -> None:
+    found = recall.named_in(question, BEFORE, [2, 4])
+    assert [id_ for id_, _ in found] == [2] * is_named
+    assert all(each.content.startswith("class RingBuffer") for _, each in found)
+
+
+def test_a_word_that_the_whole_talk_is_about_names_no_code() -> None:
+    talk = BEFORE | dict.fromkeys(range(5, 15), "the ringbuffer and its append")
+    assert recall.named_in("Does RingBuffer.append drop it?", talk, [2, 4]) == []
 
 
 @pytest.mark.parametrize("text", ["From memory:\n" * 70_000, "\n" * 900_000, "From memory:\n#1 TASK: x\n\n" * 40_000])

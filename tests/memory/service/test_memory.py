@@ -10,8 +10,9 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
-from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.memory.rules.items import ItemType, Source, Tier
 from chorus_cli.memory.service.memory import Memory
+from chorus_cli.personas.files import CARD_FILE
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
 from tests.memory.remembered import FIGURES, Remembering
@@ -23,21 +24,22 @@ PLUMBER = "call the plumber"
 
 async def test_an_item_that_is_added_by_hand_is_hot_because_adding_is_its_first_access(memory: Remembering) -> None:
     remembered = await memory.service.remember(memory.slug, ItemType.TASK, f"  {PLUMBER}\n")
-    item = await memory.item(remembered.item.id)
+    item = await memory.item(remembered.items[0].id)
     assert (item.content, item.tier, item.access_count) == (PLUMBER, Tier.HOT, 1)
     assert round(item.importance_score, 4) == 0.8139
     assert item.token_count == 3
     assert remembered.operation is not None
     assert remembered.operation.describe() == f'remembered #{item.id} "{PLUMBER}"'
-    assert not remembered.was_known
+    assert remembered.new == remembered.items
 
 
 async def test_equal_content_is_stored_once_and_is_young_again(memory: Remembering) -> None:
     first = await memory.add(PLUMBER)
     memory.world.clock.advance(timedelta(days=30))
     again = await memory.service.remember(memory.slug, ItemType.TASK, PLUMBER)
-    assert (again.item.id, again.was_known, again.operation) == (first.id, True, None)
-    assert (again.item.access_count, again.item.tier) == (2, Tier.HOT)
+    (item,) = again.items
+    assert (item.id, again.new, again.operation) == (first.id, (), None)
+    assert (item.access_count, item.tier) == (2, Tier.HOT)
     assert await memory.listed() == [PLUMBER]
 
 
@@ -121,15 +123,15 @@ async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembe
     assert (await memory.item(section.id)).tier is Tier.COLD
 
 
-async def test_looking_at_an_item_counts_and_renewing_does_not(memory: Remembering) -> None:
+async def test_neither_looking_at_an_item_nor_renewing_is_a_use(memory: Remembering) -> None:
     item = await memory.add(PLUMBER)
     added_at = item.last_accessed
     memory.world.clock.advance(timedelta(days=1))
     await memory.service.renew_if_due(memory.slug)
     aged = await memory.item(item.id)
     assert (aged.access_count, aged.last_accessed, aged.tier) == (1, added_at, Tier.WARM)
-    shown = await memory.service.show(memory.slug, item.id)
-    assert (shown.access_count, shown.last_accessed) == (2, memory.world.clock.now())
+    await memory.told(f"/memory show {item.id}")
+    assert await memory.item(item.id) == aged
 
 
 async def test_scores_are_renewed_at_most_every_five_minutes(memory: Remembering) -> None:
@@ -148,7 +150,7 @@ async def test_an_item_put_in_with_plain_sql_is_found_scored_counted_and_known(m
     assert await memory.recalled("where is the cat?") == ["feed the cat"]
     (item,) = await memory.service.listing(memory.slug)
     assert item.token_count == 3
-    assert (await memory.service.remember(memory.slug, ItemType.TASK, "feed the cat")).was_known
+    assert not (await memory.service.remember(memory.slug, ItemType.TASK, "feed the cat")).new
     await memory.sql("UPDATE context_items SET content = 'feed the 東京 dog twice a day'")
     assert [found.token_count for found in await memory.service.listing(memory.slug)] == [7]
     memory.world.clock.advance(timedelta(minutes=6))
@@ -171,27 +173,63 @@ CODE = "Try this:\n\n```python\nfor name in names:\n    print(name)\n    count +
 
 
 async def test_code_of_a_message_is_captured_once_with_its_source(memory: Remembering) -> None:
-    persona = memory.world.current.target().persona
-    added = await memory.service.capture(persona, CODE, 7)
-    assert added.operation is not None
-    (item,) = added.items
-    assert (item.item_type, item.source_message_id, item.access_count) == (ItemType.CODE, 7, 0)
-    assert added.operation.describe() == f'captured #{item.id} "for name in names: print(name) count += 1"'
-    assert (await memory.service.capture(persona, CODE, 9)).operation is None
-    await memory.told("/undo")
-    assert (await memory.service.capture(persona, CODE, 9)).items == ()
+    notice = 'Remembered #1 "for name in names: print(name) count +=…". /memory forget 1 removes it.'
+    assert await memory.capture(CODE) == notice
+    item = await memory.item(1)
+    assert (item.item_type, item.source, item.source_message_id) == (ItemType.CODE, Source.MESSAGE, 7)
+    assert item.access_count == 0
+    assert 'captured #1 "for name in names: print(name) count += 1"' in await memory.told("/context ops")
+    assert await memory.capture(CODE, 9) == ""
+    await memory.forget(item.id)
+    assert await memory.capture(CODE, 9) == ""
     assert await memory.listed() == []
-    memory.world.configure('{"auto_memory": false}')
-    other = CODE.replace("names", "others")
-    assert (await memory.service.capture(memory.world.current.target().persona, other, 7)).items == ()
+
+
+@pytest.mark.parametrize("plays_a_role", [False, True])
+async def test_nothing_is_captured_without_auto_memory_or_in_a_role(memory: Remembering, *, plays_a_role: bool) -> None:
+    if plays_a_role:
+        (memory.world.personas.folder / "chorus" / CARD_FILE).write_text("{}")
+    memory.world.configure("{}" if plays_a_role else '{"auto_memory": false}')
+    assert await memory.capture(CODE) == ""
+    persona = memory.world.current.target().persona
+    assert await memory.service.capture_output(persona, "pytest", "1 passed in 0.02s\n") == ""
+    assert await memory.listed() == []
+
+
+async def test_a_newer_result_of_a_command_replaces_the_older_one(memory: Remembering) -> None:
+    persona = memory.world.current.target().persona
+
+    async def captured(command: str, output: str) -> str:
+        return (await memory.service.capture_output(persona, command, output)).partition(". ")[0]
+
+    assert await captured("pytest", "1 failed in 0.09s\n") == 'Remembered #1 "1 failed in 0.09s"'
+    memory.world.clock.advance(timedelta(days=2))
+    assert await captured("pytest", "1 passed in 0.06s\n") == await captured("pytest", "1 passed in 0.06s\n") == ""
+    (item,) = await memory.service.listing(memory.slug)
+    assert (item.id, item.content, item.created_at) == (1, "1 passed in 0.06s", memory.world.clock.now())
+    assert (item.access_count, item.token_count) == (0, 4)
+    assert await captured("pytest -x", "2 passed in 0.01s\n") == 'Remembered #2 "2 passed in 0.01s"'
+    await memory.told("/context undo 2")
+    assert await memory.listed() == ["1 failed in 0.09s", "2 passed in 0.01s"]
+
+
+async def test_an_output_replaces_all_of_the_earlier_one_but_what_the_user_has_touched(memory: Remembering) -> None:
+    persona = memory.world.current.target().persona
+    error = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no ring\n'
+    await memory.service.capture_output(persona, "make", f"{error}2 failed in 0.01s\n")
+    await memory.service.capture_output(persona, "make", "2 passed in 0.01s\n")
+    assert await memory.listed() == ["2 passed in 0.01s"]
+    await memory.service.pin(memory.slug, 1)
+    await memory.service.capture_output(persona, "make", "3 passed in 0.01s\n")
+    assert await memory.listed() == ["2 passed in 0.01s", "3 passed in 0.01s"]
 
 
 @pytest.mark.parametrize("work", ["capture", "import"])
 async def test_a_long_text_is_searched_beside_the_event_loop(memory: Remembering, work: str) -> None:
-    persona, turned = memory.world.current.target().persona, asyncio.Event()
+    turned = asyncio.Event()
     asyncio.get_running_loop().call_soon(turned.set)
     if work == "capture":
-        await memory.service.capture(persona, "We went over the plan again.\n" * 1000, 7)
+        await memory.capture("We went over the plan again.\n" * 1000)
     else:
         with pytest.raises(MemoryItemError, match="holds no text"):
             await memory.service.import_sections(memory.slug, "\n" * 1000, "blank.md")
@@ -201,7 +239,7 @@ async def test_a_long_text_is_searched_beside_the_event_loop(memory: Remembering
 async def test_the_memory_of_another_persona_is_not_touched(memory: Remembering) -> None:
     item = await memory.add(PLUMBER)
     for work in (
-        memory.service.show("frodo", item.id),
+        memory.service.item("frodo", item.id),
         memory.service.forget("frodo", item.id),
         memory.service.pin("frodo", item.id),
     ):
@@ -213,7 +251,7 @@ async def test_the_memory_of_another_persona_is_not_touched(memory: Remembering)
 async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_name(memory: Remembering) -> None:
     persona_admin = memory.world.persona_admin
     slug, _ = await persona_admin.create("Sam")
-    old = (await memory.service.remember(slug, ItemType.TASK, PLUMBER)).item
+    old = (await memory.service.remember(slug, ItemType.TASK, PLUMBER)).items[0]
     await memory.service.flash(slug, *FIGURES, force=True)
     await persona_admin.archive(slug)
     await persona_admin.delete(slug)
@@ -223,8 +261,9 @@ async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_na
     with pytest.raises(MemoryItemError, match="There is no memory item"):
         await memory.service.item(slug, old.id)
     new = await memory.service.remember(slug, ItemType.TASK, PLUMBER)
-    assert (new.was_known, new.item.id != old.id) == (False, True)
-    assert await memory.service.recall(slug, "plumber") == [new.item]
+    assert new.new == new.items
+    assert new.items[0].id != old.id
+    assert await memory.service.recall(slug, "plumber") == [*new.items]
 
 
 LIGHTHOUSE = "Keys: lighthouse, beacon; with: night, storm\nIt was built in 1820."
@@ -243,7 +282,7 @@ async def recalled(world: World, question: str, reply: str = "So.") -> bool:
     world.model.say(reply)
     await world.say(question)
     asked = (await world.log())[-2]
-    return "From memory:" in asked.preamble and "#1 PRD_SECTION" in asked.preamble
+    return "From memory:" in asked.preamble and "#1 (" in asked.preamble
 
 
 @pytest.mark.parametrize(
@@ -287,8 +326,9 @@ async def test_the_question_goes_before_the_reply_where_room_is_short(world: Wor
     world.model.say("So.")
     await world.say("k40")
     preamble = (await world.log())[-2].preamble
-    assert "Keys: k40" in preamble
-    assert preamble.count("Keys:") < 40
+    assert "word 40" in preamble
+    assert preamble.count(", from the human): word") < 40
+    assert "Keys" not in preamble
 
 
 async def offered(memory: Remembering) -> dict[int, str]:
@@ -296,7 +336,7 @@ async def offered(memory: Remembering) -> dict[int, str]:
     memory.service.offers(memory.slug)
     for _ in range(2):
         await memory.sql("SELECT 1")
-    return {id_: beginning for id_, _, beginning in memory.service.offers(memory.slug)}
+    return dict(memory.service.offers(memory.slug))
 
 
 async def test_the_newest_items_are_offered_by_their_beginnings(memory: Remembering) -> None:

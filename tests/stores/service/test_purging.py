@@ -23,6 +23,7 @@ from tests.attached_files import pdf
 from tests.attachments.attached_talk import say
 from tests.fakes import FakeClock, ScriptedModel
 from tests.imports.service.foreign_talk import exported
+from tests.memory.remembered import Remembering
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.stores.service.test_stored_files import findings
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
@@ -438,11 +439,19 @@ async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(worl
     said = "Hello"
     await world.say(said)
     await purged(world, "/purge message 1")
-    persona = world.current.target().persona
-    code = f"```\n{CANARY}\nsecond\nthird\n```"
-    assert (await world.services.memory.capture(persona, code, 1)).operation is None
+    memory, code = Remembering(world), f"```\n{CANARY}\nsecond\nthird\n```"
+    assert await memory.capture(code, 1) == ""
     assert holding(world.folder) == []
-    assert (await world.services.memory.capture(persona, code, 2)).operation is not None
+    assert await memory.capture(code, 2) != ""
+
+
+async def test_the_command_of_a_captured_output_is_purged_with_the_words_in_it(world: World) -> None:
+    persona = world.current.target().persona
+    await world.services.memory.capture_output(persona, f"pytest -k {CANARY}", "1 passed in 0.02s\n")
+    assert holding(world.folder) != []
+    await purged(world, f"/purge search {CANARY}")
+    assert holding(world.folder) == []
+    assert "1 passed in 0.02s" in await world.told("/memory list")
 
 
 @pytest.mark.parametrize(("line", "number"), [("", 1), (" --persona chorus", 1), (" --persona frodo", 0)])

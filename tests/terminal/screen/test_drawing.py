@@ -14,13 +14,9 @@ from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.log.rules.wording import entry_as_json
-from chorus_cli.memory.commands.items import listed
-from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.drawing import beginning, draw, show_exchange
 from chorus_cli.terminal.screen.output import Screen
-from tests.fakes import START
-from tests.memory.remembered import item
 from tests.terminal.screen.terminal_file import TerminalFile
 from tests.world import World
 
@@ -62,12 +58,12 @@ def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(drawn: Draw
     assert lines[0][-2].endswith("…")
 
 
-def test_a_list_of_memory_items_is_a_table_on_80_columns(drawn: Drawn) -> None:
-    old = item(123, "Traceback (most recent call)", ItemType.TEST_RESULT, accesses=12, source=1234, age=OLD)
-    table = drawn(listed([item(1, "call the plumber"), old], START, {1: "import"}), 80)
-    rows = [line for line in table.splitlines() if line.startswith(" #1")]
-    assert [row.split()[0] for row in rows] == ["#1", "#123"]
-    assert "Traceback" in rows[1]
+async def test_a_list_of_memory_items_gives_the_text_the_line_on_80_columns(world: World, drawn: Drawn) -> None:
+    fact = "The plumber comes on Monday at nine, if the boiler is still"
+    await world.told(f"/remember {fact} cold and the cellar dry.")
+    (row,) = [line for line in drawn(await world.carry_out("/memory list"), 80).splitlines() if line.startswith(" #1")]
+    assert row.startswith(f" #1    {fact}")
+    assert row.split()[-1] == "you"
 
 
 async def test_the_history_of_a_thread_keeps_code_as_it_was_said(world: World, drawn: Drawn) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.storage.store import Store
 from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
 from tests.cards.rules.made_cards import card
@@ -170,25 +170,25 @@ PLUMBER = "call the plumber about the boiler"
 
 
 async def test_a_model_remembers_a_text_once_and_names_the_question_as_the_source(world: World) -> None:
-    result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
+    result, line = await result_of(world, "remember", type="task", content=PLUMBER)
     (item,) = await world.services.memory.listing("chorus")
     question = next(row for row in await world.log() if row.role == "user")
     assert (item.item_type, item.content, item.source_message_id) == (ItemType.TASK, PLUMBER, question.id)
     assert result == f"Kept as #{item.id}."
-    assert line.endswith(f"): #{item.id}; /undo takes it back")
-    result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
+    assert line.endswith(f"): #{item.id}; /memory forget {item.id} removes it")
+    assert (await world.told("/memory list")).splitlines()[1].split() == ["#1", *PLUMBER.split(), "the", "model,", "#1"]
+    assert (await world.told("/undo")).startswith("Undone: ")
+    assert await world.services.memory.listing("chorus") != [], "what a model remembers is no step of the user"
+    result, line = await result_of(world, "remember", type="task", content=PLUMBER)
     assert (result, line.rpartition(": ")[2]) == ("That is in your memory already, as #1.", "known as #1")
 
 
 @pytest.mark.parametrize("way", ["forget", "undo"])
 async def test_a_model_cannot_bring_back_what_the_user_forgot(world: World, way: str) -> None:
-    await result_of(world, "remember", type="TASK", content=PLUMBER)
-    if way == "forget":
-        await world.services.memory.forget("chorus", 1)
-    else:
-        await world.carry_out("/undo")
+    await result_of(world, "remember", type="task", content=PLUMBER)
+    await (world.services.memory.forget("chorus", 1) if way == "forget" else world.carry_out("/context undo 1"))
     assert await world.services.memory.listing("chorus") == []
-    result, shown = await result_of(world, "remember", type="CODE", content=PLUMBER)
+    result, shown = await result_of(world, "remember", type="code", content=PLUMBER)
     assert (result, shown.rpartition(": ")[2]) == ("The user has asked to forget this.",) * 2
     assert await world.services.memory.listing("chorus") == []
     await world.carry_out(f"/remember {PLUMBER}")
@@ -198,9 +198,9 @@ async def test_a_model_cannot_bring_back_what_the_user_forgot(world: World, way:
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("plumber", f"From memory:\n#1 TASK: {PLUMBER}"),
-        ("#1", f"From memory:\n#1 TASK: {PLUMBER}"),
-        ("Did anybody ever see the boiler?", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("plumber", f"From memory:\n#1 (2026-02-12, from the human): {PLUMBER}"),
+        ("#1", f"From memory:\n#1 (2026-02-12, from the human): {PLUMBER}"),
+        ("Did anybody ever see the boiler?", f"From memory:\n#1 (2026-02-12, from the human): {PLUMBER}"),
         ("violin", "Nothing in your memory contains any of these words."),
         ("!", "Nothing in your memory contains any of these words."),
     ],
@@ -211,6 +211,19 @@ async def test_a_model_looks_into_its_memory(world: World, query: str, told: str
     assert result == told
 
 
+async def test_an_item_of_a_model_is_at_most_warm_until_the_user_pins_it(world: World) -> None:
+    await result_of(world, "remember", type="task", content=PLUMBER)
+    item = await world.services.memory.item("chorus", 1)
+    assert (item.importance_score > 0.8, item.tier) == (True, Tier.WARM)
+    await world.told("/new")
+    await world.say("Hello")
+    assert "plumber" not in str(world.model.requests[-1].messages)
+    await world.say("What of the plumber?")
+    assert f"#1 (2026-02-12, from you): {PLUMBER}" in str(world.model.requests[-1].messages)
+    await world.services.memory.pin("chorus", 1)
+    assert (await world.services.memory.item("chorus", 1)).tier is Tier.HOT
+
+
 async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> None:
     await world.services.memory.remember("frodo", ItemType.TASK, PLUMBER)
     result, _line = await result_of(world, "recall_memory", query="plumber #1")
@@ -218,7 +231,7 @@ async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> 
 
 
 async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_undo(world: World) -> None:
-    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    await result_of(world, "remember", type="task", content=PLUMBER)
     await result_of(world, "recall_memory", query="boiler")
     await world.services.memory.forget("chorus", 1)
     await world.say("And now?")
@@ -229,11 +242,11 @@ async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_u
     await world.carry_out("/undo")
     await world.say("And now?")
     sent = world.model.requests[-1].messages
-    assert sum("plumber" in f"{message.content} {message.tool_calls}" for message in sent[1:]) == 3
+    assert sum("plumber" in f"{message.content} {message.tool_calls}" for message in sent[1:]) == 2
 
 
 async def test_a_forgotten_item_leaves_calls_whose_arguments_were_repaired(world: World) -> None:
-    calls(world, call("remember", f"{{'type': 'TASK', 'content': '{PLUMBER}',}}"))
+    calls(world, call("remember", f"{{'type': 'task', 'content': '{PLUMBER}',}}"))
     await events_of(world, "Well?")
     calls(world, call("recall_memory", "{'query': 'boiler',}"))
     await events_of(world, "And?")
@@ -263,7 +276,7 @@ async def test_of_many_long_items_whole_ones_are_told_so_that_each_can_be_forgot
 async def test_an_item_too_long_for_a_result_is_cut_in_the_middle_and_can_be_forgotten(world: World) -> None:
     await world.services.memory.remember("chorus", ItemType.CODE, "boiler\n" + "\n" * 40_000 + "end")
     result, _line = await result_of(world, "recall_memory", query="boiler")
-    assert result.startswith("From memory:\n#1 CODE: boiler\n")
+    assert result.startswith("From memory:\n#1 (2026-02-12, from the human): boiler\n")
     assert "characters left out here" in result
     assert result.endswith("\n  end")
     await world.services.memory.forget("chorus", 1)
