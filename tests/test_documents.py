@@ -143,9 +143,10 @@ def test_a_shipped_persona_is_understood_whole(slug: str) -> None:
     layer, warnings = settings_file.read_layer(ROOT / "personas" / slug / "system.jsonc")
     assert warnings == ()
     assert set(layer.values) <= {SCHEMA_KEY, *(setting.key for setting in SETTINGS)}
-    assert layer.values["system_prompt"]
+    prompt, unreadable_prompt = persona_files.read_prompt(ROOT / "personas", slug)
+    assert prompt.values["system_prompt"]
     documents, unreadable = persona_files.documents(ROOT / "personas", slug)
-    assert unreadable == ()
+    assert (*unreadable_prompt, *unreadable) == ()
     assert bool(documents) == (slug != "chorus")
 
 

@@ -48,7 +48,8 @@ def test_a_private_question_holds_nothing_of_the_log_but_the_personas_prompt(
 ) -> None:
     folder, photo = home.path / "personas" / "chorus", home.path / "photo.png"
     folder.mkdir(parents=True)
-    (folder / "system.jsonc").write_text('{"system_prompt": "Be brief, please."}')
+    (folder / "system.jsonc").write_text("{}")
+    (folder / "prompt.md").write_text("Be brief, please.")
     photo.write_bytes(FILES["photo.png"])
     with recording() as server:
         for name, value in server.environment().items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,10 @@ from chorus_cli.cards.service.cards import Taken
 from chorus_cli.core.errors import CommandError, UnknownPersonaError
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Report, Text
+from chorus_cli.framework.replies import Inquiry, Question, Reply, Report, Said, Text
 from chorus_cli.personas.commands.persona import turn_to
 from chorus_cli.services import Services
+from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.typed_paths import bare, typed_path
 
@@ -46,7 +47,7 @@ GREETING = replace(NUMBER, name="number", help="the number of a greeting of the 
 
 
 @GROUP.command("import")
-async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
+async def import_card(services: Services, file: Annotated[str, CARD]) -> Reply:
     """Make a persona of a character card, and switch to it.
 
     Cards of versions 1, 2 and 3 are read, as PNG, JSON or CHARX. The card's greeting opens the first thread. The
@@ -55,10 +56,29 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     Examples:
         /persona import seraphina.png
     """
-    found = await asyncio.to_thread(card_files.read, typed_path(file))
+    path = typed_path(file)
+    found = await asyncio.to_thread(card_files.read, path)
     if found is None:
         raise CommandError(f"There is no character card in {file}. Cards are PNG pictures, JSON or CHARX.")
-    return await arrived(services, await services.cards.take_in(found))
+
+    async def taken_in() -> Report:
+        return await arrived(services, await services.cards.take_in(found))
+
+    return await introduced(services, [path], taken_in)
+
+
+async def introduced(services: Services, paths: Sequence[Path], taken_in: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Take files in; in a chat ask first what to call the user, if one is a card and the user was never asked."""
+    name = await services.cards.first_stranger(paths) if services.is_chat else ""
+    if not name:
+        return await taken_in()
+
+    async def named(user: str) -> Reply:
+        services.notifier.progress(await services.cards.call_user(user))
+        return await taken_in()
+
+    default = setting_of("user_name").default
+    return Inquiry(f"What should {name} call you? (Enter: {default})", named, Text("Nothing was imported."))
 
 
 async def arrived(services: Services, taken: Taken) -> Report:
@@ -66,18 +86,18 @@ async def arrived(services: Services, taken: Taken) -> Report:
     if taken.slug in services.personas.archived():
         return Report((Text(taken.told),))
     turned = await turn_to(services, taken.slug)
-    return Report((Text(taken.told), *turned.parts, *([Text(taken.greeting)] if taken.greeting else [])))
+    return Report((Text(taken.told), *turned.parts, *([Said(taken.greeting)] if taken.greeting else [])))
 
 
 @GROUP.command("greeting")
-async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Text:
+async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Said:
     """Put a greeting of the persona's character card into this thread.
 
     Examples:
         /persona greeting
         /persona greeting 2
     """
-    return Text(await services.cards.greet(services.current.target(), number or 1))
+    return Said(await services.cards.greet(services.current.target(), number or 1))
 
 
 @GROUP.command("export")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from math import ceil
 from typing import Annotated, Literal
 
 from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
@@ -15,10 +16,11 @@ from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
-from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
-from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
+from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice, format_span
+from chorus_cli.core.time.timestamps import ALL, BEGINNING, in_hours
+from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text, data_of
+from chorus_cli.framework.replies import Aside, Drawing, Question, Report, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
@@ -32,13 +34,26 @@ _BAR_WIDTH = 24
 
 
 def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
-    """Draw the window as a line of 8 to 48 blocks, as many as ``columns`` allow, with a legend below it."""
-    begin, end = _ends(view.cutoff.astimezone(), now.astimezone())
+    """Draw the window as a line of 8 to 48 blocks, as many as ``columns`` allow, with a legend below it.
+
+    Each block is one day or several if the window reaches back a week or more. Without a cutoff, the window is drawn
+    from the oldest of the ``moments`` or from the boundary, and at least an hour of it.
+    """
+    boundary, since, until = view.boundary, view.cutoff, now.astimezone()
+    if since == BEGINNING:
+        known = [*moments, until - timedelta(hours=1), *([boundary.created_at] if boundary else [])]
+        since = min(known) - timedelta(seconds=1)
+    begin, end = _ends(since.astimezone(), until)
     slots = max(_FEWEST_SLOTS, min(_MOST_SLOTS, columns - len(f"{begin}  {end}")))
-    counts = counts_by_slot(moments, view.cutoff, now, slots)
-    boundary = view.boundary
-    slot = slot_of(boundary.created_at, view.cutoff, now, slots) if boundary else None
-    length = gap((now - view.cutoff) / slots)
+    length = gap((until - since) / slots)
+    days = (until.date() - since.astimezone().date()).days + 1
+    if days > _DAYS_OF_A_WEEK:
+        in_slot = ceil(days / slots)
+        slots = ceil(days / in_slot)
+        until = until.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        since, length = until - timedelta(days=slots * in_slot), counted(in_slot, "day")
+    counts = counts_by_slot(moments, since, until, slots)
+    slot = slot_of(boundary.created_at, since, until, slots) if boundary else None
     line = f"{begin} {timeline(counts, slot)} {end}"
     meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
@@ -46,9 +61,10 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
 
 
 def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
-    """Write both ends of the window as clock times: with weekdays if the days differ, with dates from a week on."""
+    """Write both ends of the window as clock times, with weekdays if the days differ; from a week on as dates."""
     days = (end.date() - begin.date()).days
-    form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else "%m-%d %H:%M"
+    dates = "%m-%d" if begin.year == end.year else "%Y-%m-%d"
+    form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else dates
     return f"{begin:{form}}", f"{end:{form}}"
 
 
@@ -109,7 +125,8 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     preview = await services.window.preview(choice)
     hours_now = preview.present.request_settings.target.persona.settings.context_hours
     name = services.current.target().persona.name
-    lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
+    change = f"With a context window of {in_hours(choice.hours)} instead of {in_hours(hours_now)}:"
+    lines = [choice.warning, rounded, change]
     begin = Text("\n".join(line for line in lines if line))
     present, then = preview.present.view, preview.then.view
     entering, leaving = _only_in(then, present), _only_in(present, then)
@@ -159,10 +176,17 @@ _ALSO = "/context edit, /context why, /context save, /new, /undo, /help context"
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
-    return None if text.strip().casefold() in _DEFAULT else ASKED_TIME.parse(text, now)
+    words, question, _ = text.strip().casefold().partition("?")
+    if words.strip() == ALL:
+        return AskedTime(EVERYTHING, preview=bool(question))
+    return None if words in _DEFAULT else ASKED_TIME.parse(text, now)
 
 
-WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIME.complete)
+def _windows(services: object, text: str) -> Sequence[Candidate]:
+    return [*ASKED_TIME.complete(services, text), Candidate(ALL, "messages of any age")]
+
+
+WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, _windows)
 
 
 @GROUP.command("", guesses=("window",))
@@ -176,7 +200,7 @@ async def show(services: Services) -> Report:
     settings, now = target.persona.settings, services.clock.now()
     report = await request_report(services.context, target, now)
     view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
-    window = f"Context window: {hours}h (default: {default}h)\n{reach(view.cutoff, view.boundary)}"
+    window = f"Context window: {in_hours(hours)} (default: {in_hours(default)})\n{reach(view.cutoff, view.boundary)}"
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
     warnings = [*filter(None, (*target.persona.warnings, report.plan.snapshot.unread))]
@@ -224,14 +248,15 @@ async def why(services: Services) -> Report:
 
 
 @GROUP.command("set", default=True)
-async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
+async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report | Question:
     """Set the context window, or preview the change with a question mark.
 
-    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). Messages from before /new
-    stay out, however wide the window is.
+    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days); with "all" no message is too
+    old. Messages from before /new stay out, however wide the window is.
 
     Examples:
         /context 24h
+        /context all
         /context set 2 days
         /context since monday
         /context 24h?
@@ -241,11 +266,28 @@ async def set_window(services: Services, time: Annotated[AskedTime | None, WINDO
     if time.preview:
         choice = timespan.window_hours(time.span)
         return await previewed(services, choice, _rounding(time.span, choice))
-    assumed = "A number without a unit means hours.\n" if time.span.bare_number else ""
-    state = await services.window.set(time.span)
-    told = _rounding(time.span, timespan.window_hours(time.span))
-    rounded = f"{told}\n" if told else ""
-    return Text(f"{assumed}{rounded}{state.confirmation()}")
+    if time.span == EVERYTHING and (dear := await _beyond_budget(services)):
+        return Question(f"{dear} Take all?", partial(_set, services, time.span), Text("The window is as it was."))
+    return await _set(services, time.span)
+
+
+async def _set(services: Services, span: Span) -> Text:
+    state = await services.window.set(span)
+    assumed = "A number without a unit means hours." if span.bare_number else ""
+    rounded = _rounding(span, timespan.window_hours(span))
+    return Text("\n".join(filter(None, (assumed, rounded, state.confirmation()))))
+
+
+async def _beyond_budget(services: Services) -> str:
+    """Say that the next request would cost more than the day's budget has left if all was in context; else ``""``."""
+    budget = services.current.target().persona.settings.budget
+    if budget is None:
+        return ""
+    _, price = await services.window.next_request(timespan.window_hours(EVERYTHING))
+    spending = await services.costs.spending(budget)
+    if price is None or spending.spent + price <= budget:
+        return ""
+    return f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
 
 
 @GROUP.command("add")
@@ -288,7 +330,7 @@ async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) ->
 
 def _rounding(span: Span, choice: WindowChoice) -> str:
     """Say that a length of time is rounded to hours; ``""`` for a moment, for whole hours, or if a warning says it."""
-    if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
+    if choice.warning or span.is_moment or isinstance(choice.hours, str) or span.seconds == choice.hours * 3600:
         return ""
     return f"{format_span(span.seconds)} is rounded to whole hours."
 

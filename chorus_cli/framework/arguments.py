@@ -126,7 +126,7 @@ _TIMES = (
     Candidate("8h", "eight hours"),
     Candidate("24h", "a day"),
     Candidate("2 days", "two days"),
-    Candidate("1 week", "the longest window"),
+    Candidate("1 week", "seven days"),
     Candidate("half an hour", "thirty minutes"),
     Candidate("3 days ago", "the last 72 hours"),
     Candidate("yesterday", "24 hours ago"),

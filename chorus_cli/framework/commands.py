@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli import __version__
+from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import COMMAND, Candidate
 from chorus_cli.framework.command_line import look_up
 from chorus_cli.framework.registry import CommandGroup
@@ -50,7 +51,7 @@ async def status(services: Services) -> Table:
         ("Persona", f"{target.persona.name} ({target.persona.slug})"),
         ("Thread", str(target.thread_number)),
         ("Model", f"{target.choice.model} ({target.choice.reason})"),
-        ("Context window", f"{target.persona.settings.context_hours}h"),
+        ("Context window", in_hours(target.persona.settings.context_hours)),
         ("In context", f"{len(plan.sent)} messages"),
         ("Tokens", f"{plan.meter.tokens:,} of {plan.meter.limit:,} ({plan.meter.usage:.1%})"),
     )

@@ -43,6 +43,13 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """Words of a persona in Markdown, shown as a reply is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Lines of a program or of the log, shown as they are."""
 
@@ -72,7 +79,7 @@ class Drawing:
 class Report:
     """Several answers, one below the other."""
 
-    parts: tuple[Text | Table | Drawing, ...]
+    parts: tuple[Text | Said | Table | Drawing, ...]
     data: Data | None = field(default=None, compare=False)
 
 
@@ -114,7 +121,16 @@ class Question:
         return choices if self.discarded is None else choices | {"d": self.discarded}
 
 
-Reply = Text | Aside | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question of the chat that any line answers, also an empty one; ``declined`` is the answer to Ctrl-C."""
+
+    text: str
+    answered: Callable[[str], Awaitable[Reply]]
+    declined: Text
+
+
+Reply = Text | Aside | Said | Output | Table | Drawing | Report | Question | Inquiry | Refill | Exit | PrivateChat
 Answer = Reply | RunningTurn
 """The result of a command: a reply, or a running turn whose events the caller follows."""
 
@@ -148,7 +164,7 @@ def _plain_values(value: object) -> object:
 def plain(reply: Reply) -> str:
     """Render a reply as text without colours or control sequences, for output that is not a terminal."""
     match reply:
-        case Text(text) | Aside(text) | Output(text) | Refill(text):
+        case Text(text) | Aside(text) | Said(text) | Output(text) | Refill(text):
             return text
         case Table():
             return _plain_table(reply)
@@ -156,7 +172,7 @@ def plain(reply: Reply) -> str:
             return drawn(_PLAIN_COLUMNS)
         case Report(parts):
             return "\n\n".join(plain(part) for part in parts)
-        case Question(text, _, declined):
+        case Question(text, _, declined) | Inquiry(text, _, declined):
             return f"{text}\n{declined.text}"
         case Exit() | PrivateChat():
             return ""

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from chorus_cli.cards.commands import arrived
+from chorus_cli.cards.commands import arrived, introduced
 from chorus_cli.context.service.transcript import exported
 from chorus_cli.core.errors import CommandError, ImportFormatError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Report, Text, data_of
+from chorus_cli.framework.replies import Question, Reply, Report, Text, data_of
 from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
@@ -201,7 +201,7 @@ async def import_files(
     dry_run: Annotated[bool, DRY_RUN] = False,
     persona: Annotated[str, INTO] = "",
     timezone: Annotated[tzinfo | None, ZONE] = None,
-) -> Text | Report:
+) -> Reply:
     """Take in conversations of other programs, each as a closed thread.
 
     Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
@@ -214,10 +214,19 @@ async def import_files(
         /import ~/Downloads/export.zip --dry-run
     """
     asked = await asyncio.to_thread(typed_paths, files)
-    taken, paths = await services.cards.take_in_all(asked, is_dry=dry_run)
-    report, told, into = ImportReport(is_dry=dry_run), "", services.personas.find(persona) if persona else None
+    into = services.personas.find(persona) if persona else None
+    wanted = Wanted(asked, services.current.slug, into, timezone)
+    if dry_run:
+        return await _sorted_and_taken_in(services, wanted, dry_run=True)
+    return await introduced(services, asked, partial(_sorted_and_taken_in, services, wanted))
+
+
+async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
+    """Make personas of the cards among the files, import the others, and tell the user about all of them."""
+    taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
+    report, told = ImportReport(is_dry=dry_run), ""
     if paths:
-        wanted = Wanted(paths, services.current.slug, into, timezone, [each.slug for each in taken])
+        wanted = asked._replace(paths=paths, card_personas=[each.slug for each in taken])
         report, told = await _taken_in(services, wanted, report)
     data = data_of(report.as_json() | {"cards": [each.as_json() for each in taken]})
     if len(taken) == 1 and not paths and not dry_run and services.is_chat:

@@ -76,7 +76,7 @@ class ElizaClient:
         """Yield the answer word by word, then a ``ReplyEnd`` without usage, because ELIZA has no tokens."""
         from chorus_cli.models.eliza.responder import reply  # no other model needs the script
 
-        said = [self._spoken(message.content) for message in request.messages if message.role == "user"]
+        said = [self._spoken(message.content) for message in request.messages if message.is_question]
         for position, word in enumerate(_WORD.findall(reply(said))):
             if position:
                 await self._clock.sleep(self._seconds_per_word)

@@ -1,4 +1,4 @@
-"""The folder of a persona: settings, ``docs/*.md``, ``commands/*.md``, ``sessions/``, and its character card, if any.
+"""The folder of a persona: settings, prompt, ``docs/*.md``, ``commands/*.md``, ``sessions/``, and its card, if any.
 
 A file ``.archived`` in the folder marks an archived persona. The limits of the files' sizes are in ``core/limits``.
 """
@@ -18,11 +18,14 @@ from typing import TypeAlias
 from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.personas.rules.persona import Document
+from chorus_cli.settings.rules.table import Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import RANDOM, read_within, sync_folder, write_atomically
 from chorus_cli.storage.permissions import access_advice, is_refused, is_there
 
 SETTINGS_FILE = "system.jsonc"
+PROMPT_FILE = "prompt.md"
+"""The system prompt, unless the settings have one."""
 DOCUMENTS_FOLDER = "docs"
 COMMANDS_FOLDER = "commands"
 """The user's own commands in a chat with the persona."""
@@ -142,8 +145,7 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
         except IsADirectoryError:
             continue
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            warnings.append(f"{path} is left out: {reason}.")
+            warnings.append(_left_out(path, error))
             continue
         if (room := room - len(data)) < 0:
             warnings.append(
@@ -156,13 +158,30 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
     return tuple(found), tuple(warnings)
 
 
+def read_prompt(personas: Path, slug: str) -> tuple[Layer, tuple[str, ...]]:
+    """Return a persona's ``prompt.md`` as settings, none without the file, and a warning if it cannot be read."""
+    path = personas / slug / PROMPT_FILE
+    try:
+        prompt = read_within(path, limits.PERSONA_DOCUMENT).decode("utf-8-sig").strip()
+        return Layer(str(path), {"system_prompt": prompt} if prompt else {}), ()
+    except FileNotFoundError:
+        return Layer(str(path)), ()
+    except (OSError, UnicodeDecodeError) as error:
+        return Layer(str(path), readable=False), (_left_out(path, error),)
+
+
+def _left_out(path: Path, error: OSError | UnicodeDecodeError) -> str:
+    return f"{path} is left out: {error.strerror if isinstance(error, OSError) else 'it is not UTF-8'}."
+
+
 def fingerprint(personas: Path, slug: str, config_file: Path) -> Fingerprint | None:
-    """Return a value that changes if settings, card or documents of a persona do; ``None`` if its folder is gone."""
+    """Return a value that changes if settings, prompt, card or documents do; ``None`` if the folder is gone."""
     if not exists(personas, slug):
         return None
     own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER
     states = []
-    for path in (config_file, own / SETTINGS_FILE, own / CARD_FILE, folder, *_document_paths(folder)):
+    files = (config_file, *(own / name for name in (SETTINGS_FILE, PROMPT_FILE, CARD_FILE)), folder)
+    for path in (*files, *_document_paths(folder)):
         try:
             found = path.stat()
             states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
@@ -30,13 +31,17 @@ from chorus_cli.storage.store import Connection, committed
 KEY = "context_hours"
 
 
-def hours_in(value: JsonValue) -> int | None:
-    """Return ``value`` if it can be a window in hours, else ``None``."""
-    return value if isinstance(value, int) and setting_of(KEY).accepts(value) else None
+def hours_in(value: JsonValue) -> WindowHours | None:
+    """Return ``value`` if it can be a window, else ``None``."""
+    return value if isinstance(value, int | str) and setting_of(KEY).accepts(value) else None
 
 
 def change_window(
-    connection: Connection, path: Path, choose: Callable[[int | None], int | None], persona: str, now: datetime
+    connection: Connection,
+    path: Path,
+    choose: Callable[[WindowHours | None], WindowHours | None],
+    persona: str,
+    now: datetime,
 ) -> JsonValue:
     """Pass the window in the file (``None``: not set) to ``choose``, write the result, and return the old value."""
     with settings_file.held(path) as file:

@@ -78,6 +78,18 @@ def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
         return before
 
 
+def asks_for(path: Path, key: str) -> bool:
+    """Return whether ``config.jsonc`` sets no ``key`` for all personas, and can be changed as it is."""
+    layer, warnings = read_defaults(path)
+    return not warnings and layer.values.get(key) is None
+
+
+def change_default(path: Path, key: str, value: JsonValue) -> None:
+    """Set one key for all personas, in ``"defaults"`` of ``config.jsonc``."""
+    with held(path) as file:
+        file.replace(jsonc.set_key(file.text, key, value, _DEFAULTS))
+
+
 class HeldSettings:
     """A locked settings file, which no other Chorus can change. ``text`` is its text when it was locked."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.catalogue import asks_model
@@ -12,13 +13,13 @@ from chorus_cli.core.text.command_signs import is_command, is_shell_command, typ
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
-from chorus_cli.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
+from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, Refill, Reply, plain
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import TextDelta, WaitBegun
+from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange
 from chorus_cli.terminal.prompt.keys import ctrl_d_dropped
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.drawing import JobOutput, draw, show_exchange
 from chorus_cli.terminal.screen.painted_rows import Wait
 from chorus_cli.threads.commands.composing import edited_line
 from chorus_cli.threads.service.running_turn import left_line, next_line, waiting_line
@@ -159,7 +160,7 @@ class LineHandler:
                 return False
             bound = resolve(services.registry, escaped, services.clock.now())
         answer = await self._answer(bound, line)
-        while isinstance(answer, Question):
+        while isinstance(answer, Question | Inquiry):
             answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
@@ -216,19 +217,25 @@ class LineHandler:
             return
         exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
-            show_exchange(exchange, self._screen)
+            self._screen.rows(await asyncio.to_thread(drawn_exchange, exchange, self._screen), dim=True)
 
-    async def _decided(self, question: Question, command: str) -> Reply:
+    async def _decided(self, question: Question | Inquiry, command: str) -> Reply:
         try:
-            chosen = await self._prompt.confirm(question.text, question.choices, self._refuse_answer)
+            work = await self._chosen(question)
         except asyncio.CancelledError:
             self._screen.paragraph(question.declined.text)
             raise
-        work = question.choices.get(chosen)
         if work is None:
             return question.declined
         with self._progress.of(Wait(command, _PATIENCE_SECONDS)):
             return await self._uninterrupted(work())
+
+    async def _chosen(self, question: Question | Inquiry) -> Callable[[], Awaitable[Reply]] | None:
+        """Ask a question, and return the action of its answer, ``None`` if it is declined."""
+        if isinstance(question, Question):
+            return question.choices[await self._prompt.confirm(question.text, question.choices, self._refuse_answer)]
+        line = await self._prompt.answer(question.text)
+        return None if line is None else partial(question.answered, line.strip())
 
     def _refuse_answer(self, line: str, answers: str) -> None:
         self._unsent.refuse(line)

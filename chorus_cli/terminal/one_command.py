@@ -11,8 +11,8 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.registry import Bound
 from chorus_cli.framework.replies import PrivateChat, Question, Reply, Text, as_json, plain
 from chorus_cli.services import Services
+from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown, shown_as_json
-from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen, agreed, can_ask
 
 

@@ -218,18 +218,22 @@ class Repl:
         told = (*told, *self._asides)
         self._asides.clear()
         self._is_greeted = True
-        exchange = None if self._is_hurried else exchange
+        recap = [] if exchange is None or self._is_hurried else await self._drawn(exchange)
 
         def welcome() -> None:
             for notice in told:
                 self._screen.notice(notice)
-            if exchange is not None:
-                from chorus_cli.terminal.screen.drawing import show_exchange
+            if recap and not self._is_hurried:
+                self._screen.rows(recap, dim=True)
 
-                show_exchange(exchange, self._screen)
-
-        if told or exchange:
+        if told or recap:
             self._prompt.above(welcome)
+
+    async def _drawn(self, exchange: Exchange) -> list[str]:
+        from chorus_cli.terminal.drawing import drawn_exchange
+
+        # The first one imports rich, which must not keep the keys waiting.
+        return await asyncio.to_thread(drawn_exchange, exchange, self._screen)
 
     def _name_model(self, target: Target) -> None:
         self._toolbar.names_model = True

@@ -14,6 +14,7 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted, quoted, shortened
 from chorus_cli.core.time.timespan import Span
+from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
@@ -146,7 +147,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     view, hours = past.view, past.request_settings.target.persona.settings.context_hours
     amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
     lines = [
-        f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
+        f"The context at {local(moment)}, with a window of {in_hours(hours)}: {amount}.",
         "Earlier system prompts and documents are not kept; a request would have today's.",
     ]
     then = past.request_settings.target

@@ -12,7 +12,7 @@ from chorus_cli.context.rules.view import ContextSnapshot, usable
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.text.phrases import counted, cut_to_characters
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
-from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.core.time.timestamps import cutoff, in_hours
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, turns, words_of
 from chorus_cli.log.rules.wording import told_by
@@ -205,8 +205,8 @@ def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now:
         return ""
     number = len(boundary.members)
     have, them = ("has", "it") if number == 1 else ("have", "them")
-    lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {hours}h window"
+    lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {in_hours(hours)} window"
     age = now - boundary.created_at
     if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
-        return f"{lead}, and no window reaches back that far. /context edit shows {them}."
+        return f"{lead}. /context all brings {them} back."
     return f"{lead}. /context {window_reaching(age)}h brings {them} back."

@@ -32,8 +32,12 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.await_line(f"{ADA} maybe")
         terminal.press("ctrl-c")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)", ADA)
+        terminal.ask("/context all", "Messages of any age are in context.", ADA)
+        terminal.await_bottom_line("all")
         terminal.ask("/context 3 days", "Context window set to 72h", ADA)
         terminal.ask("I am Charles", "Charles", ADA)
+        terminal.ask("/settings set note Answer in rhyme.", "note is now", ADA)
+        terminal.ask("/why", "4 messages before the end", ADA)
         terminal.ask("/p chor", "Talking to Chorus")
         terminal.ask("/context", "Context window: 8h (default: 8h)")
         terminal.ask("/persona ADA", "Talking to Ada", ADA)
@@ -41,7 +45,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
     with home.chat(ADA) as terminal:
         terminal.await_text("chorus/eliza answers (from system.jsonc:")
         terminal.ask("/context", "Context window: 72h (default: 8h)", ADA)
-        assert home.seen()[0] == "I am Charles"
+        assert home.seen()[:2] == ["[Note: Answer in rhyme.]", "I am Charles"]
         terminal.ask("/persona archive chorus", "cannot be archived", ADA)
         terminal.ask("/persona archive", "Archived Ada")
         terminal.ask("/persona ada", "ada is archived. /persona unarchive ada brings it back.")
@@ -88,8 +92,8 @@ def folder() -> Iterator[Path]:
 
 def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: Path, folder: Path) -> None:
     home = Home(tmp_path)
-    made = card(2, creator="\x1b]0;owned\x07somebody", first_mes="\x1b[2JWelcome, {{user}}.")
-    (tmp_path / "config.jsonc").write_text('{"defaults": {"user_name": "Ada", "model": "chorus/eliza"}}')
+    made = card(2, creator="\x1b]0;owned\x07somebody", first_mes="\x1b[2J*Welcome*, {{user}}.")
+    (tmp_path / "config.jsonc").write_text('{"defaults": {"model": "chorus/eliza"}}')
     (folder / "a mira.png").write_bytes(picture(text_chunk("chara", made)))
     with home.chat() as terminal:
         terminal.type(f"/persona import {folder}/a mi")
@@ -97,8 +101,11 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         terminal.press("tab")
         terminal.await_text(f"/persona import {folder}/a mira.png")
         terminal.press("enter")
+        terminal.await_text("What should Mira call you? (Enter: User)")
+        terminal.say("Ada")
         terminal.await_text("Welcome, Ada.")
         terminal.await_line(MIRA)
+        assert "Character cards call you Ada (user_name in config.jsonc)." in terminal.screen_text()
         assert "Made Mira of a mira.png by" in terminal.screen_text()
         assert terminal.screen_text().count("Welcome, Ada.") == 1
         terminal.ask("The lens is broken", "lens", MIRA)

@@ -223,10 +223,11 @@ class Lore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardPersona:
-    """The persona that is made of a card: its name, the text of its settings file, its documents and memory items."""
+    """The persona that is made of a card: its name, settings file and system prompt, documents and memory items."""
 
     name: str
     settings: str
+    prompt: str
     documents: tuple[Document, ...]
     lore: tuple[Lore, ...]
 
@@ -249,10 +250,9 @@ def as_persona(card: Card, name: str) -> CardPersona:
         raise ImportFormatError(
             f"The persona's system prompt would have {len(prompt):,} characters; at most {longest.most:,} are allowed."
         )
-    settings = set_key(template(name), "system_prompt", prompt)
     first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
-    settings = set_key(settings, "description", card.summary or shortened(first_line, _LONGEST_DESCRIPTION))
-    return CardPersona(name, settings, tuple(_documents(card, name)), tuple(_items(card, name)))
+    settings = set_key(template(name), "description", card.summary or shortened(first_line, _LONGEST_DESCRIPTION))
+    return CardPersona(name, settings, prompt, tuple(_documents(card, name)), tuple(_items(card, name)))
 
 
 def system_prompt(card: Card, name: str) -> str:
@@ -265,7 +265,7 @@ def system_prompt(card: Card, name: str) -> str:
         # Here ``{{original}}`` means the program's own last instructions, and Chorus has none.
         card.last_instructions.replace("{{original}}", "").strip(),
     )
-    return _called(card, name, "\n\n".join(filter(None, parts)))
+    return _called(card, name, "\n\n".join(filter(None, parts))).strip()
 
 
 def examples(card: Card, name: str) -> str:

@@ -20,7 +20,7 @@ from chorus_cli.cards.rules.card import (
     parsed,
     written,
 )
-from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.errors import PersonaError, SettingsError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Clear
@@ -31,10 +31,12 @@ from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import ItemType, Source
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.files import DOCUMENTS_FOLDER
+from chorus_cli.personas.files import DOCUMENTS_FOLDER, PROMPT_FILE
 from chorus_cli.personas.rows import NewPersona
 from chorus_cli.personas.rules.persona import Target, slug_of
 from chorus_cli.sessions.rows import leave_behind
+from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import typed_paths
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_NOTES = 600
+_USER_NAME = "user_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Taken:
     """
 
     slug: str
+    name: str
     told: str
     greeting: str = ""
     is_new: bool = True
@@ -92,14 +96,31 @@ class Cards:
             told = f"{self.personas.load(owner).name} was made of {file.name} before."
             if owner in self.personas.archived():
                 told += f" /persona unarchive {owner} brings it back from the archive."
-            return Taken(owner, told, is_new=False)
+            return Taken(owner, file.card.name, told, is_new=False)
         name = await asyncio.to_thread(self._free_name, file.card)
         slug = slug_of(name, self.personas.names_taken())
         persona, user = as_persona(file.card, name), self.personas.defaults().user_name
         said = greeting(file.card, 0, user) if file.card.greetings else ""
         if not is_dry:
             await self._make(slug, persona, file, said)
-        return Taken(slug, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
+        return Taken(slug, name, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
+
+    async def first_stranger(self, paths: Iterable[Path]) -> str:
+        """Return the name in the first new card among files, if the user was never asked for a name, else ``""``."""
+        if not settings_file.asks_for(self.personas.config_file, _USER_NAME):
+            return ""
+        taken, _ = await self.take_in_all(paths, is_dry=True)
+        return next((each.name for each in taken if each.is_new), "")
+
+    async def call_user(self, name: str) -> str:
+        """Let all cards call the user ``name``, or the default name if that is empty; return a sentence about it."""
+        setting = setting_of(_USER_NAME)
+        name = name or str(setting.default)
+        if not setting.accepts(name):
+            raise SettingsError(f"{setting.misfit(name)}.")
+        path = self.personas.config_file
+        await asyncio.to_thread(settings_file.change_default, path, _USER_NAME, name)
+        return f"Character cards call you {name} ({_USER_NAME} in {path.name})."
 
     async def _make(self, slug: str, new: CardPersona, file: CardFile, said: str) -> None:
         tokens = await self.memory.count(lore.content for lore in new.lore)
@@ -108,7 +129,7 @@ class Cards:
         ]
         addition = Addition(slug, items, Source.FILE, self.memory.clock.now(), file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
-        files = NewPersona(slug, new.settings, {**documents, **file.kept})
+        files = NewPersona(slug, new.settings, {PROMPT_FILE: f"{new.prompt}\n".encode(), **documents, **file.kept})
         store = self.memory.store
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
 

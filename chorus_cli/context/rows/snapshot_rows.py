@@ -229,7 +229,7 @@ def read_past_snapshot(
         origin = target._replace(thread_id=later[0].origin, thread_number=later[0].origin_number)
         return read_past_snapshot(connection, replace(request_settings, target=origin), moment)
     found = journal.window_at(every, moment, persona.settings.context_hours)
-    hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
+    hours = found if isinstance(found, int | str) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = persona._replace(settings=persona.settings._replace(context_hours=hours))
     request_settings = replace(request_settings, target=target._replace(persona=past))
     then = journal.thread_journal(target.thread_id, [each for each in every if each.created_at <= moment])

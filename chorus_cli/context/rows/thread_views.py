@@ -40,8 +40,6 @@ _LONGEST_TITLE = 60
 _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
-_AFTER_ANY_TEXT = "\U0010ffff"
-"""A text that sorts after every timestamp, readable or not."""
 _LIGHT = (
     "id, thread_id, COALESCE(turn_id, id), "
     "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
@@ -68,25 +66,16 @@ def _light(row: tuple[Any, ...]) -> Message:
     )
 
 
-def _light_rows(
-    connection: sqlite3.Connection,
-    journal: ThreadJournal,
-    since: datetime,
-    until: datetime | None = None,
-    most: int = -1,
-) -> list[Message]:
-    """Return ``_light`` rows for a view: the newest ``most`` (-1: all) up to ``until``, and the rows ``put_in``."""
+def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> list[Message]:
+    """Return ``_light`` rows for a view: those after ``since``, and the rows ``put_in``."""
     cursor = connection.execute(
-        f"SELECT * FROM (SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = :thread AND timestamp > :since AND timestamp <= :until AND id > :after "
-        f"AND {message_rows.THERE} ORDER BY timestamp DESC LIMIT :most) "
+        f"SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
+        f"WHERE thread_id = :thread AND timestamp > :since AND id > :after AND {message_rows.THERE} "
         f"UNION SELECT {_LIGHT} FROM messages WHERE id IN (SELECT value FROM json_each(:put_in)) "
         f"AND {message_rows.THERE}",
         {
             "thread": journal.thread_id,
             "since": timestamps.to_text(since),
-            "until": timestamps.to_text(until) if until else _AFTER_ANY_TEXT,
-            "most": most,
             "after": journal.boundary.after_message_id if journal.boundary else 0,
             "put_in": json.dumps([*put_in(journal, since)]),
         },
@@ -197,7 +186,7 @@ def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetim
     """
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
-    fill = window_fill(connection, slug, thread_id, since, cutoff(now, MAXIMUM_CONTEXT_HOURS))
+    fill = window_fill(connection, slug, thread_id, since, min(since, cutoff(now, MAXIMUM_CONTEXT_HOURS)))
     question = interrupted_question(connection, slug, thread_id, since)
     last_exchange_of(connection, slug, thread_id)
     input_rows.newest(connection, slug)
@@ -208,20 +197,6 @@ def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetim
 
 def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> list[Message]:
     return [row for row in view(rows, journal, since).messages if is_written(row)]
-
-
-def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> bool:
-    """Return whether messages of a thread since its boundary are older than ``since``."""
-    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
-    given, number = put_in(journal, since), _AT_FIRST
-    while True:
-        rows = _light_rows(connection, journal, _EVER, since, number)
-        # In a long thread the newest of the older rows are nearly always enough.
-        if any(row.timestamp <= since and row.id not in given for row in _seen(rows, journal, _EVER)):
-            return True
-        if len(rows) < number:
-            return False
-        number *= 4
 
 
 def count_outside(

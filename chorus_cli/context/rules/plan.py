@@ -229,9 +229,11 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
     chosen, model = request_settings.target.persona.settings, request_settings.target.choice.model
     only_caller = model if request_settings.echo.own_calls_only else None
+    messages = (system, *lead, *messages_of(rows, request_settings.accepted, snapshot.echoed, only_caller))
+    note = request_settings.system_prompt.note
     request = ModelRequest(
         model,
-        (system, *lead, *messages_of(rows, request_settings.accepted, snapshot.echoed, only_caller)),
+        with_note(messages, note, chosen.note_depth) if note else messages,
         chosen.temperature,
         chosen.max_output_tokens,
         context_tokens=snapshot.budget.limit.tokens,
@@ -240,6 +242,18 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
         effort=chosen.effort,
     )
     return with_plain_history(request) if snapshot.is_plain else request
+
+
+def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tuple[PromptMessage, ...]:
+    """Return messages with a note, after which there are ``depth`` others up to the newest question.
+
+    The place stays the same through a turn, and the note never parts a call from its result.
+    """
+    asked = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
+    place = max(1, asked + 1 - depth)
+    while place < len(messages) and messages[place].role == "tool":
+        place -= 1
+    return (*messages[:place], PromptMessage("user", note, is_note=True), *messages[place:])
 
 
 def reply_of(row: Message) -> int:

@@ -283,11 +283,13 @@ class Echoed(NamedTuple):
 
 
 class SystemPrompt(NamedTuple):
-    """The system prompt with the documents, and the tokens of each."""
+    """The system prompt with the documents, and the note near the end of a request, with the tokens of each."""
 
     text: str
     prompt_tokens: int
     document_tokens: int
+    note: str = ""
+    note_tokens: int = 0
 
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
@@ -313,9 +315,10 @@ class RequestSettings:
 
     @property
     def fixed_tokens(self) -> int:
-        """The estimated tokens that every request has: the system prompt with the documents, and the tools."""
+        """The estimated tokens that every request has: the system prompt with the documents, the note, the tools."""
         system = self.system_prompt
-        return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
+        told = system.prompt_tokens + system.document_tokens + system.note_tokens
+        return told + TOKENS_PER_MESSAGE + self.offer.tokens
 
     def surely_takes(self, most_tokens: int) -> bool:
         """Return whether a message of ``most_tokens`` estimated tokens fits even with the largest correction."""

@@ -69,7 +69,7 @@ class Prefixes:
         if known is None:
             return RequestStart(cutoff(now, chosen.context_hours))
         before = known.target.persona.settings
-        longest = min(_LONGEST_HELD, timedelta(hours=chosen.context_hours) / _SHARE_OF_WINDOW)
+        longest = min(_LONGEST_HELD, (now - cutoff(now, chosen.context_hours)) / _SHARE_OF_WINDOW)
         is_warm = (
             (before.context_hours, before.context_token_limit) == (chosen.context_hours, chosen.context_token_limit)
             and (known.target.choice.model, known.operation_id) == (target.choice.model, operation_id)
@@ -123,7 +123,7 @@ class Context:
     offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
     accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
     echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
-    _system_prompts: dict[tuple[str, tuple[Document, ...]], SystemPrompt] = field(
+    _system_prompts: dict[tuple[str, str, tuple[Document, ...]], SystemPrompt] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -271,22 +271,26 @@ class Context:
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; keep the last exact result, because documents may be long."""
-        prompt, documents = persona.settings.system_prompt, persona.documents
+        prompt, documents = sent(persona, persona.settings.system_prompt), persona.documents
+        note = persona.settings.note.strip() and f"[Note: {sent(persona, persona.settings.note.strip())}]"
         if persona.has_card:
-            prompt = sent(persona, prompt)
             documents = tuple(each._replace(content=sent(persona, each.content)) for each in documents)
-        known = self._system_prompts.get((prompt, documents))
+        known = self._system_prompts.get((prompt, note, documents))
         if known is not None:
             return known
         text = system_text(prompt, documents)
+
+        def measured(count: Callable[[str], int]) -> SystemPrompt:
+            prompt_tokens, all_tokens = count(prompt), count(text)
+            note_tokens = count(note) + TOKENS_PER_MESSAGE if note else 0
+            return SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens), note, note_tokens)
+
         if not self.counter.is_ready:
-            prompt_tokens, all_tokens = map(self.counter.at_most, (prompt, text))
-            return SystemPrompt(text, prompt_tokens, all_tokens - prompt_tokens)
-        prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
-        measured = SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+            return measured(self.counter.at_most)
+        exact = await asyncio.to_thread(measured, self.counter.count)
         self._system_prompts.clear()
-        self._system_prompts[prompt, documents] = measured
-        return measured
+        self._system_prompts[prompt, note, documents] = exact
+        return exact
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import age, window_reaching
+from chorus_cli.core.time.timestamps import WindowHours, in_hours
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
@@ -61,19 +62,19 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
     return (reply.persona, reply.thread_number) == (target.persona.slug, target.thread_number)
 
 
-def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
+def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
     """Say how many messages the window holds and which window holds all; empty if this one does."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
     talked = f"Last talked {age(now - fill.last_spoken)} ago"
     if fill.oldest is None:
         return (
-            f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
-            "Nothing is lost: /context edit brings back what you choose, chorus log prints it all."
+            f"{talked}; the {in_hours(hours)} window is empty. "
+            "/context all brings everything back, /context edit what you choose; chorus log prints it all."
         )
     wider = window_reaching(now - fill.oldest)
     return (
-        f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
+        f"{talked}; the {in_hours(hours)} window holds {fill.held:,} of {fill.reachable:,} messages. "
         f"/context {wider}h brings them back."
     )
 

@@ -15,8 +15,8 @@ from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
-from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.core.time.timespan import WindowChoice
+from chorus_cli.core.time.timestamps import ALL, BEGINNING, WindowHours, cutoff, in_hours
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
-    from chorus_cli.core.time.timespan import Span, WindowChoice
+    from chorus_cli.core.time.timespan import Span
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.rules.items import Item
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     _Outside = tuple[Counter[Reason], Counter[Reason]]
 
-_NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
 _HELD_ALREADY = "The window was the default already; nothing was changed."
 
 
@@ -123,7 +122,9 @@ async def request_report(context: Context, target: Target, now: datetime) -> Con
 
     def read(connection: Connection) -> tuple[ContextSnapshot, list[datetime]]:
         snapshot = context.read(connection, request_settings, now)
-        since = snapshot.view.cutoff
+        since, boundary = snapshot.view.cutoff, snapshot.view.boundary
+        if since == BEGINNING and boundary is not None:
+            since = boundary.created_at
         return snapshot, operation_rows.moments(connection, target.persona.slug, target.thread_id, since)
 
     request_settings = await context.request_settings(target)
@@ -155,6 +156,8 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
     yield "documents", measured.document_tokens, names or f"no .md files in docs of {persona.slug}"
+    if measured.note:
+        yield "note", measured.note_tokens, f"{persona.settings.note_depth} messages before the end"
     offer = plan.snapshot.request_settings.offer
     if offer.tools:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
@@ -188,7 +191,9 @@ def _why_sent(plan: RequestPlan) -> str:
     members = set(boundary.members_in(target.thread_id)) - view.kept if boundary else set()
     old = sum(row.id in members and row.timestamp <= view.cutoff for row in plan.sent)
     since = " since the boundary" if boundary is not None else ""
-    parts = [f"{len(plan.sent) - number - old} in the {target.persona.settings.context_hours}h window{since}"]
+    window = target.persona.settings.context_hours
+    reached = "of any age" if window == ALL else f"in the {in_hours(window)} window"
+    parts = [f"{len(plan.sent) - number - old} {reached}{since}"]
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
     parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []
@@ -211,26 +216,22 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, when it begins, and the newest boundary.
+    """The window in force, when it begins, the newest boundary, and a sentence about what a new window means."""
 
-    ``is_out_of_reach`` says that some messages since the boundary are too old for any window.
-    """
-
-    hours: int
+    hours: WindowHours
     since: datetime
     warning: str | None = None
     boundary: Operation | None = None
-    is_out_of_reach: bool = False
+    meaning: str = ""
 
     def confirmation(self) -> str:
-        """Confirm a new window; warn if it was clamped, and say how to get messages that no window reaches."""
-        change = f"Context window set to {self.hours}h"
-        older = _NO_FURTHER if self.is_out_of_reach else ""
-        return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), older]))
+        """Confirm a new window; warn if it was clamped, and say what it means."""
+        change = f"Context window set to {in_hours(self.hours)}"
+        return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
 
     def reset_confirmation(self) -> str:
         """Confirm that the window is the default again; warn if it was the default before."""
-        change = f"Context window reset to default ({self.hours}h)"
+        change = f"Context window reset to default ({in_hours(self.hours)})"
         return "\n".join(filter(None, [change, self.warning, reach(self.since, self.boundary)]))
 
 
@@ -274,14 +275,23 @@ class ContextWindow:
         view = (await self.context.snapshot(target, self.clock.now())).view
         return WindowState(target.persona.settings.context_hours, view.cutoff, warning, view.boundary)
 
-    async def begun(self, hours: int, warning: str | None = None) -> WindowState:
+    async def begun(self, hours: WindowHours, warning: str | None = None) -> WindowState:
         """Return the state of a window of ``hours`` that is in force from now on."""
         since = cutoff(self.clock.now(), hours)
-        store, thread_id = self.context.store, self.current.thread_id
-        boundary = await store.read(operation_rows.boundary, self.current.slug, thread_id)
-        is_longest = hours == MAXIMUM_CONTEXT_HOURS
-        has_older = is_longest and await store.read(thread_views.has_older, self.current.slug, thread_id, since)
-        return WindowState(hours, since, warning, boundary, has_older)
+        current = self.current
+        boundary = await self.context.store.read(operation_rows.boundary, current.slug, current.thread_id)
+        meaning = ""
+        if hours == ALL:
+            tokens, price = await self.next_request(WindowChoice(hours))
+            meaning = f"The next request has ~{tokens:,} tokens{f' and costs about ${price:.4f}' if price else ''}."
+        return WindowState(hours, since, warning, boundary, meaning)
+
+    async def next_request(self, choice: WindowChoice) -> tuple[int, float | None]:
+        """Return the tokens of the next request if the window was ``choice``, and their price in USD if it is known."""
+        preview = await self.preview(choice)
+        tokens = (await self.context.plan(preview.then)).meter.tokens
+        price = preview.dollars_per_token
+        return tokens, None if price is None else tokens * price
 
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return the effect of the window ``choice``; nothing is changed."""

@@ -226,10 +226,18 @@ def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
     return found.end() if found else offset
 
 
-def set_key(text: str, key: str, value: JsonValue) -> str:
-    """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays."""
+def set_key(text: str, key: str, value: JsonValue, section: str = "") -> str:
+    """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays.
+
+    The key is that of the object under ``section``, if that is given, which is added if it is missing.
+    """
     written = _written(value)
     root = root_object(text)
+    if section:
+        sections = [each.node for each in (root.members if root else None) or () if each.key == section]
+        if not sections:
+            return set_key(text, section, {key: value})
+        root = sections[-1]
     if root is None:
         line_end = _line_end(text)
         unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))

@@ -266,7 +266,7 @@ _REFUSED = (
     ),
     (
         re.compile(r"^(?:all|everything|forever|max(?:imum)?)$"),
-        "has no length; write one, as in 168h (7 days), the longest window.",
+        "has no length; write one, as in 168h (7 days).",
     ),
     (re.compile(r"\b(?:messages?|turns?)$"), "counts messages, but a window is a length of time; write it as in 24h."),
     (re.compile(r"^in |\btomorrow\b|\bnext\b|\blater\b|\bfrom now$"), IN_FUTURE),

@@ -21,6 +21,7 @@ from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time.moments import IN_FUTURE, ZERO, corrected, in_digits, named_moment, refusal, with_iso_dates
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import ALL, WindowHours
 
 _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6
@@ -74,11 +75,15 @@ class Span:
         return now - timedelta(seconds=self.seconds)
 
 
+EVERYTHING = Span(math.inf)
+"""The length of a window without a cutoff."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowChoice:
-    """A window of whole hours, 1 to 168, and a warning if the window asked for was outside of these bounds."""
+    """A window of whole hours, 1 to 168, or of all; a warning if the window asked for was outside of these bounds."""
 
-    hours: int
+    hours: WindowHours
     warning: str | None = None
 
 
@@ -105,11 +110,15 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
 
 def window_hours(span: Span) -> WindowChoice:
     """Round ``span`` to whole hours, 1 to 168: a length of time half up, the time since a moment up."""
+    if span == EVERYTHING:
+        return WindowChoice(ALL)
     return _within_bounds(span.seconds, is_moment=span.is_moment)
 
 
-def shifted(hours: int, span: Span, sign: Literal[1, -1]) -> WindowChoice:
+def shifted(hours: WindowHours, span: Span, sign: Literal[1, -1]) -> WindowChoice:
     """Lengthen (``sign`` 1) or shorten (-1) a window of ``hours`` by ``span``, then round it and keep it in bounds."""
+    if isinstance(hours, str):
+        raise TimeSpanError("The window is all, which has no length to change. Set one, as in /context 24h.")
     return _within_bounds(hours * _SECONDS_PER_HOUR + sign * span.seconds, is_moment=span.is_moment)
 
 
@@ -196,7 +205,8 @@ def _within_bounds(seconds: float, *, is_moment: bool) -> WindowChoice:
         hours = int((seconds + _SECONDS_PER_HOUR / 2) // _SECONDS_PER_HOUR)
     if hours > MAXIMUM_CONTEXT_HOURS:
         limit = f"more than {MAXIMUM_CONTEXT_HOURS}h (7 days); using {MAXIMUM_CONTEXT_HOURS}h"
-        return WindowChoice(MAXIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
+        warning = f"Warning: {format_span(seconds)} is {limit} (/context all has no cutoff)"
+        return WindowChoice(MAXIMUM_CONTEXT_HOURS, warning)
     if hours < MINIMUM_CONTEXT_HOURS or (is_moment and seconds < MINIMUM_CONTEXT_HOURS * _SECONDS_PER_HOUR):
         using = f"using {MINIMUM_CONTEXT_HOURS}h"
         if seconds <= 0:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TypeAlias
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 """The moment that replaces a time that cannot be read."""
+
+BEGINNING = datetime(1000, 1, 1, tzinfo=UTC)
+"""The start of a window without a cutoff: it is before every message, and its year has four digits in SQL too."""
+
+ALL = "all"
+WindowHours: TypeAlias = "int | str"
+"""The reach of a window: whole hours, or ``ALL`` if no message is too old for it."""
 
 
 def to_text(moment: datetime) -> str:
@@ -29,6 +37,13 @@ def from_text(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def cutoff(now: datetime, context_hours: float) -> datetime:
-    """Return the moment, in UTC, that a window of ``context_hours`` reaches back to."""
-    return now.astimezone(UTC) - timedelta(hours=context_hours)
+def in_hours(window: WindowHours) -> str:
+    """Write the reach of a window: ``24h``, or ``all``."""
+    return window if isinstance(window, str) else f"{window}h"
+
+
+def cutoff(now: datetime, window: float | str) -> datetime:
+    """Return the moment, in UTC, that a window reaches back to."""
+    if isinstance(window, str):
+        return BEGINNING
+    return now.astimezone(UTC) - timedelta(hours=window)

@@ -66,7 +66,8 @@ def _said(message: Message, marks: LogMarks) -> str:
 
 def reach(since: datetime, boundary: Operation | None) -> str:
     """Say since when messages are in context, and name the boundary if it lies within the window."""
-    told = f"Messages since {local(since)} are in context."
+    reached = "of any age" if since == timestamps.BEGINNING else f"since {local(since)}"
+    told = f"Messages {reached} are in context."
     if boundary is None or boundary.created_at <= since:
         return told
     return f"{told}\nThe context starts at {start(boundary)}."

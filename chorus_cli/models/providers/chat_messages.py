@@ -167,10 +167,12 @@ def _part(part: Part) -> dict[str, object]:
 
 def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
     """Return the indexes of the messages to mark, all with text, because Claude refuses a marker on a blank text."""
-    filled = [(place, message.role) for place, message in enumerate(messages) if message.content.strip()]
-    systems = [place for place, role in filled if role == "system"]
-    questions = [place for place, role in filled if role == "user"]
-    return frozenset(systems[:1] + questions[-_MARKED_QUESTIONS:])
+    filled = [(place, message) for place, message in enumerate(messages) if message.content.strip()]
+    systems = [place for place, message in filled if message.role == "system"]
+    questions = [place for place, message in filled if message.is_question]
+    # The next request is the same only as far as the note.
+    same = [place for note, message in filled if message.is_note for place in questions if place < note]
+    return frozenset(systems[:1] + same[-1:] + questions[-_MARKED_QUESTIONS:])
 
 
 # For Ollama's older protocol, litellm writes the tools into the prompt, and every reply comes as JSON.

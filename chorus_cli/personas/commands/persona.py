@@ -12,6 +12,7 @@ from typing import Annotated
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
@@ -95,7 +96,8 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
         /persona new Ada
     """
     slug, has_namesake = await services.persona_admin.create(name)
-    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    folder = services.personas.settings_path(slug).parent
+    done = f"Created {name} in {folder}. Its prompt is prompt.md there; /persona edit opens its settings."
     if has_namesake:
         done += " The log has messages of an earlier persona of that folder; the new persona does not see them."
     # Another Chorus may have deleted the earlier persona, whose jobs still run here.
@@ -265,7 +267,7 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
         ("Aliases", ", ".join(chosen.aliases) or "none"),
         ("Description", chosen.description or "none"),
         ("Model", f"{chosen.model} (from {persona.sources['model']})" if chosen.model else "not set: detected"),
-        ("Context window", f"{chosen.context_hours}h"),
+        ("Context window", in_hours(chosen.context_hours)),
         ("Messages", f"{member.messages:,}"),
         ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),
         *([("Card", "made of a character card; /persona export writes it")] if persona.has_card else []),

@@ -17,10 +17,12 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
 from chorus_cli.models.rules.choice import LOCAL, in_full
+from chorus_cli.personas.rows import hours_in
 from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, as_typed, read_value, setting_of
 from chorus_cli.storage import typed_paths
+from chorus_cli.storage.permissions import is_there
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
 TOP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
@@ -199,9 +201,18 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 
     edited = await services.drafts.edit(opened.path.name, opened.draft)
     reply = await answered(services.drafts, edited, store, str(opened.path))
-    if isinstance(reply, Text) and not edited.changed and (error := flaw(opened)):
-        return Text(f"{reply.text} The file still has an error: {error}")
-    return reply
+    if not isinstance(reply, Text):
+        return reply
+    error = "" if edited.changed else flaw(opened)
+    return _lines(reply.text + (f" The file still has an error: {error}" if error else ""), _of_prompt(services, slug))
+
+
+def _of_prompt(services: Services, slug: str) -> str:
+    """Say that the prompt is in ``prompt.md``, or why that file has no effect; empty without it."""
+    path, source = services.personas.prompt_path(slug), services.personas.load(slug).sources["system_prompt"]
+    if source == str(path):
+        return f"The system prompt is in {path}."
+    return f"system_prompt ({PurePath(source).name}) takes the place of {path}." if is_there(path) else ""
 
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
@@ -234,7 +245,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
         if slug != services.current.slug:
             continue
         if change.setting.key == _WINDOW and change.changed:
-            hours = change.after if isinstance(change.after, int) else None
+            hours = hours_in(change.after)
             window = await (services.window.begun(hours) if hours else services.window.state())
             lines.append(window.confirmation() if hours else window.reset_confirmation())
         if change.setting.key == "model":

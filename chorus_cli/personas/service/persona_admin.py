@@ -14,11 +14,13 @@ from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK, JsonValue
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import WindowChoice
+from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
+from chorus_cli.personas.files import PROMPT_FILE
 from chorus_cli.personas.rows import LeaveBehind, NewPersona, PersonaActivity, hours_in, values_in
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, folded, slug_of
 from chorus_cli.personas.service.personas import Personas
@@ -150,7 +152,7 @@ class PersonaAdmin:
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
-        new = NewPersona(slug, template(checked))
+        new = NewPersona(slug, template(checked), {PROMPT_FILE: f"You are {checked}.\n".encode()})
         has_namesake = await self.store.write_in_steps(
             persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
         )
@@ -189,17 +191,17 @@ class PersonaAdmin:
             self._remember(slug, change)
         return change
 
-    async def set_window(self, slug: str, hours: int | None) -> Change:
+    async def set_window(self, slug: str, hours: WindowHours | None) -> Change:
         """Set the window of a persona to ``hours``, or remove it from the persona's file with ``None``."""
         return await self._set_window(slug, lambda _: hours)
 
-    async def shift_window(self, slug: str, shift: Callable[[int], WindowChoice]) -> WindowChoice:
+    async def shift_window(self, slug: str, shift: Callable[[WindowHours], WindowChoice]) -> WindowChoice:
         """Set the window to the result of ``shift``, which gets the window of the locked file, so no change is lost."""
         default = self.personas.load(slug).defaults.context_hours
         change = await self._set_window(slug, lambda hours: shift(hours or default).hours)
         return shift(hours_in(change.before) or default)
 
-    async def _set_window(self, slug: str, choose: Callable[[int | None], int | None]) -> Change:
+    async def _set_window(self, slug: str, choose: Callable[[WindowHours | None], WindowHours | None]) -> Change:
         before = await self._change_window(slug, choose)
         change = Change(_WINDOW, before, choose(hours_in(before)))
         # A window set to its present value is no operation, but the user is told that it was set.
@@ -207,7 +209,7 @@ class PersonaAdmin:
             self._remember(slug, change)
         return change
 
-    async def _change_window(self, slug: str, choose: Callable[[int | None], int | None]) -> JsonValue:
+    async def _change_window(self, slug: str, choose: Callable[[WindowHours | None], WindowHours | None]) -> JsonValue:
         with _mendable():
             path = self.personas.changeable_settings_path(slug)
             return await self.store.write_in_steps(persona_rows.change_window, path, choose, slug, self.clock.now())

@@ -8,7 +8,7 @@ from pathlib import Path
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE, Fingerprint
+from chorus_cli.personas.files import CARD_FILE, PROMPT_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import Layer, Settings, resolve
@@ -113,7 +113,9 @@ class Personas:
             raise UnknownPersonaError(slug, self.slugs())
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
-        resolved = resolve([Layer(THIS_RUN, self._for_this_run.get(slug, {})), own, defaults])
+        prompt, prompt_warnings = persona_files.read_prompt(self.folder, slug)
+        files = (own, prompt, defaults)
+        resolved = resolve([Layer(THIS_RUN, self._for_this_run.get(slug, {})), *files])
         without_own = resolve([defaults])
         documents, document_warnings = persona_files.documents(self.folder, slug)
         persona = Persona(
@@ -123,8 +125,8 @@ class Personas:
             sources=resolved.sources,
             defaults=without_own.settings,
             default_sources=without_own.sources,
-            warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
-            unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
+            warnings=(*own_warnings, *prompt_warnings, *default_warnings, *resolved.warnings, *document_warnings),
+            unreadable=tuple(layer.name for layer in files if not layer.readable),
             has_card=is_there(self.folder / slug / CARD_FILE),
         )
         # The next attempt to read a file may succeed although the file has not changed.
@@ -154,6 +156,10 @@ class Personas:
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings file, or of its copy once `changeable_settings_path` has made one."""
         return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
+
+    def prompt_path(self, slug: str) -> Path:
+        """Return the path of the file that holds a persona's system prompt, unless its settings have one."""
+        return self.folder / slug / PROMPT_FILE
 
     def changeable_settings_path(self, slug: str) -> Path:
         """Return the path of the settings file to change; with ``copies``, it is a copy, which the first call makes."""

@@ -12,7 +12,7 @@ from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted, shortened
-from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.core.time.timestamps import BEGINNING, cutoff, in_hours
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules.messages import TOOL_ROLES, Message, MessageContent, Status, content_of, is_filled, words_of
 from chorus_cli.machine.notifier import run_to_completion
@@ -59,6 +59,12 @@ class ContextCopy(NamedTuple):
     running: int
     operation_id: int
     through_message_id: int
+
+    @property
+    def begin(self) -> datetime:
+        """The earliest start of a window; without a cutoff the time of the oldest message."""
+        begin = min([self.since, *self.window_starts.values()])
+        return min(each.timestamp for each in self.messages) if begin == BEGINNING else begin
 
     def has_left(self, message: MessageContent) -> bool:
         """Return whether a message is too old for the window of its thread."""
@@ -337,7 +343,7 @@ def _session(target: Target, description: str, copy: ContextCopy, summary: _Summ
         description=described,
         summary=summary.text,
         token_estimate=copy.tokens,
-        window_start=min([copy.since, *copy.window_starts.values()]),
+        window_start=copy.begin,
         window_end=copy.now.astimezone(UTC),
         active_thread_id=target.thread_id,
         threads=copy.threads,
@@ -384,8 +390,8 @@ def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
 def _nothing(target: Target, copy: ContextCopy) -> str:
     if copy.running:
         return "There is nothing to save yet: only a reply that is still being written is in context."
-    hours = target.persona.settings.context_hours
+    window = in_hours(target.persona.settings.context_hours)
     return (
-        f"There is nothing to save: {target.persona.name} has nothing in context. The window is {hours}h; "
+        f"There is nothing to save: {target.persona.name} has nothing in context. The window is {window}; "
         "/context shows where the context begins, and /context history lists the saved sessions."
     )

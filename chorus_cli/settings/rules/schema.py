@@ -19,8 +19,14 @@ _TYPES: Mapping[Kind, str] = {
     Kind.FLAG: "boolean",
 }
 
-_WRITTEN = ("name", "system_prompt")
-_EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000, "budget": 5}
+_WRITTEN = ("name",)
+_EXAMPLES = {
+    "system_prompt": "Be brief.",
+    "temperature": 0.7,
+    "max_output_tokens": 4096,
+    "context_token_limit": 32000,
+    "budget": 5,
+}
 """Example values for settings whose default is the provider's, the model's own, or none."""
 
 _SCHEMA_FILE = "../../schema.json"
@@ -53,8 +59,10 @@ def _described(setting: Setting) -> JsonValue:
     }
     if setting.kind is Kind.TEXTS:
         described["items"] = {"type": "string"}
-    if setting.choices:
+    if setting.kind is Kind.TEXT and setting.choices:
         described["enum"] = [*setting.choices, None]
+    elif setting.choices:
+        described |= {"type": [_TYPES[setting.kind], "string", "null"], "pattern": f"^({'|'.join(setting.choices)})$"}
     bounds = {"minimum": setting.minimum, "maximum": setting.maximum}
     described |= {name: bound for name, bound in bounds.items() if bound is not None}
     described["default"] = setting.default
@@ -71,17 +79,14 @@ _OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not i
 
 
 def template(name: str) -> str:
-    """Return a new persona's settings file: its name, a prompt for the user to replace, and the rest as comments."""
+    """Return a new persona's settings file: its name, and the rest as comments."""
     lines = [
         f"// The settings of the persona {_value(name)}: edit them here. When Chorus changes one, it keeps comments",
-        "// like this. Documents (docs/*.md beside this file) are sent along with the prompt.",
+        "// like this. Beside this file, prompt.md is what the model is told first; then come documents (docs/*.md).",
         "{",
         f'  "{SCHEMA_KEY}": "{_SCHEMA_FILE}",',
         "",
         f'  "name": {_value(name)},',
-        "",
-        "  // What the model is told before anything else.",
-        f'  "system_prompt": {_value(f"You are {name}.")},',
         "",
         "  // Optional settings: take away the two slashes to set one.",
         "",

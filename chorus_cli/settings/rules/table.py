@@ -17,6 +17,7 @@ from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import ALL, WindowHours
 
 DEFAULT_CONTEXT_HOURS = 8
 
@@ -39,14 +40,16 @@ class Settings(NamedTuple):
     max_output_tokens: int | None = None
     effort: str | None = None
     show_thoughts: bool = False
-    context_hours: int = DEFAULT_CONTEXT_HOURS
+    context_hours: WindowHours = DEFAULT_CONTEXT_HOURS
     context_token_limit: int | None = None
     context_usage_threshold: float = 0.8
     idle_minutes: int = 30
     on_idle: str = "save"
     editing_mode: str = "emacs"
     notify: str = "bell"
-    user_name: str = "You"
+    user_name: str = "User"
+    note: str = ""
+    note_depth: int = 4
     budget: float | None = None
     show_price: bool = False
     clock: bool = True
@@ -89,14 +92,14 @@ class Setting(NamedTuple):
     @property
     def range_text(self) -> str:
         """The accepted values, worded to follow "it must be"."""
-        if self.choices:
-            *others, last = map(shown, self.choices)
-            return f"{', '.join(others)} or {last}"
+        words = [*map(shown, self.choices)]
+        if self.kind is Kind.TEXT and words:
+            return f"{', '.join(words[:-1])} or {words[-1]}"
         if self.minimum is None:
             return self.kind.value
         if self.maximum is None:
             return f"{self.kind.value} of at least {self.minimum:g}"
-        return f"{self.kind.value} from {self.minimum:g} to {self.maximum:g}"
+        return " or ".join([f"{self.kind.value} from {self.minimum:g} to {self.maximum:g}", *words])
 
     def value_in(self, settings: Settings) -> JsonValue:
         """Return the value of this setting in ``settings``."""
@@ -128,6 +131,8 @@ class Setting(NamedTuple):
                 return isinstance(value, bool)
             case Kind.WHOLE_NUMBER | Kind.NUMBER:
                 kinds = int if self.kind is Kind.WHOLE_NUMBER else (int, float)
+                if value in self.choices:
+                    return True
                 if not isinstance(value, kinds) or isinstance(value, bool):
                     return False
                 return (self.minimum is None or value >= self.minimum) and (
@@ -155,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
         "system_prompt",
         Kind.TEXT,
         "What the model is told before everything else.",
-        default_words="a short neutral one",
+        default_words="prompt.md, else a neutral one",
         longest=limits.SYSTEM_PROMPT.most,
     ),
     Setting("model", Kind.TEXT, "The model that answers, as litellm names it.", default_words="detection"),
@@ -176,11 +181,12 @@ SETTINGS: tuple[Setting, ...] = (
         "How many hours back the model sees the conversation.",
         MINIMUM_CONTEXT_HOURS,
         MAXIMUM_CONTEXT_HOURS,
+        (ALL,),
     ),
     Setting(
         "context_token_limit",
         Kind.WHOLE_NUMBER,
-        "How many tokens the prompt and the reply may have together.",
+        "How many tokens prompt and reply may have.",
         1000,
         default_words="the model's own",
     ),
@@ -196,10 +202,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "notify",
         Kind.TEXT,
-        "How you hear that a reply or a job in the background is done: `bell` rings, `osc` shows a desktop message.",
+        "How you hear that background work is done: `bell` rings, `osc` shows a desktop message.",
         choices=("off", "bell", "osc"),
     ),
-    Setting("user_name", Kind.TEXT, "Your name, in place of `{{user}}` in a character card."),
+    Setting("user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; asked for at the first."),
+    Setting("note", Kind.TEXT, "Text near the end of each request.", default_words="none"),
+    Setting("note_depth", Kind.WHOLE_NUMBER, "How many messages follow the note.", 0),
     Setting(
         "budget",
         Kind.NUMBER,
@@ -322,16 +330,14 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     """
     words = text.strip()
     # A text that spells no value of the kind stays a text, which only text settings accept.
-    value: JsonValue = text
+    value: JsonValue = next((choice for choice in setting.choices if choice == words.casefold()), text)
     match setting.kind:
-        case Kind.TEXT:
-            value = next((choice for choice in setting.choices if choice == words.casefold()), text)
         case Kind.TEXTS:
             value = _texts(words)
         case Kind.FLAG:
             value = FLAGS.get(words.casefold(), text)
         case Kind.WHOLE_NUMBER:
-            value = int(words) if re.fullmatch(_WHOLE_NUMBER, words) else text
+            value = int(words) if re.fullmatch(_WHOLE_NUMBER, words) else value
         case Kind.NUMBER:
             value = _number(words)
     if not setting.accepts(value):

@@ -34,7 +34,6 @@ from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIE
 from chorus_cli.stores.purge.concerned import Concerned, in_calls, text_of
 from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
 
-_DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _UNKNOWN = ""
 """The persona of a file that names none. A search limited to a persona does not look for its words in such a file."""
@@ -287,13 +286,16 @@ def unsearched_pdfs(connection: sqlite3.Connection, found: Concerned) -> int:
 
 
 def documents(home: Home, found: Concerned) -> Iterator[Document]:
-    """Yield the documents of personas that repeat purged texts or have the words of the search."""
-    for folder in sorted(chain(*(personas.glob(_DOCUMENTS) for personas in _folders_of_personas(home)))):
-        persona = folder.parent.name
-        sent, _ = persona_files.documents(folder.parent.parent, persona)
-        for each in sent:
-            if found.repeats(each.content, persona):
-                yield Document(str(folder / each.name), persona, each.content)
+    """Yield the prompts and documents of personas that repeat purged texts or have the words of the search."""
+    for folder in sorted(chain(*(personas.glob("*/") for personas in _folders_of_personas(home)))):
+        persona = folder.name
+        prompt, _ = persona_files.read_prompt(folder.parent, persona)
+        sent, _ = persona_files.documents(folder.parent, persona)
+        texts = {folder / persona_files.DOCUMENTS_FOLDER / each.name: each.content for each in sent}
+        prompts = {Path(prompt.name): str(text) for text in prompt.values.values()}
+        for path, text in {**prompts, **texts}.items():
+            if found.repeats(text, persona):
+                yield Document(str(path), persona, text)
 
 
 def delete_remains(places: Paths) -> None:

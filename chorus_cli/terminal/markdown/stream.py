@@ -128,6 +128,17 @@ class Draft:
             self.lexing.waits = True
 
 
+def drawn(text: str, size: os.terminal_size, *, colour: bool) -> list[Row]:
+    """Return the rows of a whole text, which must be safe already; the words in its code have no colours."""
+    lexing = LexingProcess()
+    lexing.close()
+    draft = Draft(lexing, colour=colour)
+    draft.feed(text)
+    draft.advance(size)
+    draft.finish(size)
+    return draft.take_settled()
+
+
 class MarkdownStream:
     """One reply on a terminal that obeys escape sequences; its text must be safe already.
 

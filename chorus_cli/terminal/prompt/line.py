@@ -219,24 +219,29 @@ class Prompt:
 
         Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means no.
         """
+        words = [word for word in _ANSWERS if word[0] in choices]
+        choice = "(y/n, or d to discard it)" if "d" in choices else "(y/n)"
+        while (line := await self.answer(f"{question} {choice}")) is not None:
+            answer = line.strip()
+            if answer.casefold() in words:
+                return answer.casefold()[0]
+            if answer:
+                refuse(answer, choice[1:-1])
+        return "n"
+
+    async def answer(self, question: str) -> str | None:
+        """Ask a question, and return the line typed; ``None`` for Ctrl-C, Ctrl-D or a closed terminal."""
         # In a dumb terminal the prompt's own output shows nothing, so the question has another output.
         session: PromptSession[str] = PromptSession(
             output=None if self._echo else self._session.output, input_processors=[Revealing()]
         )
-        words = [word for word in _ANSWERS if word[0] in choices]
-        choice = "(y/n, or d to discard it)" if "d" in choices else "(y/n)"
         # prompt_toolkit cuts off all lines of a prompt but the last at the width, so they are wrapped here.
         width = shutil.get_terminal_size().columns
-        lines = [textwrap.fill(line, width) for line in f"{safe_text(question)} {choice}".splitlines()]
+        lines = [textwrap.fill(line, width) for line in safe_text(question).splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
         with suppress(KeyboardInterrupt, EOFError, *HANG_UPS):
-            while True:
-                answer = (await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)).strip()
-                if answer.casefold() in words:
-                    return answer.casefold()[0]
-                if answer:
-                    refuse(answer, choice[1:-1])
-        return "n"
+            return await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)
+        return None
 
     def _bottom(self) -> FormattedText:
         # During a search Ctrl-C only ends the search.

@@ -123,7 +123,7 @@ def draw_sent(application: Application[str], sign: str) -> None:
     application.renderer.erase()
     text = application.current_buffer.text
     if text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS:
-        from chorus_cli.terminal.screen.drawing import beginning
+        from chorus_cli.terminal.drawing import beginning
 
         size = application.output.get_size()
         rows, more = beginning(text, size.rows, size.columns - get_cwidth(sign))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, dollars, shortened
 from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.terminal.screen.output import knows_unicode, widest
 
@@ -131,7 +132,7 @@ def ranked(
     pieces = (
         (2, safe_line(target.persona.name)),
         (6, safe_line(target.choice.model) if names_model else ""),
-        (1, f"{target.persona.settings.context_hours}h"),
+        (1, in_hours(target.persona.settings.context_hours)),
         (0, metered(meter, unicode=unicode) if meter else ""),
         (7, f"thread {target.thread_number}"),
         (-1, f"+ {files[0] if len(files) == 1 else f'{len(files)} files'}" if files else ""),

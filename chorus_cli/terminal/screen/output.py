@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import RLock
@@ -214,6 +214,12 @@ class Screen:
         """Show a question as a paragraph, and leave the cursor behind it."""
         self.take_down()
         self.write(self._wrapped(safe_text(text)) + " ")
+
+    def rows(self, rows: Iterable[str], *, dim: bool = False) -> None:
+        """Show rows that are safe already and fit the width; a ``dim`` one keeps its other styles."""
+        begin = _DIM if dim and self.colour else ""
+        self.take_down()
+        self.write("".join(f"{begin}{row.replace(_END, _END + begin)}{begin and _END}\n" for row in rows))
 
     def notice(self, text: str) -> None:
         """Show a dim notice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import pytest
 
 from chorus_cli.cards.rules.png import card_json
 from chorus_cli.core.errors import StorageError
-from chorus_cli.framework.replies import Question, Text, plain
+from chorus_cli.framework.replies import Inquiry, Question, Text, plain
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.storage.store import Connection
 from tests.cards.rules.made_cards import archive, card, picture, text_chunk
 from tests.world import World
 
-GREETING = "*Mira looks up.* You are wet, You."
+GREETING = "*Mira looks up.* You are wet, User."
 
 
 @pytest.fixture
@@ -26,9 +27,25 @@ def mira(tmp_path: Path) -> Path:
     return path
 
 
+ASKED = "What should Mira call you? (Enter: User)"
+
+
+async def imported(world: World, line: str, user: str = "") -> str:
+    """Import the first card of a world, and answer what it should call the user."""
+    inquiry = await world.carry_out(line)
+    assert isinstance(inquiry, Inquiry)
+    assert inquiry.text == ASKED
+    return plain(await inquiry.answered(user))
+
+
+@pytest.fixture
+def _named(world: World) -> None:
+    world.personas.config_file.write_text('{"defaults": {"user_name": "User"}}')
+
+
 @pytest.fixture
 async def arrived(world: World, mira: Path) -> World:
-    await world.told(f"/persona import {mira}")
+    await imported(world, f"/persona import {mira}")
     return world
 
 
@@ -47,7 +64,7 @@ def system_message(world: World) -> str:
 
 
 async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world: World, mira: Path) -> None:
-    assert await world.told(f"/persona import {mira}") == (
+    assert await imported(world, f"/persona import {mira}") == (
         "Made Mira of mira.png by somebody, with a greeting, 1 document and 3 memory items, 1 of them pinned.\n"
         "The card has 2 greetings; /persona greeting 2 puts the second into a thread.\n"
         "Its creator notes: Best with patience.\n"
@@ -64,14 +81,36 @@ async def test_macros_are_replaced_when_they_are_sent(arrived: World) -> None:
     arrived.model.say("Come in.")
     await arrived.say("hello")
     system = system_message(arrived)
-    assert "Mira keeps the lighthouse.\n\nMira's personality: dry, watchful\n\nScenario: A storm keeps You" in system
-    assert "How Mira writes, in examples:\n\nYou: Is it far?" in system
+    assert "Mira keeps the lighthouse.\n\nMira's personality: dry, watchful\n\nScenario: A storm keeps User" in system
+    assert "How Mira writes, in examples:\n\nUser: Is it far?" in system
     assert system.endswith("#1 (2026-02-12, from a document): It is 1890.")
     assert "{{" not in system
     await arrived.told("/settings set user_name Ada")
     arrived.model.say("Again.")
     await arrived.say("hello again")
     assert "A storm keeps Ada at the lighthouse." in system_message(arrived)
+
+
+@pytest.mark.parametrize(("answer", "name"), [("Ada", "Ada"), ("", "User")])
+async def test_the_first_card_asks_what_to_call_the_user_and_no_other_does(
+    world: World, mira: Path, tmp_path: Path, answer: str, name: str
+) -> None:
+    world.personas.config_file.write_text('{\n  // Mine.\n  "defaults": {"clock": false}\n}\n')
+    assert f"You are wet, {name}." in await imported(world, f"/persona import {mira}", answer)
+    kept = f'{{\n  // Mine.\n  "defaults": {{"clock": false, "user_name": "{name}"}}\n}}\n'
+    assert world.personas.config_file.read_text() == kept
+    other = written(tmp_path, "other.json", card(2, first_mes="{{user}}, again."))
+    assert f"{name}, again." in await world.told(f"/persona import {other}")
+
+
+async def test_a_declined_question_a_dry_run_and_a_shell_leave_the_name(world: World, mira: Path) -> None:
+    inquiry = await world.carry_out(f"/import {mira}")
+    assert isinstance(inquiry, Inquiry)
+    assert plain(inquiry.declined) == "Nothing was imported."
+    assert "Would make Mira" in await world.told(f"/import {mira} --dry-run")
+    shell = replace(world, services=replace(world.services, is_chat=False))
+    assert "Made Mira" in await shell.told(f"/import {mira}")
+    assert not world.personas.config_file.exists()
 
 
 async def test_the_original_prompt_is_the_users_own(arrived: World) -> None:
@@ -132,8 +171,8 @@ async def test_another_card_of_the_same_name_keeps_it_for_the_model(arrived: Wor
 
 
 async def test_another_greeting_comes_into_the_thread(arrived: World) -> None:
-    assert await arrived.told("/persona greeting 2") == "Who goes there, You?"
-    assert await arrived.seen() == [GREETING, "Who goes there, You?"]
+    assert await arrived.told("/persona greeting 2") == "Who goes there, User?"
+    assert await arrived.seen() == [GREETING, "Who goes there, User?"]
     assert await arrived.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
     await arrived.told("/persona chorus")
     assert "no character card" in await arrived.told("/persona greeting")
@@ -158,6 +197,7 @@ async def test_an_existing_file_is_overwritten_only_on_yes(arrived: World, mira:
     assert content(mira) != before
 
 
+@pytest.mark.usefixtures("_named")
 async def test_a_persona_without_a_card_goes_out_and_comes_back(world: World, tmp_path: Path) -> None:
     world.configure('{"name": "Chorus", "system_prompt": "Say {{user}}.", "description": "A friend."}')
     await world.told(f"/persona export chorus {tmp_path}/chorus.png")
@@ -166,6 +206,7 @@ async def test_a_persona_without_a_card_goes_out_and_comes_back(world: World, tm
     assert (chosen.system_prompt, chosen.description) == ("Say {{user}}.", "A friend.")
 
 
+@pytest.mark.usefixtures("_named")
 async def test_an_archive_of_version_3_makes_a_persona(world: World, tmp_path: Path) -> None:
     icon = picture()
     path = tmp_path / "mira.charx"
@@ -194,6 +235,7 @@ async def test_a_greeting_stays_until_the_conversation_begins_anew(arrived: Worl
     assert await arrived.seen() == [GREETING]
 
 
+@pytest.mark.usefixtures("_named")
 async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:
     def refuse_items(connection: Connection) -> None:
         connection.execute(
@@ -207,6 +249,7 @@ async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: P
     assert await world.store.read(persona_rows.activity) == {}
 
 
+@pytest.mark.usefixtures("_named")
 async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, tmp_path: Path) -> None:
     told = await world.told(f"/import {mira} --dry-run")
     assert told.startswith("Would make Mira of mira.png by somebody, with a greeting")
@@ -224,6 +267,7 @@ async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, 
     assert world.current.slug == "mira"
 
 
+@pytest.mark.usefixtures("_named")
 async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_path: Path) -> None:
     folder = tmp_path / "characters"
     folder.mkdir()

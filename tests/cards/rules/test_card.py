@@ -181,7 +181,7 @@ def persona_of(document: object, name: str = "Mira") -> Persona:
     assert found is not None
     made = as_persona(found, name)
     values = parse_object(made.settings).values
-    chosen: dict[str, Any] = {key: values[key] for key in ("name", "system_prompt", "description")}
+    chosen: dict[str, Any] = {"system_prompt": made.prompt, **{key: values[key] for key in ("name", "description")}}
     documents = tuple(each._replace(content=each.content.strip()) for each in made.documents)
     return Persona("mira", Settings(**chosen), documents, has_card=True)
 

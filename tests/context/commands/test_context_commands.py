@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, SessionError, TimeSpanError
+from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Clear, Window
 from chorus_cli.log.rules.operations import Operation
@@ -159,10 +160,10 @@ SET = {
 }
 
 CLAMPED = {
-    "/context 200h": (168, "200h is more than 168h (7 days)"),
-    "/context add 1000h": (168, "1010h is more than 168h (7 days)"),
-    "/context 20m": (1, "20m is less than 1h"),
-    "/context sub 1000h": (1, "that would leave nothing"),
+    "/context 200h": (168, "200h is more than 168h (7 days); using 168h (/context all has no cutoff)"),
+    "/context add 1000h": (168, "1010h is more than 168h (7 days); using 168h (/context all has no cutoff)"),
+    "/context 20m": (1, "20m is less than 1h; using 1h"),
+    "/context sub 1000h": (1, "that would leave nothing; using 1h"),
 }
 
 REFUSED = {
@@ -231,13 +232,49 @@ async def test_a_number_alone_is_confirmed_as_hours(at_ten: World) -> None:
     assert at_ten.settings_text() == after(9)
 
 
+async def test_a_window_of_all_has_no_cutoff_but_the_boundary(world: World) -> None:
+    await world.say("One")
+    world.clock.advance(timedelta(days=400))
+    await world.say("Two")
+    preview = await world.told("/context all?")
+    assert "With a context window of all instead of 8h:" in preview
+    assert "2 messages, ~" in preview
+    assert "would come in" in preview
+    told = (await world.told("/context all")).splitlines()
+    assert told[:2] == ["Context window set to all", "Messages of any age are in context."]
+    assert re.fullmatch(r"The next request has ~\d+ tokens and costs about \$0\.\d{4}\.", told[2])
+    assert '"context_hours": "all"' in world.settings_text()
+    assert await world.seen() == ["One", "ok", "Two", "ok"]
+    assert "Context window: all (default: 8h)\nMessages of any age are in context." in await world.told("/context")
+    assert "4 of any age" in await world.told("/why")
+    assert await world.told("/context add 8h") == (
+        "The window is all, which has no length to change. Set one, as in /context 24h."
+    )
+    world.clock.advance(timedelta(days=400))
+    assert await world.current.notices() == ()
+    assert "Saved session" in await world.told("/context save")
+    await world.told("/new")
+    assert await world.seen() == []
+    assert await world.told("/context undo 1") == "Undone: window default → all; it is the default again."
+
+
+async def test_a_window_of_all_beyond_the_days_budget_is_asked_about(world: World) -> None:
+    await world.say("One " * 100)
+    world.configure('{"budget": 0.01}')
+    question = await world.asked_back("/context all")
+    assert question.text.endswith("With all in context the next request costs about $0.1300. Take all?")
+    assert question.declined.text == "The window is as it was."
+    assert world.settings_text() == '{"budget": 0.01}'
+    assert "Context window set to all" in plain(await question.confirmed())
+
+
 @pytest.mark.parametrize(("line", "hours", "reason"), [(line, *expected) for line, expected in CLAMPED.items()])
 async def test_a_time_out_of_bounds_is_clamped_with_a_warning(
     at_ten: World, line: str, hours: int, reason: str
 ) -> None:
     since = "Thu 2026-02-05 14:30" if hours == 168 else "Thu 2026-02-12 13:30"
     assert await at_ten.told(line) == (
-        f"Warning: {reason}; using {hours}h\nContext window set to {hours}h\nMessages since {since} are in context."
+        f"Warning: {reason}\nContext window set to {hours}h\nMessages since {since} are in context."
     )
     assert at_ten.settings_text() == after(hours)
 

@@ -176,7 +176,7 @@ def test_no_phrase_of_time_raises_anything_but_a_time_span_error(words: list[str
         assert str(error).isprintable()  # noqa: PT017 - most phrases are refused, some are not
     else:
         assert span.seconds > 0
-        assert 1 <= window_hours(span).hours <= 168
+        assert window_hours(span).hours in range(1, 169)
         assert parse(format_span(span.seconds), NOW).seconds == span.seconds
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from chorus_cli.context.service.report import request_report
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.imports.commands import FILES
 from chorus_cli.imports.files import reading
 from chorus_cli.imports.rows import import_rows, whole_threads
@@ -365,15 +364,6 @@ async def test_messages_of_other_branches_and_undone_imports_are_not_counted(wor
         assert len(report.moments) == number
         assert (report.plan.snapshot.last_spoken == timestamps.from_text(str(why["timestamp"]))) == (number == 3)
         await world.carry_out("/context undo")
-
-
-async def test_messages_of_other_branches_are_not_out_of_reach(world: World) -> None:
-    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 9_000), at(world, LATIUM, 1.8))
-    await world.carry_out("/thread rome")
-    assert not (await world.window.begun(MAXIMUM_CONTEXT_HOURS)).is_out_of_reach
-    await taken_in(world, OSLO, at(world, OFTEN, 9_000))
-    await world.carry_out("/thread oslo")
-    assert (await world.window.begun(MAXIMUM_CONTEXT_HOURS)).is_out_of_reach
 
 
 async def test_an_undone_import_leaves_lists_search_and_context(world: World) -> None:

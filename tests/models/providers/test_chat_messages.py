@@ -38,6 +38,7 @@ MESSAGES = {
     "c": PromptMessage("assistant", "", tool_calls=CALL),
     "t": PromptMessage("tool", "found", tool_call_id="c1"),
     "_": PromptMessage("system", " \n"),
+    "n": PromptMessage("user", "[Note: Be brief.]", is_note=True),
 }
 
 
@@ -69,6 +70,8 @@ MARKED = {
     "_uau": " ^ ^",
     "suauct": "^^ ^",
     "suctau": "^^   ^",
+    "suanuau": "^^  ^ ^",
+    "suauanuau": "^  ^  ^ ^",
     "s": "^",
     "a": "",
     "": "",

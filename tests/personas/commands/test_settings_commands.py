@@ -165,7 +165,7 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: Wo
     assert offers(desk, "/settings set Aliases ") == {"a, b": "now in effect", "[]": "the default"}
     assert offers(desk, "/settings set banana ") == {}
     await desk.services.persona_admin.set("chorus", "context_hours", 24)
-    assert offers(desk, "/settings set context_hours ") == {"8": "the default", "24": "now in effect"}
+    assert offers(desk, "/settings set context_hours ") == {"all": "", "8": "the default", "24": "now in effect"}
 
 
 async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: World) -> None:
@@ -218,6 +218,21 @@ async def test_a_broken_file_that_was_left_unchanged_is_still_said_to_be_broken(
 ) -> None:
     desk.configure(text)
     assert await desk.told("/settings edit") == f"Nothing was changed. The file still has an error: {error}"
+
+
+async def test_an_edit_says_where_the_prompt_is(desk: World) -> None:
+    prompt = desk.personas.prompt_path("chorus")
+    prompt.write_text("Be a lighthouse.")
+    for draft, told in (
+        (None, f"Nothing was changed.\nThe system prompt is in {prompt}."),
+        (
+            '{"system_prompt": "Mine."}',
+            f"system_prompt (system.jsonc:1) takes the place of {prompt}.",
+        ),
+    ):
+        desk.editor.enqueue(draft)
+        assert (await desk.told("/persona edit")).endswith(told)
+    assert "Its prompt is prompt.md there" in await desk.told("/persona new Ada")
 
 
 async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: World) -> None:

@@ -298,6 +298,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a document renamed": lambda home: (home / RING).rename(home / "personas/frodo/docs/rings.md"),
     "a document hidden": lambda home: (home / RING).rename(home / "personas/frodo/docs/.ring.md"),
     "a document more": lambda home: (home / "personas/frodo/docs/sam.md").write_text("Gardener."),
+    "a prompt": lambda home: (home / "personas/frodo/prompt.md").write_text("Be a hobbit."),
     "the documents gone": lambda home: (home / "personas/frodo/docs").rename(home / "docs"),
 }
 
@@ -309,6 +310,23 @@ def test_a_change_is_noticed_at_once(personas: Personas, change: Callable[[Path]
     after = personas.load("frodo")
     assert after != before
     assert after == Personas(personas.folder, personas.config_file).load("frodo")
+
+
+def test_the_prompt_is_a_file_unless_the_settings_have_one(personas: Personas) -> None:
+    own, path = personas.folder / "frodo" / "system.jsonc", personas.prompt_path("frodo")
+    personas.config_file.write_text('{"defaults": {"system_prompt": "For all."}}')
+    path.write_text("\ufeffYou are Frodo.\n\nWalk on.\n", encoding="utf-8")
+    persona = personas.load("frodo")
+    assert (persona.settings.system_prompt, persona.warnings) == ("You are Frodo.\n\nWalk on.", ())
+    assert persona.sources["system_prompt"] == str(path)
+    own.write_text('{"system_prompt": "Mine."}')
+    assert personas.load("frodo").settings.system_prompt == "Mine."
+    own.write_text("{}")
+    path.write_bytes(b"\xff")
+    persona = personas.load("frodo")
+    assert persona.settings.system_prompt == "For all."
+    assert persona.warnings == (f"{path} is left out: it is not UTF-8.",)
+    assert persona.unreadable == (str(path),)
 
 
 def test_files_that_have_not_changed_are_not_read_again(personas: Personas) -> None:

@@ -72,7 +72,8 @@ async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(
     assert await world.persona_admin.create("Bób the Builder") == ("bob-the-builder", False)
     persona = world.personas.load("bob-the-builder")
     assert (persona.name, persona.warnings) == ("Bób the Builder", ())
-    assert "You are Bób the Builder." in persona.settings.system_prompt
+    assert persona.settings.system_prompt == "You are Bób the Builder."
+    assert persona.sources["system_prompt"] == str(world.personas.prompt_path("bob-the-builder"))
     assert (world.personas.folder / "bob-the-builder" / "docs").is_dir()
 
 
@@ -260,8 +261,8 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
     assert await world.current.notices() == ()
     world.clock.advance(timedelta(days=8))
     (notice,) = await world.current.notices()
-    assert notice.startswith("Last talked 8 d ago; the 24h window is empty, and no window reaches back that far.")
-    assert notice.endswith(" Nothing is lost: /context edit brings back what you choose, chorus log prints it all.")
+    assert notice.startswith("Last talked 8 d ago; the 24h window is empty. /context all brings everything back,")
+    assert notice.endswith(" /context edit what you choose; chorus log prints it all.")
     world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("--- context starts here ---\n", "")))
     await world.told("/context edit")
     assert await world.seen() == ["Something", "ok"] * 2

@@ -137,7 +137,7 @@ def test_a_value_that_does_not_fit_gives_way_with_a_warning(
 ) -> None:
     resolution = resolve([layer(own), layer(config, "config.jsonc")])
     assert resolution.settings.context_hours == hours
-    using = f"it must be a whole number from 1 to 168; using {hours}"
+    using = f'it must be a whole number from 1 to 168 or "all"; using {hours}'
     assert resolution.warnings == tuple(f"{warning}; {using}" for warning in warnings)
 
 
@@ -168,7 +168,7 @@ def test_what_a_file_gets_wrong_is_told_in_its_order_with_its_lines() -> None:
     own = layer('{ "tools": 1,\n"mine": 5,\n"context_hours": 500, "clock": null, "model": "" }')
     assert misfits(own) == (
         "system.jsonc:1: tools is 1; it must be true or false",
-        "system.jsonc:3: context_hours is 500; it must be a whole number from 1 to 168",
+        'system.jsonc:3: context_hours is 500; it must be a whole number from 1 to 168 or "all"',
     )
     assert misfits(layer('{ "tools": true, "mine": 5 }')) == ()
 
@@ -184,7 +184,7 @@ READ: dict[str, dict[str, JsonValue]] = {
     "aliases": {"Strider,  Ranger , ": ["Strider", "Ranger"], "Strider": ["Strider"], "[]": []},
     "temperature": {"0.7": 0.7, "0,7": 0.7, ",7": 0.7, ".7": 0.7, "0,125": 0.125, "1": 1, "1e-3": 0.001},
     "max_output_tokens": {" 4096 ": 4096},
-    "context_hours": {"024": 24},
+    "context_hours": {"024": 24, " ALL": "all"},
     "clock": {"Yes": True, "TRUE": True, "on": True, "no": False, "Off": False},
     "on_idle": {"SAVE+Clear": "save+clear", "off": "off"},
 }

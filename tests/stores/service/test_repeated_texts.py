@@ -152,6 +152,13 @@ async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(worl
     assert "document" not in await world.told("/purge search gate --persona chorus")
 
 
+async def test_a_prompt_that_has_the_words_of_a_search_is_named(world: World) -> None:
+    path = world.personas.prompt_path("frodo")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"Remember: {HELD}")
+    assert f"  document {path} of frodo: Remember: {HELD}" in (await world.asked_back("/purge search gate")).text
+
+
 async def test_files_that_are_no_documents_are_not_looked_into(world: World) -> None:
     path = document(world, "frodo", "nothing of it")
     path.with_name("notes.txt").write_text(f"Remember: {HELD}")

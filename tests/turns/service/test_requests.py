@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.sessions.service.saved_sessions import sql
-from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
+from tests.turns.service.tool_talk import TOOLS, assert_pairs_are_whole, call, calls, events_of
 from tests.world import Tools, World, built
 
 LIMIT = Limit(10_000, "a test")
@@ -30,6 +31,46 @@ async def test_context_includes_system_prompt(world: World) -> None:
     world.configure('{"system_prompt": "You are a lighthouse."}')
     await world.say("Hello")
     assert world.model.requests[0].messages[0].content == "You are a lighthouse."
+
+
+NOTE = "[Note: Stay brief.]"
+
+
+@pytest.mark.parametrize(("depth", "place"), [(4, -5), (1, -2), (0, -1), (99, 1)])
+async def test_a_note_is_sent_that_many_messages_before_the_end_and_stored_nowhere(
+    world: World, depth: int, place: int
+) -> None:
+    world.configure(f'{{"note": " Stay brief. ", "note_depth": {depth}}}')
+    for text in ("One", "Two", "Three", "Four"):
+        await world.say(text)
+    messages = world.model.requests[-1].messages
+    assert (messages[place].role, messages[place].content) == ("user", NOTE)
+    assert [each.content for each in messages].count(NOTE) == 1
+    assert NOTE not in [row.content for row in await world.log()]
+    assert "\nnote " in await world.told("/context")
+    assert f"{depth} messages before the end" in await world.told("/why")
+
+
+async def test_with_a_note_a_request_repeats_the_last_one_but_for_its_tail(world: World) -> None:
+    world.configure('{"note": "Stay brief."}')
+    for number in range(12):
+        await world.say(f"Question {number}")
+    for before, after in pairwise(world.model.requests):
+        same = max(1, len(before.messages) - 5)
+        assert after.messages[:same] == before.messages[:same]
+
+
+async def test_a_note_keeps_its_place_through_the_rounds_of_a_turn(tooled: World) -> None:
+    tooled.configure('{"note": "Stay brief.", "note_depth": 1}')
+    calls(tooled, call("echo", {"text": "gold"}), call("echo", {"text": "silver"}, "b"))
+    calls(tooled, call("echo", {"text": "tin"}, "c"))
+    await tooled.say("What is it?")
+    for request in tooled.model.requests:
+        assert [each.content for each in request.messages].index(NOTE) == 1
+    await tooled.say("And then?")
+    assert_pairs_are_whole(tooled.model.requests[-1].messages)
+    roles = [each.role for each in tooled.model.requests[-1].messages]
+    assert roles[-2:] == ["user", "user"]
 
 
 def document(world: World, name: str, text: str) -> None:

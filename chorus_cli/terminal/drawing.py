@@ -9,7 +9,19 @@ from codecs import getincrementaldecoder
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_text
 from chorus_cli.core.time import timestamps
-from chorus_cli.framework.replies import Aside, Drawing, Exit, PrivateChat, Refill, Reply, Report, Table, Text, plain
+from chorus_cli.framework.replies import (
+    Aside,
+    Drawing,
+    Exit,
+    PrivateChat,
+    Refill,
+    Reply,
+    Report,
+    Said,
+    Table,
+    Text,
+    plain,
+)
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.terminal.screen.output import Screen
 
@@ -40,6 +52,9 @@ def draw(reply: Reply, screen: Screen) -> None:
         case Report(parts) if screen.is_terminal:
             for part in parts:
                 draw(part, screen)
+        case Said(text) if screen.guard.allows_sequences:
+            rows, _ = _markdown(text, screen, len(text))
+            screen.rows(["", *rows])
         case Text(text) | Refill(text):
             screen.paragraph(text)
         case Aside(text):
@@ -93,20 +108,43 @@ class JobOutput:
             self._is_line_open = not text.endswith("\n")
 
 
-def show_exchange(exchange: Exchange, screen: Screen) -> None:
-    """Show the beginnings of the last message and its reply, dim, with the time and the state of the reply."""
+def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
+    """Return the beginnings of the last message and its reply in rows, with the time and the state of the reply.
+
+    On a terminal the reply is drawn as Markdown, which may import rich.
+    """
     columns = shutil.get_terminal_size().columns
     sign = "❯" if screen.unicode else ">"
     said = f" {sign} {exchange.question}".rstrip() if exchange.question else ""
     asked, more = beginning(f"{timestamps.local(exchange.at):%a %Y-%m-%d %H:%M}{said}", _QUESTION_ROWS, columns)
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
-    replied, more = beginning(exchange.reply, _REPLY_ROWS, columns)
+    if screen.guard.allows_sequences:
+        replied, more = _markdown(exchange.reply, screen, _REPLY_ROWS)
+    else:
+        replied, more = beginning(exchange.reply, _REPLY_ROWS, columns)
     if more:
         replied.append(f"… {counted(more, 'more line')}; /thread history shows all")
     if exchange.status in _ENDINGS:
         replied.append(_ENDINGS[exchange.status])
-    screen.notice("\n".join([*asked, *replied]))
+    return [*asked, *replied]
+
+
+def _markdown(text: str, screen: Screen, most_rows: int) -> tuple[list[str], int]:
+    """Draw the first rows of a text as Markdown, and return how many lines they do not show."""
+    from chorus_cli.terminal.markdown.stream import drawn
+
+    size = shutil.get_terminal_size()
+    lines = text.strip("\n").split("\n")
+    # Every other line may be blank or a mark that has no row. More lines than that are not drawn.
+    begun = "\n".join(lines[: 3 * most_rows])[: 3 * most_rows * size.columns]
+    rows = drawn(safe_text(begun), size, colour=screen.colour)
+    while rows and not rows[-1].plain.strip():
+        rows.pop()
+    first = next((number for number, row in enumerate(rows) if row.plain.strip()), 0)
+    shown = [row.text for row in rows[first : first + most_rows]]
+    hidden = len(rows) - first - len(shown)
+    return shown, hidden + len(lines) - 1 - begun.count("\n")
 
 
 def beginning(text: str, most_rows: int, columns: int) -> tuple[list[str], int]:

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
-from chorus_cli.framework.replies import Reply, Table
+from chorus_cli.framework.replies import Reply, Said, Table
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.log.rules.wording import entry_as_json
 from chorus_cli.subcommands.log import show_transcript
-from chorus_cli.terminal.screen.drawing import beginning, draw, show_exchange
+from chorus_cli.terminal.drawing import beginning, draw, drawn_exchange
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.screen.terminal_file import TerminalFile
 from tests.world import World
@@ -122,10 +122,21 @@ def test_the_beginning_of_a_text_is_cut_to_rows(text: str, rows: list[str], more
     ],
 )
 def test_question_and_reply_are_shown_with_the_time_and_the_state(exchange: Exchange, shown: list[str]) -> None:
-    file = io.StringIO()
-    show_exchange(exchange, Screen(file, {}))
-    lines = file.getvalue().splitlines()
+    lines = drawn_exchange(exchange, Screen(io.StringIO(), {}))
     assert [lines[0][len("Thu 2026-02-12 14:30 ") :], *lines[1:]] == shown
+
+
+@pytest.mark.usefixtures("_usual_size")
+def test_on_a_terminal_a_reply_and_words_of_a_persona_are_drawn_as_markdown(drawn: Drawn) -> None:
+    screen = Screen(TerminalFile(), {})
+    reply = "# Part\n\n*The lantern* swings.\n" + "\n".join(f"\n- item {number}" for number in range(30))
+    heading, *rows = drawn_exchange(Exchange(AT, "", reply, WHOLE), screen)
+    assert heading.strip().startswith("Thu")
+    assert "#" not in "".join(rows)
+    assert any("\x1b[3mThe lantern\x1b[0m swings." in row for row in rows)
+    assert len(rows) == 11
+    assert rows[-1].endswith("more lines; /thread history shows all")
+    assert drawn(Said("*Sit*, she says.\x1b[2J"), 80) == "\n\x1b[3mSit\x1b[0m, she says.␛[2J\n"
 
 
 EVERYTHING = Selection("chorus")
