@@ -1,4 +1,4 @@
-"""Imports conversations, which a thread of its own reads, and exports conversations, which an import reads back."""
+"""Imports conversations, which a separate thread reads, and exports conversations so that an import reads them back."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class Imports:
     ) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
         """Yield batches, each with its conversations and their personas, and count them in ``report``.
 
-        One thread reads all files: some are bound to the thread that opens them. Without times, ``now`` is taken.
+        One thread reads all files: some work only in their thread. A conversation without times begins at ``now``.
         """
         slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments
@@ -266,7 +266,7 @@ class Imports:
             report.refuse_nothing(wanted.paths)
 
     async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
-        """Return the slug of the persona that gets a conversation; make one that its file names if it is missing."""
+        """Return the slug of the persona that gets a conversation; make the persona if its file names a missing one."""
         personas = self.persona_admin.personas
         if wanted.persona or not (named or character):
             return wanted.persona or wanted.otherwise

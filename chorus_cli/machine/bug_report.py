@@ -65,7 +65,7 @@ _BEGINS = "Traceback (most recent call last)"
 
 
 class ForeignWords(io.TextIOBase):
-    """Replaces standard error, which is ``own``; a text's first line goes to the file that ``log_file`` returns."""
+    """Replaces standard error (``own``); the first line of each text goes to the file that ``log_file`` returns."""
 
     def __init__(self, own: TextIO | None, log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> None:
         self.own = own

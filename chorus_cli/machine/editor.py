@@ -166,7 +166,7 @@ def _file_at(program: str, path: str, line: int | None) -> list[str]:
 
 
 def _names(program: str) -> set[str]:
-    """Return the names of a program: its own, and the name of a link's target, such as ``vim`` for vim.basic."""
+    """Return the names of a program: its own, and of a link the target's without its ending: ``vim`` of vim.basic."""
     return {Path(program).name, Path(program).resolve().name.partition(".")[0]}
 
 

@@ -63,7 +63,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop whose end waits half a second for threads, because the look-up of a host may take half a minute."""
+    """A loop that waits at most half a second for threads at its end: the look-up of a host may take half a minute."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ class ModelRouter:
             await self.wire.preconnect(model)
 
     def echo(self, model: str) -> Echo:
-        """Return which of its own thoughts later requests send to ``model`` again."""
+        """Return which thoughts of ``model`` later requests send back to it."""
         return NO_ECHO if model.startswith(EMBEDDED) else self._client(model).echo(model)
 
     async def aclose(self) -> None:

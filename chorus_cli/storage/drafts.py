@@ -104,7 +104,7 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
 
 def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
-    """Return the drafts of ended processes with an older Chorus's unsent messages, and when each was last changed."""
+    """Return drafts in which ended processes of an older Chorus kept unsent messages, and when each last changed."""
     paths = _of_ended(folder, UNSENT_DRAFTS, is_alive)
     return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
 

@@ -25,7 +25,7 @@ FileLock: TypeAlias = BinaryIO
 
 
 def try_lock(path: Path) -> FileLock | None:
-    """Lock the file ``path``, and make it, for its owner only, if it is missing; ``None`` if it is locked already."""
+    """Lock the file ``path``, or return ``None`` if it is locked already; a missing file is made for its owner only."""
     while True:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb")
         with ExitStack() as closing:

@@ -6,7 +6,7 @@ import sqlite3
 
 # The keys. A persona's slug follows a key that ends with a colon, unless the comment of the key says otherwise.
 LAST_PERSONA = "last_persona"
-BROKEN_OFF_THREADS = "broken_off_threads"  # with replies that ended with their process, until a chat names them
+BROKEN_OFF_THREADS = "broken_off_threads"  # threads whose replies ended with their process, until a chat names them
 PURGE = "purge"  # a purge that is decided but not complete, as JSON
 NEWEST_PURGE = "newest_purge"  # the operation of the newest purge that has overwritten rows
 LAST_THREAD = "last_thread:"  # the thread that was last used

@@ -47,7 +47,7 @@ def _folders_below(root: Path) -> Iterator[Path]:
 def access_advice(*paths: Path) -> str:
     """Return a sentence with the command that gives the user access to files, or to folders with everything in them.
 
-    If a folder above a path cannot be entered, the command names that folder instead. At most three are named.
+    If a folder above a path cannot be entered, the command names that folder instead. It names at most three places.
     """
     places = [barrier(path) for path in paths[:MOST_NAMED]]
     is_file = len(places) == 1 and is_there(places[0]) and places[0].is_file()

@@ -164,7 +164,7 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
     "DROP TABLE operations_before",
     "DROP TABLE sequence_before",
 )
-"""Makes ``operations`` anew without a list of kinds, which only ``log/rules/acts`` has."""
+"""Makes ``operations`` anew without a list of kinds: only ``log/rules/acts`` lists the kinds."""
 
 ITEM_WORDS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')"
 """The full-text index of memory items; ``log/rules/search_query.set_apart`` writes the texts in it."""
@@ -187,7 +187,7 @@ MEMORY: tuple[str, ...] = (
     END""",
     "UPDATE context_items SET content_hash = NULL",
 )
-"""Adds token counts and the operation that hides an item to ``context_items``, and makes the index of their words."""
+"""Adds to ``context_items`` an item's tokens and the operation that hides it; makes the full-text index of items."""
 
 
 ORIGIN_OF = "origin_of"
@@ -257,7 +257,7 @@ def _origin(table: str) -> tuple[str, ...]:
 
 IMPORTS: tuple[str, ...] = (
     "CREATE TABLE installation(origin TEXT NOT NULL) STRICT",
-    # A log with messages gets the name that earlier imports gave it, after its first message; others get a random name.
+    # A log with messages gets a name made of its first message, as in earlier imports; other logs get a random name.
     f"""
     INSERT INTO installation SELECT COALESCE(
         (SELECT {ORIGIN_OF}(persona, timestamp, content) FROM messages ORDER BY id LIMIT 1), lower(hex(randomblob(8)))
@@ -330,7 +330,7 @@ PURGES: tuple[str, ...] = (
     # A purge and later imports look up the purged rows, which are few; the index has no others.
     "CREATE INDEX messages_purged ON messages(origin, origin_seq) WHERE purged_by IS NOT NULL",
 )
-"""Adds to messages and memory items the purge that has overwritten them for good; no list shows such a row."""
+"""Adds to each message and memory item the id of the purge that has overwritten it; no list shows purged rows."""
 
 INTENTS: tuple[str, ...] = (
     """
@@ -412,7 +412,7 @@ NO_INTENTS: tuple[str, ...] = (
     INSERT OR IGNORE INTO meta SELECT 'window:' || persona, json_quote(json_extract(detail, '$.change[0]'))
     FROM intents WHERE kind <> 'persona'
     AND CASE WHEN json_valid(detail) THEN json_type(detail, '$.change[0]') END IS NOT NULL ORDER BY id""",
-    # The new persona's folder may exist. Without a boundary the persona would see an earlier one's messages.
+    # The new persona's folder may exist. Without a boundary it would see an earlier persona's messages.
     f"""
     INSERT INTO operations(persona, kind, after_message_id, detail)
     SELECT DISTINCT persona, 'clear', (SELECT COALESCE(MAX(id), 0) FROM messages), '{{"begins": true}}' {_LEFT}""",

@@ -112,7 +112,7 @@ class Work:
         self.steps = 0
 
     def is_enough(self) -> bool:
-        """Count the steps since SQLite's last call, and return whether it must stop the statement."""
+        """Count the steps since SQLite's last call, and return whether SQLite must stop the statement."""
         self.steps += _STEPS_AT_A_TIME
         if self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes:
             with suppress(OSError):

@@ -26,7 +26,7 @@ _WRITTEN = frozenset({".md", ".markdown", ".json"})
 # Completions are computed at every key, so these limits keep them fast.
 _MOST_LOOKED_AT = 4_000
 _MOST_OFFERED = 100
-# Names with these beginnings are not offered until the beginning is typed: hidden files, and names read differently.
+# Names with these beginnings are offered only once the beginning is typed: they are hidden or read differently.
 _NOT_OFFERED_UNASKED = (".", "~", " ")
 
 

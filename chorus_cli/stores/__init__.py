@@ -1,6 +1,6 @@
 """Backup, restore, purge, doctor and salvage. All walk `listing`, the list of the places that can hold a user's words.
 
-A purge empties rows in one transaction, which also stores the ids of the rows and the changes of files to come. Then
+A purge empties rows in one transaction, which also stores the ids of the rows and the planned changes of files. Then
 the log's file is made anew. A backup is written under a temporary name. A single rename decides a restore. Once a
 purge or a restore is decided, it is carried to its end, if need be by the next start: every step can be repeated.
 """

@@ -30,7 +30,7 @@ class RowStore(NamedTuple):
 
     The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns
     that recognise a row in a backup; a store without them is not looked up in backups. ``erasing`` is the SQL that
-    overwrites the texts of a row: most rows stay, so that order, references and journal hold. ``time`` is the column
+    overwrites the texts of a row: most rows stay, to keep order, references and journal. ``time`` is the column
     that a purge of a span compares. If the store ``has_several``, its first column is a JSON list of texts.
     """
 
@@ -153,7 +153,7 @@ STAGED = ".restoring"
 """The name of the folder of a decided restore. The folder of an undecided one has this name with a suffix."""
 
 
-# The first line fits files being written, their SQLite journals and working folders; the second, old names of them.
+# The first line fits files being written, their SQLite journals and working folders; the second fits their old names.
 _TEMPORARY = (
     rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
     r"|\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?|\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
@@ -266,7 +266,7 @@ FILES = (
     FileStore("deleted_personas", is_searched=True),
     FileStore("drafts", is_searched=True),
     FileStore("rescue", is_searched=True),
-    # The user's own commands, locks, and error reports, which quote no text.
+    # No purge searches these: the user's own commands, locks, and error reports, which quote no messages.
     FileStore("commands"),
     FileStore("run"),
     FileStore("log_file", is_file=True),

@@ -301,7 +301,7 @@ def _lead_in_empty(text: str, root: Node) -> str:
 
 
 def _without_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Delete a member with the comma after it; with the one before it if none follows or if commas begin the lines."""
+    """Delete a member with the comma after it, or with the one before it if none follows or commas begin the lines."""
     member = members[index]
     before = members[index - 1].comma if index else None
     if before is None or not (member.comma is None or _is_led_by_comma(text, member)):
@@ -343,7 +343,7 @@ def _is_led_by_comma(text: str, member: Member) -> bool:
 
 
 def _after_comments(text: str, offset: int) -> tuple[int, str]:
-    """Return end and text of the last comment in the gap at ``offset``; ``offset`` and an empty text without one."""
+    """Return end and text of the last comment in the gap at ``offset``; if none, ``offset`` and an empty text."""
     comments = list(COMMENT.finditer(text, offset, end_of(GAP, text, offset)))
     return (comments[-1].end(), comments[-1].group()) if comments else (offset, "")
 

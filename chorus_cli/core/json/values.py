@@ -52,7 +52,7 @@ def records(value: object) -> list[Record]:
 
 
 def parts(content: object) -> list[Record]:
-    """Return the parts of a message's content; a bare text, as one part or as the whole, becomes a text part."""
+    """Return the parts of a message's content; a bare text, whether one part or all of it, becomes a text part."""
     listed = content if isinstance(content, list) else [content]
     return records([{"type": "text", "text": part} if isinstance(part, str) else part for part in listed])
 

@@ -65,7 +65,7 @@ def with_references(text: str) -> str:
 
 
 def without_references(text: str) -> str:
-    """Return the text of which ``with_references`` made ``text``."""
+    """Return the text from which ``with_references`` made ``text``."""
     return re.sub(_REFERENCE, lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)
 
 
@@ -79,7 +79,7 @@ _LONGEST_QUOTATION = 40
 
 
 def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: Callable[[str], int]) -> str:
-    """Cut the middle out of a text, so that about ``allowed_tokens`` stay, and write there how many were left out."""
+    """Cut the middle out of a text, so that about ``allowed_tokens`` stay, and write there how many tokens are gone."""
     if text_tokens <= allowed_tokens:
         return text
     kept = len(text) * allowed_tokens // max(1, text_tokens)
@@ -118,10 +118,10 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def quotation(text: str) -> str:
-    """Return a text as a quotation in Markdown: an empty line becomes ``>``, because a blank line would end it."""
+    """Return a text as a quotation in Markdown: an empty line becomes ``>``, or it would end the quotation."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
 def without_quotation(block: str) -> str:
-    """Return the text of which ``quotation`` made ``block``."""
+    """Return the text from which ``quotation`` made ``block``."""
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in block.split("\n"))

@@ -19,7 +19,7 @@ _TRUFFLEHOG = "detectors of trufflehog: "
 
 
 class KeyShape(NamedTuple):
-    """One kind of key: a prefix, then at least ``fewest`` ``characters``, then ``rest``; ``example`` opens nothing."""
+    """One kind of key: a prefix, then at least ``fewest`` ``characters``, then ``rest``; ``example`` is no real key."""
 
     owner: str
     prefixes: tuple[str, ...]

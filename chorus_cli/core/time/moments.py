@@ -76,7 +76,7 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 
 
 def with_iso_dates(words: str) -> str:
-    """Write each unambiguous date in ``words``, which are casefolded and have single spaces, as in ISO 8601."""
+    """Write each unambiguous date as in ISO 8601; the ``words`` are casefolded and have single spaces."""
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
     for pattern in _NAMED_MONTHS:

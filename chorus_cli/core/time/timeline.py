@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 UNSENT_KEPT = timedelta(days=7)
-"""How long a draft or an unsent text is kept after its last change; the ones of a running process are kept longer."""
+"""How long a draft or an unsent text is kept after its last change; while its process runs, it is kept anyway."""
 
 BOUNDARY = "│"
 NOTHING = "·"

@@ -1,6 +1,6 @@
 """Reads lengths of time and moments as people type them, and rounds them to a window of whole hours.
 
-The order of the steps matters. First, numbers become digits and dates ISO 8601; then ambiguous texts are refused,
+The order of the steps matters: numbers become digits and dates become ISO 8601; then ambiguous texts are refused,
 because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. A text that is no
 length of time may name a moment.
 """
@@ -109,7 +109,7 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
 
 
 def window_hours(span: Span) -> WindowChoice:
-    """Round ``span`` to whole hours, 1 to 168: a length of time half up, the time since a moment up."""
+    """Round ``span`` to whole hours, 1 to 168; round a length of time half up, and the time since a moment up."""
     if span == EVERYTHING:
         return WindowChoice(ALL)
     return _within_bounds(span.seconds, is_moment=span.is_moment)
@@ -175,7 +175,7 @@ def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) ->
 
 
 def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
-    """Return a question whether a similar time was meant, if that can be read, else examples of times."""
+    """Return a question whether a similar time was meant, or examples of times if no similar time can be read."""
     meant = corrected(" ".join(text.casefold().split()).strip("\"' "))
     if meant is not None:
         with suppress(TimeSpanError):

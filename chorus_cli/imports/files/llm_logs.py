@@ -1,4 +1,4 @@
-"""Reads the log of llm, an SQLite file, and never changes it; llm itself updates the tables at every start.
+"""Reads the log of llm, an SQLite file, without changing it: only llm itself updates old tables, whenever it starts.
 
 Versions before 0.32 wrote prompts with replies; newer ones write trees of messages. A conversation may have both forms.
 """
@@ -92,7 +92,7 @@ class _LlmLog:
         with _readable(self._path):
             rows = self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key)
             old = [piece for row in list(rows) for piece in self._response(row)]
-            # A conversation that goes on in a newer version is named in both tables; the older name counts.
+            # A conversation that a newer version continues has a name in both tables; the older name is taken.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
             new = list(self._messages(key))
         return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
@@ -173,7 +173,7 @@ class _LlmLog:
         )
 
     def _turns(self, thread: str, messages: Mapping[str, values.Record]) -> dict[str, values.Record]:
-        """Return for each message the first turn that holds it; threads that this one was forked from come first."""
+        """Return the first turn that holds each message; turns of threads from which this one was forked come first."""
         written: dict[str, values.Record] = {}
         for each in reversed(self._origins(thread)):
             for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
@@ -214,7 +214,7 @@ def _model(row: values.Record) -> str | None:
 def _joined(
     facts: ForeignConversation, thread: values.Record, old: Sequence[Said | Skipped], new: Sequence[Said]
 ) -> ForeignConversation:
-    """Return the conversation in the pieces of older versions (``old``) and newer ones (``new``), without repetitions.
+    """Return the conversation that pieces of older (``old``) and newer versions (``new``) make, without repetitions.
 
     When a newer llm goes on with an older conversation, it writes the old messages again, without their times.
     """
@@ -250,7 +250,7 @@ def _tables(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _file(row: values.Record) -> ForeignFile:
-    """Return a file of a prompt, named by the end of its path or address, or if there is neither by its media type."""
+    """Return a file of a prompt, named by the end of its path or address, or by its media type if it has neither."""
     key, media_type = values.text(row.get("id")), values.line(row.get("type"))
     where = values.text(row.get("path")) or values.text(row.get("url")).partition("?")[0]
     name = values.line(where.rstrip("/").rpartition("/")[2])

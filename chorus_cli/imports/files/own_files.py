@@ -351,7 +351,7 @@ def name_of(conversation: ForeignConversation, ending: str) -> str:
 
 
 def files_of_before(folder: Path, ending: str) -> dict[str, Path]:
-    """Return the files of an earlier export, by the name of their folder and their own name without the title."""
+    """Return the files of an earlier export; each key is the file's folder and its name without the title."""
     return {_without_title(path): path for path in sorted(folder.glob(f"*/*_*.{ending}"))}
 
 

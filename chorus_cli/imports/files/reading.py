@@ -116,7 +116,7 @@ def _files_in(path: Path) -> list[str]:
 
 
 def _names_of_conversations(names: Sequence[str]) -> list[str]:
-    """Return the conversations files in the order of their numbers, or if there are none all files of JSON."""
+    """Return the conversations files in the order of their numbers; if there are none, return all JSON files."""
     matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
     found = [(int(match[1] or -1), name) for match, name in matches if match]
     return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
@@ -234,7 +234,7 @@ _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
 def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
-    """Yield the source of a file, or of a folder that is one export, or the sources of a folder's files, by name.
+    """Yield the source of a file or of a folder that is one export; for another folder, of each of its files, by name.
 
     ``zone`` is for times without a zone; ``None`` means the system's zone.
     """
@@ -280,7 +280,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _is_empty(path: Path) -> bool:
-    """Return whether the size of a file is 0, as it also is for files in /proc, some of which never end."""
+    """Return whether a file's size is 0; files in /proc also report 0, and some of these never end."""
     try:
         return path.is_file() and path.stat().st_size == 0
     except OSError:

@@ -30,7 +30,7 @@ _Given = ParamSpec("_Given")
 
 
 class Source(NamedTuple):
-    """A file or a folder of another program; one thread reads it, but not the event loop's.
+    """A file or a folder of another program, which one thread reads; it is not the event loop's thread.
 
     ``conversations`` yields each conversation, or ``Skipped`` if it cannot be read. ``bytes_of`` returns the bytes of a
     file that a message only names, ``None`` if the export does not have them. ``close`` closes open files.
@@ -79,7 +79,7 @@ _LOOKED_AT = 20
 
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _HIGHEST_RATIO = 250
-"""The most times by which an entry may grow when it is unpacked; text grows 5 times, rarely 50 times."""
+"""The largest factor by which an entry may grow when it is unpacked; text grows by 5, rarely by 50."""
 _LARGEST_FILE = limits.IMPORTED_ENTRY.most
 
 _ENCRYPTED = 1
@@ -104,7 +104,7 @@ class Container:
         return tuple(self.listed())
 
     def bytes_of(self, id_: str) -> bytes | None:
-        """Return the bytes of the file whose name's last part is ``id_``, or ``id_`` before a sign such as a dot.
+        """Return the bytes of the file whose bare name is ``id_``, or begins with ``id_`` and a sign such as a dot.
 
         Return ``None`` if no file has that name, or if the file is empty, too large or cannot be read.
         """
@@ -304,7 +304,7 @@ def values_of(path: Path, beginning: bytes) -> Iterator[object]:
     """Yield the values of a file with this beginning: of its lines, or of an array or an object over many lines."""
     text = beginning.removeprefix(codecs.BOM_UTF8).lstrip()
     lines = [line for line in map(bytes.strip, text.split(b"\n")) if line]
-    # In one value over many lines, a line that is an object or a list follows one of these signs.
+    # If one value fills many lines, a line with a whole object or list follows a line that ends in one of these.
     alone = (parsed(line) for before, line in pairwise((b"", *lines)) if not before.endswith((b"[", b",", b":")))
     # The first line may be longer than the beginning.
     if any(isinstance(each, dict | list) for each in alone) if len(lines) > 1 else text.startswith(b"{"):

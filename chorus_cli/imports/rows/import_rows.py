@@ -76,9 +76,9 @@ def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[
 
 
 def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
-    """Return the conversation as the log has it, ``None`` if it is new or belongs to a deleted persona of that name.
+    """Return the conversation as the log has it, ``None`` if it is new or if a deleted persona of this name had it.
 
-    An export of this log may come back: with its own threads, and with messages that were said here in imported ones.
+    An export of this log may come back: it has threads of this log, and imported threads with messages said here.
     """
     persona, conversation, _ = incoming
     row = connection.execute(
@@ -123,7 +123,7 @@ def _own_thread(connection: sqlite3.Connection, persona: str, conversation: Fore
 
 
 def _purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
-    """Return the keys of those messages that were purged here, in whatever persona."""
+    """Return the keys of the messages that were purged here, whatever their persona."""
     found = connection.execute(
         "SELECT origin || '-' || origin_seq FROM json_each(?) CROSS JOIN messages INDEXED BY messages_purged "
         "ON origin = json_extract(value, '$[0]') AND origin_seq = json_extract(value, '$[1]') "
@@ -303,7 +303,7 @@ def _insert(
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
-    """Return a message for the log: a reply is in the turn of ``before``, a missing time is an instant after it."""
+    """Return a message for the log, a reply in the turn of ``before``; a missing time becomes the instant after it."""
     return MessageContent(
         thread_id=thread_id,
         role=message.role,

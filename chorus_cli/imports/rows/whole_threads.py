@@ -40,7 +40,7 @@ class _Facts(NamedTuple):
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
-    """Return the threads of a persona, or of all, that have messages, but not of undone imports or deleted personas."""
+    """Return the threads with messages of a persona, or of all; leave out undone imports and deleted personas."""
     found = connection.execute(
         "SELECT threads.persona, threads.id FROM threads "
         "WHERE (:persona IS NULL OR threads.persona = :persona) "
@@ -57,7 +57,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
 def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
     """Return a thread with all its messages.
 
-    Messages that were taken back or replaced, rewordings by an edit, and a restored session's are on other branches.
+    Messages are on other branches if they were undone or replaced, or if an edit or a restored session brought them.
     """
     found = connection.execute(
         f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
@@ -110,7 +110,7 @@ def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
-    """Return each message's parent: the message before it in its reply, else its question, else the last live one."""
+    """Return each message's parent: the one before it in its reply, else its question, else the last live message."""
     parents: dict[int, int | None] = {}
     last_of: dict[tuple[int, int | None], int] = {}
     last_live: int | None = None

@@ -34,9 +34,9 @@ class Said:
     """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
 
     A format without ids takes its keys from ``values.ContentKeys``; a format without times leaves ``timestamp`` out.
-    Neighbouring pieces with one ``node`` become its rows, which follow the rows of the node ``parent``. If ``parent``
-    is empty, they follow the node before in the file; if it is ``None``, they follow no node. A piece without a
-    ``kind`` begins a node. A node without rows is counted under the reason ``skipped`` of its first piece. The rows are
+    Neighbouring pieces of one ``node`` become the rows of this node. The rows follow those of the node ``parent``, or
+    of the previous node in the file if ``parent`` is empty, or no rows if it is ``None``. A piece without a ``kind``
+    begins a node. A node without rows is counted under the reason ``skipped`` of its first piece. The rows are
     numbered if no piece has a ``key``. A piece that ``is_more`` continues the text before it. ``thoughts`` belong to
     the first row, the status and the files of an ``END`` to the last row.
 
@@ -135,7 +135,7 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
             if row.content.strip():
                 rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
         elif made := _rows_of(piece, row, results, calls):
-            # A row of thoughts alone gives way to the first row of the reply after it.
+            # The first row of a reply replaces a row before it that has only thoughts.
             rows = [*made] if rows and last is None and made[0].role is not Role.USER else [*rows, *made]
     reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
     if rows and reasoning:
@@ -266,7 +266,7 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, .
 
 
 def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the parents, with missing ones and cycles cut; the order of the keys stays, but parents come first."""
+    """Return the parents, with missing ones and cycles cut; keys keep their order, except that parents come first."""
     order: dict[str, str | None] = {}
     for key in parents:
         climbed: dict[str, None] = {}

@@ -41,7 +41,7 @@ def conversation_of(value: object) -> ForeignConversation:
 
 
 def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skipped]:
-    """Yield the pieces of messages; if one has no field for its parent, that is the message before it."""
+    """Yield the pieces of messages; a message without a field for its parent follows the previous message."""
     keys = values.ContentKeys()
     before = ""
     for each in messages:
@@ -66,7 +66,7 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
-    """Yield the pieces of a reply: text, thoughts, and calls with their results; a call without one becomes text."""
+    """Yield the pieces of a reply: text, thoughts, and calls with results; a call without a result becomes text."""
     blocks = values.records(message.get("content"))
     results = _results(blocks)
     paired = {id(result) for result in results.values()}

@@ -70,7 +70,7 @@ def is_line(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of ``source``; its key is the file's name, or the last id if the lines have only other ids."""
+    """Read a session of ``source``; its key is the file's name, or the last id if no line has the name as its id."""
     session = _Session()
     for line in lines:
         session.take(line)

@@ -37,7 +37,7 @@ def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
 class ForeignMessage:
     """A message: ``key`` is its id in the conversation, ``parent`` the id of the message before it on its branch.
 
-    ``timestamp`` is aware and in UTC; if it is ``None``, a time is made from that of the message before.
+    ``timestamp`` is aware and in UTC; if it is ``None``, it is made from the time of the message before.
     ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
     ``reasoning``, the thoughts of the model, is kept beside the message and never sent; ``thought_parts`` is JSON with
     the provider's own parts of these thoughts. A message that ``is_hidden`` was not sent to the model by its program.

@@ -74,7 +74,7 @@ class _Session:
             self._learn(line)
 
     def said(self) -> Iterator[Said | Skipped]:
-        """Yield the pieces of messages; the parent of a message is the one that it was written after."""
+        """Yield the pieces of messages; the parent of a message is the message that it was written after."""
         yield from self._skipped
         for key, record in self._records.items():
             skipped = _PROGRAM if record.get("type") in _SAID else ""
@@ -111,7 +111,7 @@ class _Session:
 
 
 def _key(record: values.Record, keys: values.ContentKeys) -> str:
-    """Return the id of a message, or a key made of its content if it has none; empty for what is no message."""
+    """Return the id of a message, or a key made of its content if it has none; empty if the record is no message."""
     key = values.identifier(record.get("id"))
     if key or record.get("type") not in _SAID:
         return key

@@ -70,7 +70,7 @@ def _kind(record: values.Record) -> str:
 
 
 def _parts(record: values.Record) -> Sequence[values.Record]:
-    """Return the parts of a message: of a result only the answers, of the user's words those that were shown."""
+    """Return the parts of a message: for a result only the answers, for the user's message only what the user saw."""
     parts = values.records(values.record(record.get("message")).get("parts"))
     if record.get("type") == "tool_result":
         return [part for part in parts if "functionResponse" in part]

@@ -58,7 +58,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 
 
 def counted_moment(text: str | None) -> datetime | None:
-    """Return the time of a message that is only counted; ``None`` if unreadable. Showing the message reports that."""
+    """Return the time of a message that is only counted; ``None`` if unreadable: showing the message reports it."""
     try:
         return timestamps.from_text(text) if text else None
     except ValueError:

@@ -106,8 +106,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 
     With ``None``, return those of all threads, from the newest boundary that concerns every thread. Operations on the
     memory are left out, because they may be many and change no view. The newest are read first: an undo is newer than
-    its subject, so it is known by then whether the subject counts. Reading ends at the first boundary that counts; only
-    older imports that were undone since are returned too.
+    its subject, so it is known when its subject is read. Reading ends at the first boundary that counts; only older
+    imports that were undone since are returned too.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",

@@ -74,7 +74,7 @@ def require_sound_pages(connection: sqlite3.Connection, index: WordIndex) -> Non
 
 
 def require_sound_log(connection: sqlite3.Connection) -> None:
-    """Raise `DatabaseDamagedError` if a table is damaged that is not of an index: then nothing may be written."""
+    """Raise `DatabaseDamagedError` if a table that is not part of an index is damaged: then nothing may be written."""
     fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")
     if fault:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
@@ -87,7 +87,7 @@ def replace(connection: sqlite3.Connection, index: WordIndex) -> None:
     try:
         connection.execute(f"DELETE FROM sqlite_master WHERE {index.condition}")
     finally:
-        # RESET ends the mode and makes this connection read the schema again; the next statement makes others do so.
+        # RESET ends the mode and makes this connection read the schema again; the statement below makes others do so.
         connection.execute("PRAGMA writable_schema = RESET")
     connection.execute(index.statement)
 
@@ -202,7 +202,7 @@ def check(connection: sqlite3.Connection) -> None:
     """Raise `IndexDamagedError` if the index contradicts itself or lacks a message or word. This needs a write lock."""
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
-        # Words are counted, because SQLite takes an index whose list of parts is all zeros for a sound, empty index.
+        # Words are counted, because SQLite accepts an index whose list of parts is all zeros as sound and empty.
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
         (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
         connection.execute("DROP TABLE temp.words")
@@ -347,7 +347,7 @@ def excerpts_of_thoughts(texts: Mapping[int, str], query: SearchQuery) -> Mappin
 def _next_rows(
     connection: sqlite3.Connection, after: int, rows: int
 ) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
-    """Return the finished ones of the next rows, the ids of those in progress, and the last id that was read."""
+    """Return the finished rows among the next rows, the ids of rows in progress, and the last id that was read."""
     cursor = connection.execute(
         "SELECT id, content, attachments, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?",
         (after, rows),

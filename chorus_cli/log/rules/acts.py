@@ -62,7 +62,7 @@ class Edit(Inclusion):
 class Restore(Inclusion):
     """A restored session, which replaces the context of every thread.
 
-    ``threads`` has the thread and the size of each run of members; without it, members go where they were said.
+    ``threads`` has the thread and the size of each run of members; without it, each member goes to its own thread.
     """
 
     kind = "restore"

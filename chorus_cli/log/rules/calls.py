@@ -11,7 +11,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
 
-# Far more than Chorus carries out. The other calls are kept too, because each of them gets an answer.
+# Chorus carries out far fewer calls. The others are kept too, because each of them gets an answer.
 _MOST_CALLS = 1_000
 SIGNED = "__thought__"
 """The separator that litellm puts between the id of a call and a signature of Gemini's."""
@@ -115,7 +115,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return ``wanted``, with a number if empty or ``taken``: results name calls by id. A signature in it stays."""
+    """Return ``wanted``, numbered if it is empty or ``taken``, because results name calls by id; a signature stays."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:

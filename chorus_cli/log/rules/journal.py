@@ -170,7 +170,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold was undone, and not only its rewording; the user then wants the messages back."""
+    """Return whether the newest fold itself was undone, not only a rewording: then the user wants the messages back."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -274,7 +274,7 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_operations`` are undone, and with them the messages that they put in. If ``by_thread`` has marks for a
+    ``undone_operations`` are undone, as are the messages that they put in. If ``by_thread`` has marks for a
     thread, only these hold for its messages.
     """
 

@@ -149,11 +149,11 @@ class ItemState(NamedTuple):
         return {name: part for name, part in self._asdict().items() if part is not None}
 
     def agrees_with(self, present: ItemState) -> bool:
-        """Return whether ``present`` has the same parts, but for ``use`` and parts that are ``None`` here."""
+        """Return whether ``present`` has the same parts, except ``use`` and parts that are ``None`` here."""
         return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
 
     def over(self, present: ItemState) -> ItemState:
-        """Return ``present`` with the parts of this state in place of its own, where they are not ``None``."""
+        """Return ``present`` with each part replaced by that of this state, unless that is ``None``."""
         concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
         return present._replace(**concerned)
 
@@ -185,7 +185,7 @@ class ItemChange(NamedTuple):
         ]
 
     def over(self, present: ItemState) -> ItemState:
-        """Return the state after the change of an item whose state before the change was ``present``."""
+        """Return the state that the change gives to an item whose state was ``present``."""
         state = self.after.over(present)
         if present.use and self.before.use and self.after.use:
             return state._replace(use=present.use.changed(self.before.use, self.after.use))
@@ -339,12 +339,12 @@ class PurgedIds(NamedTuple):
         return cls(*(frozenset(expanded(ids)) for ids in found))
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Write the ids of each table that has some, as runs."""
+        """Write the ids as runs, without tables that have none."""
         named = {name: runs(sorted(ids)) for name, ids in self._asdict().items() if ids}
         return {name: [[first, last] for first, last in ids] for name, ids in named.items()}
 
     def united(self, other: PurgedIds) -> PurgedIds:
-        """Return the rows of both."""
+        """Return these rows together with those of ``other``."""
         return PurgedIds(*(own | others for own, others in zip(self, other, strict=True)))
 
 

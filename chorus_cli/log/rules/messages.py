@@ -29,7 +29,7 @@ TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Status(StrEnum):
-    """The state of a message; every message is complete but for some replies and calls of tools."""
+    """The state of a message; only replies and calls of tools may be incomplete."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"

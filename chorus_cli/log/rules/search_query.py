@@ -80,7 +80,7 @@ def set_apart(text: str) -> str:
 
 
 def marked_literals(content: str, literals: tuple[str, ...]) -> str:
-    """Return the part of ``content`` around the first literal, which is marked; without one, the beginning."""
+    """Return the part of ``content`` around the first literal, which is marked; without a literal, the beginning."""
     found = [(content.find(literal), literal) for literal in literals if literal in content]
     if not found:
         return content[:_LONGEST_EXCERPT]

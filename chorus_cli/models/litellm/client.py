@@ -131,7 +131,7 @@ class LiteLLMClient:
                     await stream.aclose()
 
     def echo(self, model: str) -> Echo:
-        """Return which of its own thoughts later requests send to ``model`` again."""
+        """Return which thoughts of ``model`` later requests send back to it."""
         return _rule_of(model, self._environment).echo
 
     def warm(self, _model: str) -> None:
@@ -266,7 +266,7 @@ async def _next_chunk(stream: _Stream) -> _Chunk | None:
 
 
 def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
-    """Return how ``model`` is sent its thoughts again: in fields of chat completions, in Claude's blocks, or not."""
+    """Return how thoughts go back to ``model``: in fields of chat completions, in Claude's blocks, or not at all."""
     if _CLAUDE in model:
         return NO_RULE._replace(echo=echo_rule(Endpoint(_ANTHROPIC, model, "", "")).echo)
     asked = endpoint(model, environment)
@@ -276,7 +276,7 @@ def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
 
 
 def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return arguments that set the effort, in ``extra_body`` if litellm drops it, and have OpenAI store nothing."""
+    """Return the arguments for the effort, in ``extra_body`` if litellm drops it; OpenAI is asked to store nothing."""
     asked = endpoint(request.model, environment)
     if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
         parameters = chosen_effort(request, asked).parameters

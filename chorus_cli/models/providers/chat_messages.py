@@ -86,7 +86,7 @@ _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", 
 _CLAUDE = "claude"
 MARKER = {"type": "ephemeral"}
 # The next request will repeat this one up to the newest question. This request repeats the last one up to the question
-# before. With the system message, these make three of the four markers that a request may have.
+# before. So both questions and the system message get markers, three of the four that a request may have.
 _MARKED_QUESTIONS = 2
 _MISJUDGED = 1.05
 """The factor by which a token estimate is raised, because the estimate may be too small."""

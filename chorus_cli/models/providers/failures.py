@@ -169,7 +169,7 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A failure's sentences; whether a provider answered, a retry may help, and parentheses show the cause."""
+    """A failure's sentences, and whether a provider answered, a retry may help, and parentheses show the cause."""
 
     problem: str
     advice: str

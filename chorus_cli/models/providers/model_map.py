@@ -71,7 +71,7 @@ class ModelMap:
         self._reading = threading.RLock()
 
     def relative(self, model: str) -> str | None:
-        """Return the listed model nearest to ``model``; ``None`` without one, or if ``model`` itself has a limit."""
+        """Return the listed model nearest to ``model``; ``None`` if there is none or ``model`` itself has a limit."""
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
@@ -156,7 +156,7 @@ class ModelMap:
         return (self._entry(relative),) if relative else ()
 
     def _entry(self, name: str) -> _Entry:
-        """Return the entry of ``name``, or the entry of which it is an alias; empty if there is none."""
+        """Return the entry of ``name``, or the entry for which it is an alias; empty if there is none."""
         if name not in self._looked_up:
             self._looked_up[name] = _meant_entry(name, partial(_entry_in, self._read_text()))
         return self._looked_up[name]
@@ -272,7 +272,7 @@ def _prices(entry: _Entry) -> Prices | None:
     if prompt is None or completion is None:
         return None
     cached = _price(entry, "cache_read_input_token_cost")
-    # For some providers the map has a price of 0 here, but storing only costs nothing on top of the prompt's price.
+    # A price of 0, which the map has for some providers, means that storing adds nothing to the prompt's price.
     written = _price(entry, "cache_creation_input_token_cost") or prompt
     return Prices(prompt, completion, prompt if cached is None else cached, written)
 
@@ -315,10 +315,10 @@ def family(model: str) -> str:
 
 
 def relatives(model: str, listed: Iterable[str]) -> list[str]:
-    """Return the ``listed`` models whose facts ``model`` may take: first its snapshots and its names elsewhere.
+    """Return the ``listed`` models whose facts ``model`` may take: ``model`` by other names, then its maker's others.
 
-    Then come the maker's models: first those of the same kind (``haiku``), and in each kind the newest first. A
-    newer model than ``model`` is left out, because the provider would refuse a limit that is too high.
+    Of these others, those of the same kind (``haiku``) come first, and in each kind the newest. A newer model
+    than ``model`` is left out, because the provider would refuse a limit that is too high.
     """
     asked = _member(model)
     if asked is None:

@@ -98,7 +98,7 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 _DEFAULT_ADDRESS, _DEFAULT_PORT = "http://localhost:11434", 11434
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _HIGHEST_PORT, _PORT_DIGITS = 65_535, 5
-# litellm has two prefixes for Ollama: this one sends messages with roles, ``ollama/`` a text to be continued.
+# litellm has two prefixes for Ollama: this one sends messages with roles, ``ollama/`` sends a text to continue.
 _PREFIX = "ollama_chat/"
 # Older servers list no capabilities, so embedding models are recognised by their family or name.
 _EMBEDDING_FAMILY, _EMBEDDING_NAMES = "bert", ("embed", "rerank")

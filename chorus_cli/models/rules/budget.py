@@ -21,7 +21,7 @@ _ROUNDING = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A provider counts about ``factor`` times the estimate; ``error`` is the share by which this was last too high."""
+    """A provider counts about ``factor`` times the estimate; the last result was too high by the share ``error``."""
 
     factor: float = 1.0
     error: float | None = None
@@ -50,7 +50,7 @@ def written_calibration(calibration: Calibration) -> str:
 
 
 def read_calibration(text: str | None) -> Calibration:
-    """Read a calibration from JSON; return that of a model without reports if the text is missing or invalid."""
+    """Read a calibration from JSON; if the text is missing or invalid, return the one of a model without reports."""
     with suppress(ValueError, KeyError, TypeError):
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]

@@ -105,7 +105,7 @@ def in_full(model: str) -> str:
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if ``model`` lacks its key; empty also if the user set the address of a server for it."""
+    """Return a sentence if ``model`` lacks its key; a model needs none at a server whose address the user set."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
     addresses = tuple(f"{model.partition('/')[0].upper()}{ending}" for ending in ("_API_BASE", "_BASE_URL"))
     if provider is None or provider.key_set_in(environment) or any(map(environment.get, addresses)):

@@ -48,7 +48,7 @@ _NO_TOKENS = TokenUse()
 
 
 class OtherRequest(NamedTuple):
-    """A request whose answer is not a message, such as one for a summary; the answer arrived ``at`` that time."""
+    """A request whose answer is not a message, such as a request for a summary; the answer arrived ``at`` this time."""
 
     persona: str
     thread_id: int

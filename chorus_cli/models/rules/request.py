@@ -88,7 +88,7 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts a model is sent again, and for how long. If ``calls_only``, only thoughts of replies with calls.
+    """Which thoughts are sent back to a model, and how long. If ``calls_only``, only replies with calls keep thoughts.
 
     If ``is_bound``, thoughts are valid only while all messages before them stay the same. If ``own_calls_only``, the
     model refuses calls that another model made.

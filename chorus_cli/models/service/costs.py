@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Grouping(StrEnum):
-    """The things of which a cost report has a line each."""
+    """What each line of a cost report sums up."""
 
     DAY = "day"
     PERSONA = "persona"

@@ -81,7 +81,7 @@ class WireClient:
         return not is_off and providers.endpoint(model, self._environment) is not None
 
     def echo(self, model: str) -> Echo:
-        """Return which thoughts of ``model`` are sent to it again."""
+        """Return which thoughts of ``model`` later requests send back to it."""
         endpoint = self._endpoint(model)
         return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 

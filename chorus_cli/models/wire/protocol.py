@@ -217,7 +217,7 @@ _Message = TypeVar("_Message", bound="Hashable")
 
 
 class EncodedMessages(Generic[_Message]):
-    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each; the next one repeats most."""
+    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each; most are sent again."""
 
     def __init__(self, encode: Callable[[_Message], bytes], most_bytes: int = _MOST_BYTES) -> None:
         self._encode = encode

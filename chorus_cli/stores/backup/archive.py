@@ -54,7 +54,7 @@ _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
 _HIGHEST_RATIO = 100
-"""How many times its own size a large backup may unpack to. Logs are packed to a third, attachments hardly."""
+"""How many times its own size a large backup may unpack to. Logs shrink to a third, attachments hardly at all."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 
@@ -181,7 +181,7 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
     folder = tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent, ignore_cleanup_errors=True)
     with ExitStack() as again, folder as name:
-        # The first deletion may fail, such as for too many open files, and the folder has texts that must go.
+        # The texts in the folder must go, and the first deletion may fail, for example for too many open files.
         again.callback(files.remove, Path(name))
         yield Path(name)
 
@@ -274,7 +274,7 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
 
 
 def folder_for_copy(backups: Path, target: Path) -> Path:
-    """Return the folder for a copy of the log: that of the backups, or if it cannot be written, the ``target``'s."""
+    """Return the folder for a copy of the log: ``backups`` if it can be written, else the folder of ``target``."""
     if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
         return target.parent
     files.make_folder(backups)

@@ -46,7 +46,7 @@ class Staged(NamedTuple):
 
 @contextmanager
 def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
-    """Unpack and check a backup or a database alone. It is deleted at the end unless it was put in place."""
+    """Unpack and check a backup or a database alone. The unpacked files are deleted at the end unless put in place."""
     path = Path(typed).absolute()
     with draft_folder(places) as folder:
         try:

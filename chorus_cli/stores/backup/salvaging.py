@@ -182,7 +182,7 @@ class _NewLog:
                 if (values := table.values(row)) is not None:
                     is_deleted = table.name in _DELETED_FROM
                     if table.name == "meta":
-                        # Among these values, Chorus never deletes the ends of earlier personas.
+                        # Chorus deletes rows of this table, but never those with this key.
                         is_deleted = not str(values["key"]).startswith(meta_rows.THREADS_BEFORE)
                     if not (is_backup and is_deleted):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
@@ -243,7 +243,7 @@ class _NewLog:
                 self._newest_named = max(id_, self._newest_named)
 
     def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
-        """Store a row unless it is there, a message unless one as good is there. Return whether it was stored."""
+        """Store a row unless it is there, a message unless one as good is there; return whether the row was stored."""
         named = [id_ for name, id_ in values.items() if name.endswith("message_id") and id_ and id_ <= self._most_rows]
         self._newest_named = max([self._newest_named, *named])
         if table == OPERATIONS and is_backup:
@@ -321,7 +321,7 @@ def _rank(message: Values) -> tuple[int, bool, bool, bool]:
 
 
 def _proof(message: Values) -> int:
-    """Return 2 if a message has its checksum, 0 if it differs, 1 if it has none, as one put in with plain SQL."""
+    """Return 2 if a message has its checksum, 0 if it differs, 1 if it has none, because plain SQL put it in."""
     if message["checksum"] is None:
         return 1
     return 2 if checksum(*(message[name] for name in _CHECKED)) == message["checksum"] else 0

@@ -42,7 +42,7 @@ class Changes(NamedTuple):
     """All that a purge changes in a home or in an unpacked backup.
 
     ``lost_sessions`` are persona and id of sessions that have a row but no file. ``lonely`` and ``unsent`` map the
-    SHA-256 of attachments to sizes in bytes. Only purged messages name the lonely ones, no message the unsent ones.
+    SHA-256 of attachments to sizes in bytes. Only purged messages name lonely ones; no message names unsent ones.
     """
 
     found: Concerned
@@ -170,7 +170,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
 def decide(
     connection: sqlite3.Connection, home: Home, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
 ) -> None:
-    """Overwrite the rows of a purge. Store the changes of files to come, and whether backups are to be rewritten."""
+    """Overwrite the rows of a purge. Store the planned changes of files, and whether backups are to be rewritten."""
     require_access(home)
     decided = changes(connection, home, wanted)
     change_rows(connection, home, decided, now)

@@ -91,7 +91,7 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
 
 
 def in_calls(tool_calls: str) -> list[str]:
-    """Return the name with the arguments of each call, and every text among the arguments; invalid JSON as it is."""
+    """Return each call's name with its arguments, and every text among the arguments; return invalid JSON as it is."""
     texts: list[str] = []
     try:
         for call in json.loads(tool_calls or "[]"):
@@ -105,7 +105,7 @@ def in_calls(tool_calls: str) -> list[str]:
 
 
 def in_parts(thought_parts: str) -> list[str]:
-    """Return every text in the JSON of a provider's parts of thoughts; invalid JSON as it is."""
+    """Return every text in the JSON of a provider's parts of thoughts; return invalid JSON as it is."""
     try:
         return _texts_in(json.loads(thought_parts)) if thought_parts else []
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def in_parts(thought_parts: str) -> list[str]:
 
 
 def words_in_parts(thought_parts: str) -> list[str]:
-    """Return the texts in a provider's parts of thoughts, but for ASCII without blanks: names, signatures."""
+    """Return the texts in a provider's parts of thoughts, except ASCII without blanks, such as names and signatures."""
     return [text for text in in_parts(thought_parts) if " " in text or not text.isascii()]
 
 
@@ -276,7 +276,7 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
 
 
 def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
-    """Return the messages that share persona, time, role and text with one of these. An import can share one time."""
+    """Return the messages that share persona, time, role and text with one of these. Imported ones may share a time."""
     among = {"ids": json.dumps([*ids])}
     columns = "persona, timestamp, role, content"
     said = connection.execute(f"SELECT {columns} FROM messages WHERE id {AMONG} AND content <> ''", among)

@@ -200,7 +200,7 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
 
 
 def _changed_drafts(home: Home, found: Concerned) -> Iterator[FileChange]:
-    """Yield the deletions of drafts with purged texts, but for drafts that a running Chorus has open."""
+    """Yield the deletions of drafts with purged texts, except drafts that a running Chorus has open."""
     for path in sorted(home.paths.drafts.glob("*")):
         if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
             yield FileChange(path, path)

@@ -66,8 +66,8 @@ class _RestartedError(Exception):
 def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = lambda: False) -> None:
     """Copy the committed state of ``source`` into the new file ``target``. Other processes may write to ``source``.
 
-    They write between the steps of the copy. SQLite begins the copy anew when they do. After some new beginnings, one
-    step copies everything.
+    They write between the steps of the copy. SQLite begins the copy anew when they do. If that goes on, one step
+    copies everything.
     """
     fewest: float = math.inf
     restarts = 0
@@ -196,7 +196,7 @@ class Checked(NamedTuple):
 
 
 def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Checked:
-    """Compare messages with their checksums: one of several equally large parts of the log, by default all of it.
+    """Compare messages with their checksums, by default all; else part number ``part`` of ``parts`` equal parts.
 
     A message that was put in with plain SQL has no checksum.
     """
@@ -216,7 +216,7 @@ def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Ch
 
 
 def sample(connection: sqlite3.Connection, day: int) -> Checked:
-    """Compare a part of the messages, another one each ``day``. A log with ids up to 50,000 is compared whole."""
+    """Compare a part of the messages, another part each ``day``. A log with ids up to 50,000 is compared whole."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     return checked(connection, day, max(1, -(-newest // SAMPLE_ROWS)))
 

@@ -140,7 +140,7 @@ def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Ite
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Do ``work`` in a thread. ``work`` ends early when the function that it gets returns true: on a cancellation."""
+    """Do ``work`` in a thread. On a cancellation, the function given to ``work`` returns true to end it early."""
     stopped = threading.Event()
     try:
         return await asyncio.to_thread(work, stopped.is_set)

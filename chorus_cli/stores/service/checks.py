@@ -360,7 +360,7 @@ def size_bytes(paths: Iterable[Path]) -> int:
 
 
 def _statuses(path: Path) -> Iterator[os.stat_result]:
-    """Yield the facts about a file, or about a folder and all in it, but for files that are deleted meanwhile."""
+    """Yield the facts about a file, or about a folder and all in it, except files that are deleted meanwhile."""
     for each in (path, *path.rglob("*")):
         try:
             yield each.lstat()
