@@ -13,7 +13,7 @@ from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.commands import drawn_parts, drawn_window, usage
 from chorus_cli.context.service.context import Context
-from chorus_cli.context.service.report import request_report
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.models.providers.token_counter import VocabularyCounter
@@ -72,7 +72,7 @@ async def _pair(context: Context, expected: int) -> Pair:
     begun = time.perf_counter()
     await context.store.read(context.read, frame, _NOW)
     between = time.perf_counter()
-    report = await request_report(context, TARGET, _NOW)
+    report = await context_report(context, TARGET, _NOW)
     drawn_window(report.plan.snapshot.view, report.moments, _NOW, _COLUMNS)
     drawn_parts(report)
     usage(report, TARGET.persona.settings.context_usage_threshold)

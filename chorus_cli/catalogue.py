@@ -27,11 +27,11 @@ _ASKING = frozenset({"/retry", "/bg", "/editor", "/context compact"})
 def groups() -> tuple[CommandGroup[Services], ...]:
     """Return the groups of all built-in commands."""
     return (
-        *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
-        *(items.TOP, items.GROUP, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
-        *(jobs.GROUP, settings.GROUP, settings.TOP, settings.MODELS, search.GROUP, context.TOP, cost.GROUP),
-        *(attachments.GROUP, imports.GROUP, stores.RESCUE, stores.PURGE, private.GROUP, general.GROUP, general.CHAT),
-        turns.TOP,
+        *(context.GROUP, turns.GROUP, turns.TOP, edit.GROUP, turns.SUMMARY, sessions.GROUP),
+        *(latest_action.GROUP, composing.GROUP, context.TOP, items.TOP, items.GROUP, persona.GROUP, cards.GROUP),
+        *(thread.GROUP, search.GROUP, imports.GROUP, stores.RESCUE, private.GROUP),
+        *(settings.TOP, settings.GROUP, cost.GROUP),
+        *(jobs.GROUP, attachments.GROUP, general.GROUP, stores.PURGE),
     )
 
 

@@ -102,6 +102,7 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         picture=user_tools.picture,
         download=download,
         warm=turns.providers.warm,
+        show_pages=user_tools.editor.page,
         is_chat=is_chat,
     )
 

@@ -14,7 +14,7 @@ from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Question, Text
 from chorus_cli.services import Services
 
-GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
+GROUP: CommandGroup[Services] = CommandGroup("", topic="log", only_in_chat=True)
 _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
 """Commands of a private chat that replace the usual commands of the same name."""
 
@@ -41,7 +41,7 @@ ANNOUNCED: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("/context save", "/export", "/persona export"), _FILE),
         **dict.fromkeys(("/settings set", "/settings unset", "/settings edit", "/persona edit"), _UNTIL_THE_END),
-        **dict.fromkeys(("/model", "/remember", "/memory add", "/memory import"), _UNTIL_THE_END),
+        **dict.fromkeys(("/set", "/model", "/remember", "/memory add", "/memory import"), _UNTIL_THE_END),
     }
 )
 """Commands that write a file, or whose effect ends with the private chat, each with a sentence that says so."""
@@ -100,7 +100,7 @@ def private_groups(groups: Iterable[CommandGroup[Services]]) -> tuple[CommandGro
     own = {command.path: command for command in _IN_PRIVATE.commands}
     found: list[CommandGroup[Services]] = []
     for group in groups:
-        found.append(CommandGroup(group.name, group.summary, aliases=group.aliases))
+        found.append(CommandGroup(group.name, group.summary, aliases=group.aliases, topic=group.topic))
         for command in group.commands:
             other = own.get(command.path)
             here = replace(command, handler=other.handler, documentation=other.documentation) if other else None

@@ -44,7 +44,8 @@ class Services:
     """All services and the commands; ``is_chat`` is false if a shell asks for a single command.
 
     ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``. ``picture`` returns the clipboard's picture
-    in PNG. ``warm`` imports everything that a request to a model needs. These three block.
+    in PNG. ``warm`` imports everything that a request to a model needs. These three block. ``show_pages`` opens the
+    pager for a text that is longer than the screen.
     """
 
     own_commands: OwnCommands[Services]
@@ -80,6 +81,7 @@ class Services:
     picture: Callable[[], bytes]
     download: Callable[[str], Awaitable[tuple[str, bytes]]]
     warm: Callable[[str], None]
+    show_pages: Callable[[str], Awaitable[bool]]
     is_chat: bool = True
 
     async def only_of(self, persona: str) -> str | None:

@@ -16,6 +16,7 @@ from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
 from chorus_cli.core.text import code_points
 from chorus_cli.core.text.redaction import KEY_SHAPES
+from chorus_cli.framework.help import everyday
 from chorus_cli.framework.registry import C, Command
 from chorus_cli.imports.files.reading import FORMATS
 from chorus_cli.models.providers.echoes import ECHO_RULES
@@ -48,9 +49,9 @@ def _code(*texts: str) -> str:
 
 def commands_table(commands: Iterable[Command[C]], *, only_in_chat: bool) -> str:
     rows = (
-        (_code(each.usage, *each.other_names), each.documentation.summary)
+        (_code(each.usage), each.documentation.summary)
         for each in commands
-        if each.only_in_chat is only_in_chat
+        if each.only_in_chat is only_in_chat and each.listed != "nowhere"
     )
     return _table("command | description", rows)
 
@@ -86,6 +87,7 @@ def _passes(sequence: str) -> bool:
 def tables() -> dict[str, str]:
     private_keys = ("private keys", _code("-----BEGIN … PRIVATE KEY-----"))
     return {
+        "everyday": _table("command | what it does", ((_code(typed), told) for typed, told in everyday(registry()))),
         "commands": commands_table(registry(), only_in_chat=False),
         "chat commands": commands_table(registry(), only_in_chat=True),
         "settings": _table(

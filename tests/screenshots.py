@@ -65,7 +65,7 @@ def _take(home: Home, address: str) -> None:
     _furnish(home)
     with _chat(home, address, 94, 12) as (terminal, screen):
         terminal.type("/context ")
-        terminal.await_text("Widen the context window")
+        terminal.await_text("the longest window")
         terminal.await_text(" / 16,000 (")
         _write("toolbar", _all(terminal, screen))
         terminal.type(_CLEAR_LINE)
@@ -79,13 +79,12 @@ def _take(home: Home, address: str) -> None:
         terminal.type(_CLEAR_LINE)
         terminal.say("/quit")
         terminal.await_end()
-    with _chat(home, address, 120, 30) as (terminal, screen):
+    with _chat(home, address, 80, 24) as (terminal, screen):
         _write("help", _answer(terminal, screen, "/help"))
-    # What is taken back is left out of the context, and /context why says so.
+    # What is taken back is left out of the context, and /context says so.
     _say(home, "/undo")
     with _chat(home, address, 62, 30) as (terminal, screen):
         _write("context", _answer(terminal, screen, "/context"))
-        _write("why", _answer(terminal, screen, "/context why"))
 
 
 def _furnish(home: Home) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from chorus_cli import __version__
 from chorus_cli.catalogue import registry
+from chorus_cli.framework.help import screen as help_screen
 from chorus_cli.framework.registry import Command
 from chorus_cli.services import Services
 from chorus_cli.subcommands import shell_files
@@ -24,6 +25,8 @@ from tests.terminal.driver import Home
 
 PRINTED = {
     "Context window: 8h (default: 8h)": ("context", "context --persona frodo", "--model chorus/eliza context"),
+    "Context window set to 16h": ("context +8h", "context add 8h"),
+    "Context window set to 4h": ("context -4h", "--persona chorus context -4h"),
     "Human: hello ring": ("log", "log --persona chorus --thread 1 --since 1h -n 9 --thoughts", "--persona chorus log"),
     "Chorus, thread #1": (
         *("search ring", "search hello ring", "search 'hello ring'", "search rin* --since 1h"),
@@ -208,11 +211,13 @@ def test_bash_completes_commands_options_choices_files_folders_and_personas(
     assert found.stdout.split() == [completed]
 
 
-def test_the_manual_page_has_every_subcommand() -> None:
+def test_the_manual_page_has_every_subcommand_and_the_screen_of_the_help() -> None:
     page = shell_files.manual_page()
     assert f"chorus {__version__}" in page
     assert "chorus \\- " in page
     assert [command for command in COMMANDS if f"chorus {command}" not in page] == []
+    lines = {line.removeprefix("\\&").replace("\\-", "-") for line in page.splitlines()}
+    assert {*help_screen(registry()).splitlines()} <= lines
 
 
 def test_the_script_of_a_shell_is_printed_and_another_shell_refused(tmp_path: Path) -> None:

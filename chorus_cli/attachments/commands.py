@@ -17,7 +17,9 @@ from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.typed_paths import bare
 
-GROUP: CommandGroup[Services] = CommandGroup("attach", "Files that go with your next message.", only_in_chat=True)
+GROUP: CommandGroup[Services] = CommandGroup(
+    "attach", "Files that go with your next message.", topic="files", only_in_chat=True
+)
 
 _PASTED_NAME = "clipboard.png"
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
 from chorus_cli.context.rules.view import View
-from chorus_cli.context.service.report import ContextReport, Preview, context_report, request_report
+from chorus_cli.context.service.report import ContextReport, Preview, context_report
 from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
@@ -20,7 +20,7 @@ from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice, format
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, in_hours
 from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Aside, Drawing, Question, Report, Table, Text, data_of
+from chorus_cli.framework.replies import Aside, Drawing, Question, Report, Table, Text
 from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
@@ -30,7 +30,7 @@ from chorus_cli.services import Services
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
 _DAYS_OF_A_WEEK = 7
-_BAR_WIDTH = 24
+_BAR_WIDTH = 12
 
 
 def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
@@ -69,11 +69,11 @@ def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
 
 
 def drawn_parts(report: ContextReport) -> Table:
-    """Draw each part of the next request as a share of the model's limit."""
+    """Draw each part of the next request as a share of the model's limit, with the reason why it is sent."""
     limit = report.plan.snapshot.budget.limit.tokens
-    rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
-    rows.append(("total", f"{report.plan.meter.tokens:,}", bar(report.plan.meter.usage, _BAR_WIDTH)))
-    return Table("", ("Part", "Tokens", "Share of limit"), tuple(rows))
+    rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH), part.reason) for part in report.parts]
+    rows.append(("total", f"{report.plan.meter.tokens:,}", bar(report.plan.meter.usage, _BAR_WIDTH), ""))
+    return Table("", ("Part", "Tokens", "Share of limit", "Why"), tuple(rows))
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
@@ -90,6 +90,12 @@ def drawn_pins(view: View, name: str) -> Table | None:
     rows = [row for row in view.messages if row.id in view.pinned]
     cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in rows]
     return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
+
+
+def drawn_omissions(report: ContextReport) -> Table | None:
+    """List why messages are left out, how many, and their tokens; ``None`` if none is."""
+    rows = [(each.reason, f"{each.messages:,}", f"{each.tokens:,}") for each in report.omissions]
+    return Table("Left out", ("Why", "Messages", "Tokens"), tuple(rows)) if rows else None
 
 
 def usage(report: ContextReport, threshold: float) -> str:
@@ -170,9 +176,9 @@ def _weight(preview: Preview) -> str:
 
 GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
 
-_DEFAULT = ("reset", "default")
+_DEFAULT = frozenset({"reset", "default"})
 _HOURS_OF_A_DAY = 24
-_ALSO = "/context edit, /context why, /context save, /new, /undo, /help context"
+_ALSO = "/context edit, /context save, /new, /undo, /help context"
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
@@ -182,41 +188,43 @@ def _time_or_default(text: str, now: datetime) -> AskedTime | None:
     return None if words in _DEFAULT else ASKED_TIME.parse(text, now)
 
 
-def _windows(services: object, text: str) -> Sequence[Candidate]:
-    return [*ASKED_TIME.complete(services, text), Candidate(ALL, "messages of any age")]
+_MORE = (Candidate(ALL, "messages of any age"), Candidate("default", "the default again"))
+_TIMES = (*ASKED_TIME.complete(None, ""), *_MORE)
+WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, lambda _services, _text: _TIMES)
 
 
-WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, _windows)
-
-
-@GROUP.command("", guesses=("window",))
+@GROUP.command("", "why", aliases=("why", "status"), guesses=("window",), listed="everyday")
 async def show(services: Services) -> Report:
-    """Show the context window, its messages, and how full a request is.
+    """See what the model sees, what not, and why.
+
+    It draws the window, and lists the parts of the next request and the messages that are left out, with the reasons.
 
     Examples:
         /context
     """
     target = services.current.target()
     settings, now = target.persona.settings, services.clock.now()
-    report = await request_report(services.context, target, now)
+    report = await context_report(services.context, target, now)
     view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
     window = f"Context window: {in_hours(hours)} (default: {in_hours(default)})\n{reach(view.cutoff, view.boundary)}"
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
-    parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
+    memory = drawn_memory(report.memory) if report.memory else None
+    left_out = drawn_omissions(report) or Text("Nothing is left out.")
+    tables = (drawn_parts(report), memory, drawn_pins(view, target.persona.name), left_out)
+    asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."
     warnings = [*filter(None, (*target.persona.warnings, report.plan.snapshot.unread))]
 
     async def data() -> object:
         for warning in warnings:
             services.notifier.progress(warning)
-        return (await context_report(services.context, target, now)).as_json()
+        return report.as_json()
 
     return Report(
         (
             Text(window),
             Drawing(partial(drawn_window, view, report.moments, now)),
-            parts,
-            *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
-            Text(filled),
+            *(table for table in tables if table is not None),
+            Text(f"{usage(report, settings.context_usage_threshold)}\n{asked}"),
             *map(Text, warnings),
             Text(f"Try /context {other}, /context {other}?, {_ALSO}."),
         ),
@@ -224,45 +232,23 @@ async def show(services: Services) -> Report:
     )
 
 
-@GROUP.command("why", aliases=("why",))
-async def why(services: Services) -> Report:
-    """Explain the next request: its parts, what is left out, and why.
-
-    Examples:
-        /context why
-        /why
-    """
-    target = services.current.target()
-    report = await context_report(services.context, target, services.clock.now())
-    rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
-    out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
-    left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
-    end = Text(usage(report, target.persona.settings.context_usage_threshold))
-    here = f"The next request in thread #{target.thread_number} of {target.persona.name}:"
-    # Most chats have one thread, which need not be named.
-    heading = [Text(here)] if target.thread_number > 1 else []
-    memory = [drawn_memory(report.memory)] if report.memory else []
-    pins = drawn_pins(report.plan.snapshot.view, target.persona.name)
-    parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
-    return Report((*heading, parts, *memory, *([pins] if pins else []), left_out, end), data_of(report.as_json()))
-
-
-@GROUP.command("set", default=True)
+@GROUP.command("set", default=True, guesses=("reset",), listed="everyday")
 async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report | Question:
-    """Set the context window, or preview the change with a question mark.
+    """Let the model see 24h back; or +8h, -4h, all.
 
-    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days); with "all" no message is too
-    old. Messages from before /new stay out, however wide the window is.
+    A sign adds to the window or takes away from it, "default" makes it the default again, and a question mark at the
+    end only shows the change. The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days);
+    with "all" no message is too old. Messages from before /new stay out, however wide the window is.
 
     Examples:
         /context 24h
+        /context 2 days
         /context all
-        /context set 2 days
         /context since monday
         /context 24h?
     """
     if time is None:
-        return await reset(services)
+        return Text((await services.window.reset()).reset_confirmation())
     if time.preview:
         choice = timespan.window_hours(time.span)
         return await previewed(services, choice, _rounding(time.span, choice))
@@ -290,35 +276,24 @@ async def _beyond_budget(services: Services) -> str:
     return f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
 
 
-@GROUP.command("add")
+@GROUP.command("add", "+", listed="nowhere")
 async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
     """Widen the context window.
 
     Examples:
-        /context add 8h
+        /context +8h
     """
     return await _shifted(services, time, 1)
 
 
-@GROUP.command("sub")
+@GROUP.command("sub", "-", listed="nowhere")
 async def subtract(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
     """Narrow the context window.
 
     Examples:
-        /context sub 4h
+        /context -4h
     """
     return await _shifted(services, time, -1)
-
-
-@GROUP.command(*_DEFAULT, guesses=("reset",))
-async def reset(services: Services) -> Text:
-    """Reset the context window to its default.
-
-    Examples:
-        /context reset
-    """
-    state = await services.window.reset()
-    return Text(state.reset_confirmation())
 
 
 async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
@@ -335,7 +310,7 @@ def _rounding(span: Span, choice: WindowChoice) -> str:
     return f"{format_span(span.seconds)} is rounded to whole hours."
 
 
-TOP: CommandGroup[Services] = CommandGroup("")
+TOP: CommandGroup[Services] = CommandGroup("", topic="chat")
 
 
 @TOP.command("thoughts", guesses=("thinking", "reasoning"))

@@ -46,7 +46,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 
 
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
-    """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``."""
+    """Find the command or group that words name: ``context``, ``context set``, ``/new``."""
     word, rest = _split(words.strip().removeprefix("/"))
     entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command) or not rest:
@@ -77,6 +77,10 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     word, rest = _split(text)
     lead = f"/{group.name} "
     command = group.words.get(word.casefold())
+    # A name that is a sign needs no blank after it: /context +8h.
+    if command is None and text[:1] in {"+", "-"} and text[0] in group.words:
+        word, rest = text[0], text[1:]
+        command = group.words[word]
     refusal: ChorusError | None = None
     if command is None and group.default:
         try:
@@ -87,7 +91,8 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     if refusal is not None and rest and word.casefold() in _ARTICLES:
         raise refusal
     if command is None and not word and refusal is None:
-        raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")
+        names = [each.names[0] for each in group.commands if each.listed != "nowhere"]
+        raise CommandError(f"{lead}needs one of: {', '.join(names)}.")
     command = command or _found(word, group.words, group.guesses, lead, refusal)
     return command.bound(rest, now, word, lead)
 
@@ -113,7 +118,7 @@ def _found(
     if found:
         return words[found[0]]
     if typed in guesses:
-        raise CommandError(_unknown(lead + word, guesses[typed].path))
+        raise CommandError(_unknown(lead + word, guesses[typed].shown))
     # A word that may be an argument must be more similar to a name: "last" is an incomplete time, not "at".
     alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
@@ -136,7 +141,7 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
 
 def _unknown(typed: str, meant: str = "", group: str = "") -> str:
     suggestion = f" Did you mean {meant}?" if meant else ""
-    listing = f"/help {group} lists its commands." if group else "/help lists all commands."
+    listing = f"/help {group} lists its commands." if group else "/help all lists all commands."
     if "/" in typed.removeprefix("/").split(" ")[0]:
         listing += " // sends a line that begins with a slash."
     return f"There is no command {quoted(typed)}.{suggestion} {listing}"
@@ -151,8 +156,15 @@ def _word_at(line: str, start: int) -> tuple[str, int | None]:
 
 
 def _names(words: Mapping[str, Command[C] | CommandGroup[C]], typed: str, lead: str = "") -> tuple[Candidate, ...]:
+    """Offer the names that the help shows."""
     found = _beginning_with(words, typed.casefold())
-    return tuple(Candidate(lead + name, words[name].summary) for name in found)
+    return tuple(Candidate(lead + name, words[name].summary) for name in found if _is_shown(words[name], lead + name))
+
+
+def _is_shown(entry: Command[C] | CommandGroup[C], name: str) -> bool:
+    if isinstance(entry, CommandGroup):
+        return name == f"/{entry.name}"
+    return entry.listed != "nowhere" and not entry.default and name in {entry.shown, entry.names[0]}
 
 
 def _group_completions(group: CommandGroup[C], context: C, line: str, start: int) -> Completions:
@@ -162,7 +174,7 @@ def _group_completions(group: CommandGroup[C], context: C, line: str, start: int
         return _argument_completions(command, context, line, next_start)
     values = _argument_completions(group.default, context, line, start) if group.default else Completions(start)
     names = _names(group.words, word) if next_start is None else ()
-    return Completions(start, names + (values.candidates if values.start == start else ()))
+    return Completions(start, (values.candidates if values.start == start else ()) + names)
 
 
 def _argument_completions(command: Command[C], context: C, line: str, start: int) -> Completions:

@@ -1,4 +1,4 @@
-"""``/help``, ``/status`` and ``/quit``."""
+"""``/help`` and ``/quit``."""
 
 from __future__ import annotations
 
@@ -6,61 +6,48 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from chorus_cli import __version__
-from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import COMMAND, Candidate
-from chorus_cli.framework.command_line import look_up
+from chorus_cli.framework.help import ALL, page, screen
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Exit, Report, Table, Text
+from chorus_cli.framework.replies import Exit, Output, Report
 from chorus_cli.services import Services
 
-GROUP: CommandGroup[Services] = CommandGroup("", "Other commands.")
-CHAT: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
+GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True)
 
 
-def _commands(services: Services, text: str) -> Sequence[Candidate]:
-    slash = text[: text.startswith("/")]
-    return [Candidate(slash + command.path[1:], command.documentation.summary) for command in services.registry]
+def _explained(services: Services, text: str) -> Sequence[Candidate]:
+    slash, registry = text[: text.startswith("/")], services.registry
+    commands = {each.path[1:]: each.summary for each in registry if each.listed != "nowhere"}
+    return [
+        Candidate(slash + each, told)
+        for each, told in (registry.summaries | {ALL: "Every command."} | commands).items()
+    ]
 
 
-HELPED = replace(COMMAND, complete=_commands)
+HELPED = replace(COMMAND, name="topic or command", complete=_explained)
 
 
-@CHAT.command("help", aliases=("?",))
-async def show_help(services: Services, command: Annotated[str | None, HELPED] = None) -> Text | Report:
-    """List the commands, or explain one.
+@GROUP.command("help", aliases=("?",), listed="everyday")
+async def show_help(services: Services, words: Annotated[str | None, HELPED] = None) -> Output | Report:
+    """Explain a topic such as context, or a command.
+
+    /help all has every command, and opens in your PAGER if it is longer than the screen.
 
     Examples:
         /help
-        /help context set
+        /help context
+        /help context at
+        /help all
     """
-    return services.registry.menu() if command is None else Text(look_up(services.registry, command).help_text)
+    if words is None:
+        return Output(screen(services.registry))
+    told = page(services.registry, words)
+    return Report(()) if words == ALL and await services.show_pages(told) else Output(told)
 
 
-@GROUP.command("status")
-async def status(services: Services) -> Table:
-    """Show the persona, thread, model and how full the context is.
-
-    Examples:
-        /status
-    """
-    target = services.current.target()
-    plan = await services.context.planned(target, services.clock.now())
-    rows = (
-        ("Chorus", __version__),
-        ("Persona", f"{target.persona.name} ({target.persona.slug})"),
-        ("Thread", str(target.thread_number)),
-        ("Model", f"{target.choice.model} ({target.choice.reason})"),
-        ("Context window", in_hours(target.persona.settings.context_hours)),
-        ("In context", f"{len(plan.sent)} messages"),
-        ("Tokens", f"{plan.meter.tokens:,} of {plan.meter.limit:,} ({plan.meter.usage:.1%})"),
-    )
-    return Table("", ("", ""), rows)
-
-
-@CHAT.command("quit", aliases=("exit", "q"))
+@GROUP.command("quit", aliases=("exit", "q"), listed="everyday")
 async def leave(_services: Services) -> Exit:
-    """Quit Chorus; everything is kept.
+    """Quit; everything is kept.
 
     Examples:
         /quit

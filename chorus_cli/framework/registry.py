@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Concatenate, Generic, Literal, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import enumerated, quoted
@@ -21,12 +21,14 @@ from chorus_cli.framework.arguments import (
     documentation_of,
     without_options,
 )
-from chorus_cli.framework.replies import Answer, Report, Table
+from chorus_cli.framework.replies import Answer
 
 C = TypeVar("C")
 P = ParamSpec("P")
 Outcome = Awaitable[Answer]
 R = TypeVar("R", bound=Outcome)
+Listed = Literal["everyday", "topic", "nowhere"]
+"""Where the help has a command: on its screen and under its topic, under its topic, or nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Command(Generic[C]):
     its names without the group's word. ``default`` means that the group's word followed by an argument runs this
     command. A ``stoppable`` command may take long, and leaves nothing half-done when it is cancelled. ``guesses`` are
     other words for which Chorus suggests the command. A command that is ``only_in_chat`` makes no sense in a shell.
+    The help has a command under its ``topic`` unless it is ``listed`` nowhere; its screen has those for every day.
     """
 
     group: str
@@ -50,6 +53,8 @@ class Command(Generic[C]):
     stoppable: bool = False
     guesses: tuple[str, ...] = ()
     only_in_chat: bool = False
+    topic: str = ""
+    listed: Listed = "topic"
 
     @property
     def summary(self) -> str:
@@ -62,28 +67,34 @@ class Command(Generic[C]):
         return "/" + " ".join(word for word in (self.group, self.names[0]) if word)
 
     @property
-    def usage(self) -> str:
-        """The full name and its arguments: ``/context add <time>``; optional parts are in brackets."""
-        name = f"[{self.names[0]}]" if self.default else self.names[0]
-        words = (self.group, name, *(argument.usage for argument in (*self.arguments, *self.options)))
-        return "/" + " ".join(word for word in words if word)
+    def shown(self) -> str:
+        """The one name that help and completion show, the shortest: ``/new``, or ``/context`` for ``/context set``."""
+        if self.default:
+            return f"/{self.group}"
+        return f"/{self.aliases[0]}" if self.aliases and self.group and self.names[0] else self.path
 
     @property
-    def other_names(self) -> tuple[str, ...]:
-        """The other names, as the user types them: ``/new``, ``/context default``."""
-        synonyms = tuple("/" + f"{self.group} {name}".strip() for name in self.names[1:])
-        return synonyms + tuple(f"/{alias}" for alias in self.aliases)
+    def usage(self) -> str:
+        """The name that is shown, with the arguments: ``/context <time>``; optional ones are in brackets."""
+        return self._usage(self.shown)
+
+    @property
+    def brief(self) -> str:
+        """The name that is shown, with the arguments that are needed: ``/persona <name>``."""
+        return " ".join((self.shown, *(argument.usage for argument in self.arguments if argument.required)))
+
+    def _usage(self, name: str) -> str:
+        return " ".join((name, *(argument.usage for argument in (*self.arguments, *self.options))))
 
     @property
     def help_text(self) -> str:
-        """The whole help: usage with arguments, summary, details, other names, examples."""
+        """The whole help: usage with arguments, summary, details, examples."""
         documentation = self.documentation
         arguments = [f"{argument.usage}: {argument.parameter.help}" for argument in (*self.arguments, *self.options)]
         paragraphs = [
             "\n".join([self.usage, *arguments]),
             documentation.summary,
             documentation.details,
-            "Also: " + ", ".join(self.other_names) if self.other_names else "",
             "\n".join(["Examples:", *(f"  {example}" for example in documentation.examples)]),
         ]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
@@ -113,11 +124,9 @@ class Command(Generic[C]):
         self, words: Sequence[str], given: Mapping[str, str], now: datetime, called: str, lead: str = "/"
     ) -> Bound[C]:
         left_out = self.arguments[len(words) :]
-        is_alias = called[1:] in self.aliases
         for argument in left_out:
             if argument.required:
-                usage = self.usage.replace(self.path, called) if is_alias else self.usage
-                usage, example = (f"{lead}{line[1:]}" for line in (usage, self.documentation.examples[0]))
+                usage, example = self._usage(called), f"{lead}{self.documentation.examples[0][1:]}"
                 raise CommandError(f"{called} needs {argument.usage}. Usage: {usage}, for example: {example}")
         read = [argument.parameter.parse(word, now) for argument, word in zip(self.arguments, words, strict=False)]
         options = {each.option: each.default for each in self.options}
@@ -153,12 +162,16 @@ def _value_of(option: Argument, text: str, now: datetime) -> object:
 
 
 class CommandGroup(Generic[C]):
-    """Commands that share their first word; the group named ``""`` has commands of one word, such as ``/help``."""
+    """Commands that share their first word; the group named ``""`` has commands of one word, such as ``/help``.
+
+    The help has the commands of a group under its ``topic``, which is the group's name unless another is given.
+    """
 
     def __init__(
-        self, name: str, summary: str = "", *, aliases: tuple[str, ...] = (), only_in_chat: bool = False
+        self, name: str, summary: str = "", *, aliases: Sequence[str] = (), only_in_chat: bool = False, topic: str = ""
     ) -> None:
         self.name = name
+        self.topic = topic or name
         self.summary = summary
         self.aliases = aliases
         self.only_in_chat = only_in_chat
@@ -177,11 +190,6 @@ class CommandGroup(Generic[C]):
         """Commands by other words for which Chorus suggests them."""
         return {guess: command for command in self.commands for guess in command.guesses}
 
-    @property
-    def help_text(self) -> str:
-        """The group's summary and a line for each command."""
-        return "\n".join([self.summary, "", *(f"{each.usage}: {each.documentation.summary}" for each in self.commands)])
-
     def command(
         self,
         name: str,
@@ -190,6 +198,7 @@ class CommandGroup(Generic[C]):
         aliases: tuple[str, ...] = (),
         stoppable: bool = False,
         guesses: tuple[str, ...] = (),
+        listed: Listed = "topic",
     ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
         """Declare the decorated handler as a command of this group; the handler itself is returned unchanged."""
 
@@ -197,7 +206,8 @@ class CommandGroup(Generic[C]):
             arguments, options = declared_arguments(handler)
             names, documentation = (name, *synonyms), documentation_of(handler)
             command = Command(self.name, names, handler, arguments, options, documentation, aliases, default)
-            self.add(replace(command, stoppable=stoppable, guesses=guesses, only_in_chat=self.only_in_chat))
+            command = replace(command, stoppable=stoppable, guesses=guesses, only_in_chat=self.only_in_chat)
+            self.add(replace(command, topic=self.topic, listed=listed))
             return handler
 
         return declare
@@ -209,23 +219,32 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands. ``groups`` are merged by name; ``words`` and ``guesses`` map a line's first word to a command."""
+    """All commands. ``groups`` are merged by name; ``words`` and ``guesses`` map a line's first word to a command.
+
+    In ``words``, those of the commands for every day come first. ``topics`` have the listed commands in the order of
+    declaration, ``summaries`` a sentence for each topic.
+    """
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
         """Merge the groups, and the user's ``own`` group; a name in the user's group is no longer a guess."""
-        self.groups = _merged((*groups, *([own] if own else [])))
-        self.words = _first_words(self.groups)
+        declared = (*groups, *([own] if own else []))
+        self.summaries = {group.topic: group.summary for group in reversed(declared) if group.summary}
+        listed = [command for group in declared for command in group.commands if command.listed != "nowhere"]
+        self.topics = {
+            topic: [each for each in listed if each.topic == topic]
+            for topic in dict.fromkeys(each.topic for each in listed)
+        }
+        self.everyday = [each for each in listed if each.listed == "everyday"]
+        self.groups = _merged(declared)
+        places = {each.shown[1:].split()[0]: place for place, each in enumerate(self.everyday)}
+        words = _first_words(self.groups).items()
+        self.words = dict(sorted(words, key=lambda entry: places.get(entry[0], len(self.everyday))))
         names = own.words if own else {}
         self.guesses = {guess: command for command in self for guess in command.guesses if guess not in names}
 
     def __iter__(self) -> Iterator[Command[C]]:
         """Iterate over all commands, group by group in the order of declaration."""
         return (command for group in self.groups for command in group.commands)
-
-    def menu(self) -> Report:
-        """Return a table for each group with a line for each command."""
-        heads = ("Command", "Description")
-        return Report(tuple(Table(each.summary, heads, tuple(map(_menu_row, each.commands))) for each in self.groups))
 
 
 def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
@@ -235,9 +254,9 @@ def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
         same_name.setdefault(group.name, []).append(group)
     merged: list[CommandGroup[C]] = []
     for name, parts in same_name.items():
-        summary = "".join(part.summary for part in parts)
+        summary = "".join(part.summary for part in parts) if name else ""
         aliases = tuple(alias for part in parts for alias in part.aliases)
-        merged.append(CommandGroup(name, summary, aliases=aliases))
+        merged.append(CommandGroup(name, summary, aliases=aliases, topic=parts[0].topic))
         for command in chain.from_iterable(part.commands for part in parts):
             merged[-1].add(command)
     return tuple(merged)
@@ -252,8 +271,3 @@ def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | Co
         named += [(alias, group) for alias in group.aliases]
         named += [(alias, command) for command in group.commands for alias in command.aliases]
     return dict(named)
-
-
-def _menu_row(command: Command[C]) -> tuple[str, str]:
-    also = ", ".join(command.other_names)
-    return command.usage, command.documentation.summary + (f" Also {also}." if also else "")

@@ -27,7 +27,7 @@ from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths as export_files
 from chorus_cli.storage.typed_paths import escaped, typed_path, typed_paths
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", topic="log")
 
 _CODE = "code"
 _ALL, _EVERYTHING = "all", "every message of the thread"

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.machine.environment import umask_of, without_secrets
@@ -95,6 +96,18 @@ class UserEditor:
         if code < 0:
             return f"{name} was ended by signal {-code} ({signal.strsignal(-code)})."
         return f"{name} ended with status {code}." if code else ""
+
+    async def page(self, text: str) -> bool:
+        """Show a text that is longer than the terminal in the user's pager; return false if no pager showed it."""
+        pager = self.environment.get("PAGER", "less") if os.isatty(_INPUT) and os.isatty(_OUTPUT) else ""
+        if not pager.strip() or text.count("\n") < shutil.get_terminal_size().lines - 1:
+            return False
+        viewer = UserEditor({**self.environment, "VISUAL": pager, "EDITOR": pager}, self.alone)
+        with suppress(EditorError), NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            return not await viewer.open(Path(file.name))
+        return False
 
     def end(self) -> None:
         """Ask the open editor to end, even if it is stopped, and kill it if it has not ended after three seconds."""

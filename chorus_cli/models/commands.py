@@ -18,7 +18,7 @@ from chorus_cli.models.rules.costs import CostLine, DaySpending, without_price
 from chorus_cli.models.service.costs import CostReport, Grouping
 from chorus_cli.services import Services
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", topic="settings")
 
 _BY = re.compile(rf"(?:(?P<time>.*\S)\s+|)by\s+(?P<grouping>{'|'.join(Grouping)})", re.DOTALL | re.IGNORECASE)
 _BY_SOMETHING = re.compile(r"(?:.*\s|)by\s+\S+", re.DOTALL | re.IGNORECASE)

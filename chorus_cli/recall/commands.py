@@ -19,7 +19,7 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Findings, Match
 from chorus_cli.services import Services
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", "All messages ever: searched, copied, or gone for good.", topic="log")
 
 SHOWN, SHOWN_IN_SHELL = 10, 100
 _WIDER = "Chorus looked only for whole words; {} also finds longer words."
@@ -48,7 +48,7 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
 
 
 WORDS = Parameter(
-    "words [since T]",
+    "words",
     _asked_search,
     'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
     "at the end since and a time: since 3 days ago, since monday",
@@ -59,7 +59,7 @@ THOUGHTS = flag("search the thoughts of models, too")
 MOST = replace(COUNT, name="N", help=f"show at most N messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
 
 
-@GROUP.command("search", guesses=("log",))
+@GROUP.command("search", guesses=("log",), listed="everyday")
 async def search(
     services: Services,
     words: Annotated[AskedSearch, WORDS],
@@ -69,7 +69,7 @@ async def search(
     most: Annotated[int | None, MOST] = None,
     thoughts: Annotated[bool, THOUGHTS] = False,
 ) -> Text:
-    """Search messages and titles of all personas, newest first.
+    """Search everything ever said, newest first.
 
     Case and accents do not matter. Messages that were undone, replaced or left behind by /new are found, too. With
     --thoughts, the search also finds what models thought before their replies.

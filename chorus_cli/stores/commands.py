@@ -17,8 +17,8 @@ from chorus_cli.storage import typed_paths
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, WantedPurge, span
 from chorus_cli.stores.service.purging import NONE_HOLDS, REWRITES, still_there
 
-PURGE: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")
-RESCUE: CommandGroup[Services] = CommandGroup("rescue", "Texts that could not be stored, and backups.")
+PURGE: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.", topic="log")
+RESCUE: CommandGroup[Services] = CommandGroup("rescue", "Texts that could not be stored, and backups.", topic="log")
 
 _NOTHING = Text("Nothing was purged.")
 

@@ -40,6 +40,7 @@ def parsed(
     if isinstance(entry, Command):
         return _parsed(entry, name, [*before, *after])
     group = _add_group(Parser(prog=f"chorus {entry.name}", description=entry.summary), entry)
+    after = [part for word in after for part in _parts(word, entry)]
     own = [each.spelling for command in commands for each in command.options if not each.is_flag]
     position = first_word(after, (*VALUED, *own))
     word = None if position is None else after[position].casefold()
@@ -50,10 +51,16 @@ def parsed(
         group.exit()
     chosen = entry.default if word is not None else entry.words.get("")
     if chosen is None:
-        listed = ", ".join(filter(None, (each.names[0] for each in commands)))
+        listed = ", ".join(each.names[0] for each in commands if each.names[0] and each.listed != "nowhere")
         refusal = f"invalid choice: {word!r} (choose from {listed})"
         group.error(f"one of these is required: {listed}" if word is None else refusal)
     return _parsed(chosen, name, [*before, *after])
+
+
+def _parts(word: str, group: CommandGroup[Services]) -> list[str]:
+    """Return a word, or if it is a sign before a digit, as in ``-4h``, the command that the sign names and the rest."""
+    command = group.words.get(word[:1]) if word[1:2].isdigit() else None
+    return [word] if command is None else [command.names[0], word[1:]]
 
 
 def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -63,9 +70,9 @@ def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
             told = f"{group.summary[0].lower()}{group.summary[1:].removesuffix('.')}"
             _add_group(commands.add_parser(group.name, help=told, description=group.summary), group)
         for command in _offered(group):
-            for name in (*(() if group.name else command.names[:1]), *command.aliases):
-                if name not in commands.choices:
-                    _add_command(commands, name, command)
+            name = command.aliases[:1] if group.name else command.names[:1]
+            if name and command.listed != "nowhere" and name[0] not in commands.choices:
+                _add_command(commands, name[0], command)
 
 
 async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -116,8 +123,8 @@ def _add_group(parser: Parser, group: CommandGroup[Services]) -> Parser:
         parser.description = f"{group.summary} {alone.documentation.summary}"
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=alone is None)
     for command in _offered(group):
-        for name in filter(None, command.names):
-            _add_command(commands, name, command)
+        if command.names[0] and command.listed != "nowhere":
+            _add_command(commands, command.names[0], command)
     return parser
 
 

@@ -13,7 +13,9 @@ from importlib.resources import files
 from typing import Any
 
 from chorus_cli import __version__
+from chorus_cli.catalogue import registry
 from chorus_cli.core.errors import CommandError
+from chorus_cli.framework.help import screen as help_screen
 from chorus_cli.machine.paths import paths
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.subcommands.command_line import parser
@@ -97,7 +99,10 @@ def manual_page() -> str:
         "manual_title": "Chorus",
         "manual_section": "1",
     }
-    return str(manpage.Manpage(arguments, _data=told, format="single-commands-section"))
+    page = str(manpage.Manpage(arguments, _data=told, format="single-commands-section"))
+    # \\& keeps a line that begins with a dot or a quote from being a request.
+    lines = ["\\&" + line.replace("-", "\\-") for line in help_screen(registry()).splitlines()]
+    return "\n".join([page.rstrip("\n"), '.SH "IN THE CHAT"', ".nf", *lines, ".fi", ""])
 
 
 def _made_script(shell: str) -> str:

@@ -45,6 +45,8 @@ _Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 1.0
 _ASKED = "Your message:"
+# In other programs these leave; sent to a model, they would cost money.
+_LEAVING = frozenset({"exit", "quit", ":q"})
 _TOO_DEAR = "Nothing was sent. /settings set budget N raises the budget, /settings unset budget removes it."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
@@ -98,6 +100,15 @@ class LineHandler:
         except errors.PersonaError as error:
             self._unsent.text = line
             raise errors.PersonaError(f"{error}{_UNSENT}") from error
+        if text.casefold() in _LEAVING:
+            question = f'Leave the chat? n sends "{text}" to {target.persona.name}.'
+            meant = await self._prompt.confirm(question, ("y", "n"), self._refuse_answer, "")
+            if meant == "y":
+                self._unsent.release()
+                return True
+            if not meant:
+                self._give_back(line)
+                return False
         for notice in (*current.sharing_notices(), *current.new_warnings(target)):
             self._screen.notice(notice)
         if not await self._is_affordable(target):

@@ -29,17 +29,17 @@ from chorus_cli.turns.service.conversation import is_answered
 from chorus_cli.turns.service.folding import can_summarize
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
-TOP: CommandGroup[Services] = CommandGroup("")
+TOP: CommandGroup[Services] = CommandGroup("", topic="context")
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 
 _LONGEST_SUMMARY = 1000
 
 
-@GROUP.command("clear", aliases=("new", "clear"))
+@GROUP.command("clear", aliases=("new", "clear"), listed="everyday")
 async def clear(services: Services) -> Text:
-    """Start a new conversation: earlier messages leave the context.
+    """Start a new conversation; nothing is deleted.
 
-    Nothing is deleted; /context undo brings the messages back. The command applies to all threads of the persona.
+    Earlier messages leave the context; /undo brings them back. The command applies to all threads of the persona.
 
     Examples:
         /new
@@ -50,7 +50,7 @@ async def clear(services: Services) -> Text:
     return Text(f"--- New conversation ---{await _in_all_threads(services)}")
 
 
-@GROUP.command("undo")
+@GROUP.command("undo", listed="nowhere")
 async def undo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Undo the latest operation on the context, or one by its number.
 
@@ -66,7 +66,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
     return Text(told + await follow_fork(services, undone))
 
 
-@GROUP.command("redo")
+@GROUP.command("redo", listed="nowhere")
 async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Redo the operation undone last, or one by its number.
 
@@ -80,7 +80,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
     return Text(await redone_lines(services, await services.journal.redo(services.current.target(), number)))
 
 
-@GROUP.command("ops")
+@GROUP.command("ops", listed="nowhere")
 async def operations(services: Services) -> Text | Table:
     """List the operations on the context with their numbers.
 

@@ -48,9 +48,11 @@ def test_no_word_that_is_typed_means_two_commands() -> None:
         names = [name for command in group.commands for name in command.names]
         assert len({*names}) == len(names)
         assert [name for name in (*names, *first_words) if name.split() not in ([], [name.casefold()])] == []
-        assert group.summary.count(".") == 1
+        assert group.summary.count(".") == bool(group.name)
         assert [each for each in group.commands if each.default] == ([group.default] if group.default else [])
         assert group.default is None or group.default.arguments
+    assert registry().topics.keys() <= registry().summaries.keys()
+    assert all(each.count(".") == 1 for each in registry().summaries.values())
 
 
 def test_a_default_whose_argument_may_be_left_out_serves_the_group_alone() -> None:
@@ -277,7 +279,8 @@ async def test_those_of_a_persona_take_precedence_and_are_of_it_alone(world: Wor
 async def test_they_are_listed_explained_and_completed(world: World, shared: Path) -> None:
     (shared / "explain.md").write_text('---\ndescription: "Explains a word"\n---\nExplain $ARGUMENTS')
     (shared / "hello.md").write_text("# Say hello\nto me")
-    menu = await world.told("/help")
+    assert "/explain" not in await world.told("/help")
+    menu = await world.told("/help all")
     assert "/explain [text]" in menu
     assert "Explains a word" in menu
     assert "Say hello" in menu

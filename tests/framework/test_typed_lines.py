@@ -14,6 +14,7 @@ from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
 from chorus_cli.core.time.timespan import Span, format_span
 from chorus_cli.framework.arguments import COMMAND, NUMBER, TEXT, TIME, Candidate
 from chorus_cli.framework.command_line import Completions, completions, look_up, resolve
+from chorus_cli.framework.help import page, screen
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Exit, Reply, Report, Table, Text, plain
 from tests.amount import examples
@@ -39,7 +40,7 @@ DESCRIPTION = replace(TEXT, name="description", help="what the session was about
 window: CommandGroup[Desk] = CommandGroup("context", "The part of the conversation the model sees.", aliases=("ctx",))
 saving: CommandGroup[Desk] = CommandGroup("context")
 memory: CommandGroup[Desk] = CommandGroup("memory", "What is kept apart from messages.", aliases=("mem",))
-everywhere: CommandGroup[Desk] = CommandGroup("", "Everywhere.")
+everywhere: CommandGroup[Desk] = CommandGroup("", "Everywhere.", topic="general")
 
 
 @window.command("")
@@ -132,7 +133,7 @@ async def add(_desk: Desk, kind: Annotated[str, PERSONA], text: Annotated[str, T
     return Text(f"{kind}: {text}")
 
 
-@memory.command("pin")
+@memory.command("pin", listed="everyday")
 async def pin(_desk: Desk, number: Annotated[int, NUMBER]) -> Text:
     """Keep an item hot.
 
@@ -142,7 +143,17 @@ async def pin(_desk: Desk, number: Annotated[int, NUMBER]) -> Text:
     return Text(f"pinned {number}")
 
 
-@everywhere.command("help", "?")
+@memory.command("drop", "-", listed="nowhere")
+async def drop(_desk: Desk, number: Annotated[int, NUMBER]) -> Text:
+    """Drop an item.
+
+    Examples:
+        /memory -3
+    """
+    return Text(f"dropped {number}")
+
+
+@everywhere.command("help", "?", listed="everyday")
 async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Text:
     """Say what there is.
 
@@ -185,6 +196,7 @@ ANSWERS = {
     "saved 'don\\'t   lose \"this'": ("/context save   don't   lose \"this  ",),
     "task: buy   bread": ("/memory add task  buy   bread ",),
     "pinned 3": ("/mem pin 3",),
+    "dropped 3": ("/mem drop 3", "/memory -3", "/memory - 3", "/mem -#3"),
     "": ("/?",),
     "context set": ("/help context set",),
 }
@@ -200,7 +212,7 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous(line
     assert await resolve(REGISTRY, line, NOW).run(Desk()) == Exit()
 
 
-def unknown(typed: str, meant: str = "", listing: str = "/help lists all commands.") -> str:
+def unknown(typed: str, meant: str = "", listing: str = "/help all lists all commands.") -> str:
     return f"There is no command '{typed}'.{f' Did you mean {meant}?' if meant else ''} {listing}"
 
 
@@ -221,8 +233,10 @@ def unknown(typed: str, meant: str = "", listing: str = "/help lists all command
         *((line, "/new takes no argument.") for line in ("/new hello", "/n hello")),
         ("/context default 3", "/context default takes no argument."),
         ("/etc/passwd", f"{unknown('/etc/passwd')} // sends a line that begins with a slash."),
+        ("/memory -", "/memory - needs <number>. Usage: /memory - <number>, for example: /memory -3"),
+        ("/memory pin -3", "'-3' is not a number from 1 upwards, such as 3 or #3."),
         ("/memory pin", "/memory pin needs <number>. Usage: /memory pin <number>, for example: /memory pin 3"),
-        ("/context set", "/context set needs <time>. Usage: /context [set] <time>, for example: /context set 24h"),
+        ("/context set", "/context set needs <time>. Usage: /context set <time>, for example: /context set 24h"),
         (
             "/memory add task",
             "/memory add needs <text>. Usage: /memory add <persona> <text>, for example: /memory add task buy bread",
@@ -262,14 +276,19 @@ def test_no_line_raises_anything_but_a_sentence(text: str) -> None:
     ("line", "start", "texts"),
     [
         *(("", 0, []), ("hello", 5, [])),
-        ("/", 0, ["/context", "/memory", "/help", "/quit", "/new"]),
-        *(("/c", 0, ["/context", "/clear"]), ("/C", 0, ["/context", "/clear"]), ("/ex", 0, ["/exit"])),
+        ("/", 0, ["/memory", "/help", "/context", "/quit", "/new"]),
+        *(("/c", 0, ["/context"]), ("/C", 0, ["/context"]), ("/ex", 0, [])),
         ("/nothing ", 9, []),
-        ("/context ", 9, ["set", "reset", "clear", "undo", "save", "history", "8h", "24h", "2 days", "1 week"]),
-        *(("/context  s", 10, ["set", "save"]), ("/context 2", 9, ["24h", "2 days"]), ("/context 2 d", 9, ["2 days"])),
+        ("/context ", 9, [*(each.text for each in TIME.complete(None, "")), "reset", "clear", "undo", "save"]),
+        *(
+            ("/context  s", 10, ["since friday", "save"]),
+            ("/context 2", 9, ["24h", "2 days"]),
+            ("/context 2 d", 9, ["2 days"]),
+        ),
         *(("/context set 2", 13, ["24h", "2 days"]), ("/context set  2 d", 14, ["2 days"])),
         *(("/context clear ", 15, []), ("/context history F", 17, ["frodo"])),
         *(("/CTX history ", 13, ["frodo", "chorus"]), ("/memory add fr", 12, ["frodo"])),
+        *(("/memory ", 8, ["add", "pin"]), ("/memory d", 8, []), ("/memory drop ", 13, [])),
         *(("/memory add frodo x", 18, []), ("/memory nothing x", 8, [])),
         ("/new ", 5, []),
     ],
@@ -288,8 +307,8 @@ def test_a_candidate_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("words", "usage"),
     [
-        ("context set", "/context [set] <time>"),
-        ("/NEW", "/context clear"),
+        ("context set", "/context <time>"),
+        ("/NEW", "/new"),
         ("mem a", "/memory add <persona> <text>"),
         ("context undo", "/context undo [number]"),
     ],
@@ -300,24 +319,26 @@ def test_help_finds_a_command_by_its_words(words: str, usage: str) -> None:
     assert found.usage == usage
 
 
-def test_help_for_a_command_says_everything_about_it() -> None:
-    assert look_up(REGISTRY, "context set").help_text == (
-        "/context [set] <time>\n"
+def test_help_for_a_command_says_everything_about_it_under_one_name() -> None:
+    assert page(REGISTRY, "context set") == (
+        "/context <time>\n"
         "<time>: how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am\n\n"
         "Reach back a given length of time.\n\n"
         "A boundary that is nearer still binds.\n\n"
         "A second paragraph.\n\n"
         "Examples:\n  /context set 24h\n  /context 2 days"
     )
-    assert "Also: /new, /clear" in look_up(REGISTRY, "context clear").help_text
+    assert page(REGISTRY, "context clear") == "/new\n\nBegin a new conversation.\n\nExamples:\n  /new"
 
 
-def test_help_for_a_group_lists_its_commands() -> None:
-    assert look_up(REGISTRY, "memory").help_text == (
-        "What is kept apart from messages.\n\n"
-        "/memory add <persona> <text>: Keep a text.\n"
-        "/memory pin <number>: Keep an item hot."
-    )
+def test_help_for_a_topic_lists_its_commands_and_no_other_spelling() -> None:
+    assert page(REGISTRY, "memory").splitlines() == [
+        "What is kept apart from messages.",
+        "  /memory add <persona> <text>",
+        "                               Keep a text.",
+        "  /memory pin <number>         Keep an item hot.",
+    ]
+    assert page(REGISTRY, "mem") == page(REGISTRY, "memory")
 
 
 @pytest.mark.parametrize("words", ["context sett", "contxt", "memory xyzzy", "c"])
@@ -326,13 +347,15 @@ def test_help_for_what_there_is_not_is_refused(words: str) -> None:
         look_up(REGISTRY, words)
 
 
-def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> None:
-    menu = REGISTRY.menu()
-    assert [part.title for part in menu.parts if isinstance(part, Table)] == [
-        *("The part of the conversation the model sees.", "What is kept apart from messages.", "Everywhere.")
-    ]
-    assert "/context reset               Take the default again. Also /context default.\n" in plain(menu)
-    assert plain(menu).endswith("/quit            Leave. Also /exit, /q.")
+def test_help_for_everything_has_each_topic() -> None:
+    assert page(REGISTRY, "all").split("\n\n") == [page(REGISTRY, topic) for topic in REGISTRY.topics]
+
+
+def test_the_screen_of_the_help_has_what_is_declared_for_every_day() -> None:
+    commands, rest = screen(REGISTRY).splitlines()[:2], screen(REGISTRY).splitlines()[2:]
+    assert commands == ["/memory pin <number>  Keep an item hot.", "/help                 Say what there is."]
+    assert [line.split()[0] for line in rest] == ["@file", "!cmd", "Ctrl-C", "Topics:"]
+    assert rest[-1] == "Topics: context, memory, general, all"
 
 
 def test_a_report_is_rendered_as_plain_text_in_columns() -> None:
@@ -348,16 +371,16 @@ def test_a_report_is_rendered_as_plain_text_in_columns() -> None:
     ("guess", "meant"),
     [
         *(("/history", "/context history"), ("/sessions", "/context history"), ("/save", "/context save")),
-        *(("/load", "/context restore"), ("/window", "/context"), ("/reset", "/context reset"), ("/log", "/search")),
+        *(("/load", "/context restore"), ("/window", "/context"), ("/reset", "/context"), ("/log", "/search")),
         *(("/fork", "/thread fork"), ("/context sessions", "/context history"), ("/context load", "/context restore")),
     ],
 )
 async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
     world: World, guess: str, meant: str
 ) -> None:
-    sentence = f"There is no command '{guess}'. Did you mean {meant}? /help lists all commands."
+    sentence = f"There is no command '{guess}'. Did you mean {meant}? /help all lists all commands."
     assert await world.told(guess) == await world.told(f"{guess} 24h") == sentence
-    if " " not in guess:
+    if " " not in guess and guess[1:] not in world.services.registry.topics:
         assert await world.told(f"/help {guess}") == sentence
 
 
@@ -365,8 +388,8 @@ async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
     ("line", "offered"),
     [
         ("/help und", {"undo"}),
-        ("/help context s", {"context set", "context sub", "context save", "context show", "context summary"}),
-        ("/? /context un", {"/context undo"}),
+        ("/help context s", {"context set", "context save", "context show", "context summary"}),
+        ("/? /context at", {"/context at"}),
         ("/help nosuch", set()),
     ],
 )
@@ -375,3 +398,22 @@ async def test_help_offers_every_command_with_what_it_does(world: World, line: s
     found = completions(here.registry, here, line).candidates
     assert {each.text for each in found} == offered
     assert all(each.description for each in found)
+
+
+async def test_everyday_names_come_first_and_each_command_once(world: World) -> None:
+    here = world.services
+    offered = [each.text for each in completions(here.registry, here, "/").candidates]
+    everyday = list(dict.fromkeys(each.brief.split()[0] for each in here.registry.everyday))
+    assert offered[: len(everyday)] == everyday
+    assert len({*offered}) == len(offered)
+    assert {*offered} & {"/why", "/clear", "/status", "/exit", "/personas", "/mem", "/p", "/t"} == set()
+    assert {"/backup", "/compact", "/paste", "/run"} <= {*offered}
+
+
+async def test_personas_are_offered_before_what_can_be_done_with_them(world: World) -> None:
+    await world.told("/persona new Ada")
+    here = world.services
+    offered = [each.text for each in completions(here.registry, here, "/persona ").candidates]
+    assert {*offered[:2]} == {"Ada", "chorus"}
+    assert offered[2:4] == ["new", "edit"]
+    assert {"switch", "list"} & {*offered} == set()

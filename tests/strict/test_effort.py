@@ -223,7 +223,7 @@ def test_a_refused_value_is_known_by_its_words(model: str, level: str, body: obj
 async def test_a_refused_value_is_left_out_and_told_once(name: str, protocol: StrictProtocol, stage: Stage) -> None:
     async with stage.players(name) as (player, (main,)):
         main.server.protocol = protocol
-        await player.command("/set effort high", "effort")
+        await player.command("/set effort high --once", "effort")
         for number in range(3):
             main.server.will(Reply(calls=(main.search(str(number)),)), Reply(f"Answer {number}."))
             await player.say("And?", f"Answer {number}.")

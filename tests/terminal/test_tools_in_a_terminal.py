@@ -252,7 +252,7 @@ def test_its_newest_words_are_seen_while_a_model_thinks_and_all_on_request(
         printed = "\nThe user asks for tea.\n\nGreen is best.\n"
         chat.until(lambda: chat.screen_text().count(printed) == 2, "the thoughts once more")
         chat.await_line(PROMPT)
-        chat.ask("/set show_thoughts true", "show_thoughts is true until the end of this run.")
+        chat.ask("/set show_thoughts true --once", "show_thoughts is true until the end of this run.")
         chat.ask("Tea?", f"{printed}\nGreen tea.")
     assert home.said() == ["Tea?"] * 2
 

@@ -65,14 +65,14 @@ class ContextReport(NamedTuple):
     """The plan of the next request, part by part, without the question that it will answer.
 
     ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, and ``moments`` are
-    the times of the messages in the window. Each of the three is empty if the report was made without it.
+    the times of the messages in the window.
     """
 
     plan: RequestPlan
     parts: tuple[Part, ...]
-    omissions: tuple[Omission, ...] = ()
-    memory: tuple[MemoryUse, ...] = ()
-    moments: tuple[datetime, ...] = ()
+    omissions: tuple[Omission, ...]
+    memory: tuple[MemoryUse, ...]
+    moments: tuple[datetime, ...]
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -104,33 +104,20 @@ class ContextReport(NamedTuple):
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the next request of ``target`` and the messages that it leaves out; nothing is sent."""
 
-    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item]]:
-        # One transaction, so that all three show the same moment.
+    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item], list[datetime]]:
+        # One transaction, so that all four show the same moment.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
-        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug))
+        since, boundary = snapshot.view.cutoff, snapshot.view.boundary
+        since = boundary.created_at if boundary is not None and since == BEGINNING else since
+        moments = operation_rows.moments(connection, slug, target.thread_id, since)
+        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug)), moments
 
     request_settings = await context.request_settings(target)
-    snapshot, outside, items = await context.store.read(read)
+    snapshot, outside, items, moments = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
-    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory))
-
-
-async def request_report(context: Context, target: Target, now: datetime) -> ContextReport:
-    """Measure the next request of ``target``, with the times of the messages in its window; nothing is sent."""
-
-    def read(connection: Connection) -> tuple[ContextSnapshot, list[datetime]]:
-        snapshot = context.read(connection, request_settings, now)
-        since, boundary = snapshot.view.cutoff, snapshot.view.boundary
-        if since == BEGINNING and boundary is not None:
-            since = boundary.created_at
-        return snapshot, operation_rows.moments(connection, target.persona.slug, target.thread_id, since)
-
-    request_settings = await context.request_settings(target)
-    snapshot, moments = await context.store.read(read)
-    plan = await context.plan(await context.counted(snapshot))
-    return ContextReport(plan, _parts(plan), moments=tuple(moments))
+    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory), tuple(moments))
 
 
 def _omissions(plan: RequestPlan, outside: _Outside) -> tuple[Omission, ...]:

@@ -105,7 +105,7 @@ TIER_OR_TYPE = Parameter(
 )
 CONTENT = replace(TEXT, help="the rest of the line, as typed")
 NOTE = Parameter(
-    "type: text",
+    "text",
     _note,
     "the text to remember as a task; to give it another type, write the type and a colon first",
     lambda _services, _text: _candidates(_TYPES, end=": "),
@@ -163,9 +163,9 @@ async def overview(services: Services) -> Text | Report:
     return Report((table, Text(told), more), data)
 
 
-@GROUP.command("list")
+@GROUP.command("list", listed="everyday")
 async def listing(services: Services, which: Annotated[AskedItems | None, TIER_OR_TYPE] = None) -> Text | Report:
-    """List the items, or those of one tier or type, best first.
+    """List what is remembered, best first.
 
     Examples:
         /memory list
@@ -199,7 +199,7 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
     return replace(_described(found, services.clock.now()), data=data_of(found))
 
 
-@GROUP.command("add")
+@GROUP.command("add", listed="nowhere")
 async def add(services: Services, item_type: Annotated[ItemType, TYPE], text: Annotated[str, CONTENT]) -> Text:
     """Remember a text of a given type.
 
@@ -357,12 +357,14 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     return Text(f"{_capitalized(operation.describe())}. /undo reverts this.")
 
 
-TOP: CommandGroup[Services] = CommandGroup("")
+TOP: CommandGroup[Services] = CommandGroup("", topic="memory")
 
 
-@TOP.command("remember")
+@TOP.command("remember", listed="everyday")
 async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOTE]) -> Text:
-    """Remember a text as a task, or as the type that stands before a colon.
+    """Remember a fact beyond this conversation.
+
+    The text is kept as a task, or as the type that you write before a colon.
 
     Examples:
         /remember call the plumber on Monday

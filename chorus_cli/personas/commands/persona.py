@@ -64,12 +64,13 @@ async def listing(services: Services) -> Table:
     return Table("", heads, tuple(rows), data=data_of(values))
 
 
-@GROUP.command("switch", default=True)
+@GROUP.command("switch", default=True, listed="everyday")
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
-    """Switch to another persona, or offer to create one that does not exist.
+    """Talk to another persona; /persona lists them.
 
     Give its name, an alias or its folder, in capital or small letters, or a beginning that no other persona has.
-    From a shell, a persona that does not exist is not created; the answer says how to create it.
+    Chorus offers to create a persona that does not exist. From a shell, it is not created; the answer says how
+    to create it.
 
     Examples:
         /persona frodo

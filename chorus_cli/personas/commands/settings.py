@@ -25,15 +25,14 @@ from chorus_cli.storage import typed_paths
 from chorus_cli.storage.permissions import is_there
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
-TOP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
-MODELS: CommandGroup[Services] = CommandGroup("")
+TOP: CommandGroup[Services] = CommandGroup("", topic="settings")
 
 _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
 _UNREADABLE = "Chorus ignores this file"
 _WINDOW = "context_hours"
 _MODELS = frozenset({"model", "summary_model"})
-_EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settings unset temperature, /settings edit."
+_EXAMPLES = "Try /set context_hours, /set temperature 0.7, /set temperature default, /settings edit."
 
 
 _MODEL_FILES = frozenset({".gguf"})
@@ -138,7 +137,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
     return Text("\n".join(lines), data_of(_facts(shown)))
 
 
-@GROUP.command("set")
+@GROUP.command("set", listed="nowhere")
 async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
     """Change one setting in the persona's file.
 
@@ -160,7 +159,7 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
     return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
 
 
-@GROUP.command("unset")
+@GROUP.command("unset", listed="nowhere")
 async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     """Remove one setting from the persona's file; its default applies.
 
@@ -177,7 +176,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
 
 
-@GROUP.command("edit")
+@GROUP.command("edit", listed="nowhere")
 async def edit(services: Services) -> Reply:
     """Edit the settings in your editor; they are checked when you save.
 
@@ -282,28 +281,45 @@ _OTHERWISE = {
 """The settings that cannot be set for one run, each with a sentence that says how it can be set."""
 
 
-@TOP.command("set", guesses=("effort",))
-async def set_for_this_run(
-    services: Services, key: Annotated[Setting | None, KEY] = None, value: Annotated[str, VALUE] = ""
-) -> Text:
-    """Change a setting until the end of this run, or list those changed.
+@TOP.command("set", guesses=("effort",), listed="everyday")
+async def set_or_show(
+    services: Services,
+    key: Annotated[Setting | None, KEY] = None,
+    value: Annotated[str, VALUE] = "",
+    *,
+    once: Annotated[bool, ONCE] = False,
+) -> Text | Report:
+    """Change a setting, or show it; /settings has all.
 
-    No file is changed; /settings set changes the file. The value "default" ends the change sooner.
+    The change is written to the persona's file. With --once it ends when you quit, and no file is changed; without a
+    key, --once lists such changes. The value "default" makes the default apply again.
 
     Examples:
         /set temperature 0.2
+        /set temperature 0.2 --once
         /set temperature default
-        /set
+        /set temperature
     """
+    if once:
+        return await _set_for_this_run(services, key, value)
+    if key is None:
+        return await listing(services)
+    if not value:
+        return await show(services, key)
+    is_default = value.strip().casefold() == "default"
+    return await (unset(services, key) if is_default else set_value(services, key, value))
+
+
+async def _set_for_this_run(services: Services, key: Setting | None, value: str) -> Text:
     slug, files = services.current.slug, services.personas
     if key is None:
         changed = files.set_in_this_run(slug).items()
         listed = [f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed]
-        return _lines(*listed or ["No setting was changed for this run. For example: /set temperature 0.2"])
+        return _lines(*listed or ["No setting was changed for this run. For example: /set temperature 0.2 --once"])
     if key.key in _OTHERWISE:
         raise CommandError(f"{key.key} cannot be set for this run. {_OTHERWISE[key.key]}")
     if not value:
-        raise CommandError(f"/set {key.key} needs a value; it must be {key.range_text}.")
+        raise CommandError(f"/set {key.key} --once needs a value; it must be {key.range_text}.")
     is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
@@ -316,9 +332,9 @@ async def set_for_this_run(
     return _lines(f"{key.key} is {held} {'again' if is_default else 'until the end of this run'}.", doubt)
 
 
-@MODELS.command("model")
+@TOP.command("model", listed="everyday")
 async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
-    """Show the model in use and why, or set the persona's.
+    """Show or choose the model that answers.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once the
     model answers until the end of this run, and no file is changed. /model default removes the persona's own choice.

@@ -214,10 +214,13 @@ class Prompt:
         """Whether the user can type."""
         return self._session.app.is_running
 
-    async def confirm(self, question: str, choices: Collection[str], refuse: Callable[[str, str], None]) -> str:
+    async def confirm(
+        self, question: str, choices: Collection[str], refuse: Callable[[str, str], None], otherwise: str = "n"
+    ) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n or d (discard).
 
-        Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means no.
+        Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means
+        ``otherwise``.
         """
         words = [word for word in _ANSWERS if word[0] in choices]
         choice = "(y/n, or d to discard it)" if "d" in choices else "(y/n)"
@@ -227,7 +230,7 @@ class Prompt:
                 return answer.casefold()[0]
             if answer:
                 refuse(answer, choice[1:-1])
-        return "n"
+        return otherwise
 
     async def answer(self, question: str) -> str | None:
         """Ask a question, and return the line typed; ``None`` for Ctrl-C, Ctrl-D or a closed terminal."""

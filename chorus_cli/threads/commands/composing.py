@@ -16,7 +16,7 @@ from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 
-GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
+GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True)
 
 
 @GROUP.command("editor")
@@ -101,4 +101,4 @@ def command_of(template: Template) -> Command[Services]:
 
     example = f"/{template.name} TEXT" if ARGUMENTS in template.body else f"/{template.name}"
     documentation = Documentation(template.description, template.body, (example,))
-    return Command("", (template.name,), send, *declared_arguments(send), documentation)
+    return Command("", (template.name,), send, *declared_arguments(send), documentation, topic="chat")

@@ -30,7 +30,7 @@ from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.turns.commands import follow_fork, named, redone_lines, reversal_line
 from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", "Your messages and the replies.", topic="chat")
 
 _LONGEST_VALUE = 60
 _MOST_LISTED = 15
@@ -51,15 +51,15 @@ STEP_OR_LIST = replace(
 )
 
 
-@GROUP.command("undo")
+@GROUP.command("undo", listed="everyday")
 async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = None) -> Reply:
-    """Undo your latest action: a message with its reply, or an operation.
+    """Undo the newest thing you did; /redo reverts it.
 
-    Repeat the command to go further back. /undo list numbers your actions; /undo 12 undoes only number 12, whatever
-    followed. A message leaves the context, not the log, and returns to the input line; a slash typed there replaces the
-    message. A message that waits for the end of a reply is not sent. Chorus asks first if you have changed a setting
-    since or if another Chorus sent the message. Right after a job has ended, /undo keeps the job's output back from
-    your next message instead.
+    That is a message with its reply, or an operation; repeat the command to go further back. /undo list numbers your
+    actions; /undo 12 undoes only number 12, whatever followed. A message leaves the context, not the log, and returns
+    to the input line; a slash typed there replaces the message. A message that waits for the end of a reply is not
+    sent. Chorus asks first if you have changed a setting since or if another Chorus sent the message. Right after a job
+    has ended, /undo keeps the job's output back from your next message instead.
 
     Examples:
         /undo
@@ -219,9 +219,9 @@ async def _redone(services: Services, redone: Operation | Spoken) -> Text:
     return Text(await redone_lines(services, redone))
 
 
-@GROUP.command("retry")
+@GROUP.command("retry", listed="everyday")
 async def retry(services: Services, model: Annotated[str | None, MODEL] = None) -> RunningTurn:
-    """Ask for another reply to the last message, from this model or another.
+    """Get another reply, from this model or another.
 
     The old reply leaves the context, not the log; /undo brings it back.
 

@@ -36,8 +36,11 @@ def _with_closed(text: str, _now: datetime) -> str:
     return text
 
 
-def _every(services: Services, text: str) -> Sequence[Candidate]:
-    return _candidates(services.threads.offers(), text)
+def _offered(services: Services, text: str) -> Sequence[Candidate]:
+    """Offer the open threads; once the beginning of a title is typed, also the newest closed ones with such a title."""
+    threads, begun = services.threads.offers(), text.casefold()
+    closed = [each for each in threads if each.closed_at and begun and each.name.casefold().startswith(begun)]
+    return _candidates([*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]], text)
 
 
 def _open(services: Services, text: str) -> Sequence[Candidate]:
@@ -46,18 +49,11 @@ def _open(services: Services, text: str) -> Sequence[Candidate]:
 
 
 def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
-    """Offer numbers with titles as descriptions, and titles with numbers; of closed threads only the newest."""
-    begun = text.casefold().removeprefix("#")
-    closed = [each for each in threads if each.closed_at and f"\n{begun}" in f"\n{each.number}\n{each.name}".casefold()]
-    threads = [*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]]
+    """Offer each thread once: its number with its title, or its title once the beginning of one is typed."""
     sign = text[: text.startswith("#")]
-    numbers = [Candidate(f"{sign}{thread.number}", _described(thread, thread.name)) for thread in threads]
-    titles = [Candidate(_words(thread), _described(thread, f"#{thread.number}")) for thread in threads if thread.name]
-    return numbers + titles
-
-
-def _described(thread: Thread, text: str) -> str:
-    return text if thread.closed_at is None else f"{text} (closed)".lstrip()
+    if text.removeprefix("#").isdecimal() or text in {"", "#"}:
+        return [Candidate(f"{sign}{thread.number}", thread.name) for thread in threads]
+    return [Candidate(_words(thread), f"#{thread.number}") for thread in threads if thread.name]
 
 
 def _words(thread: Thread) -> str:
@@ -67,7 +63,7 @@ def _words(thread: Thread) -> str:
 
 ALL = Parameter(_ALL, _with_closed, "also the closed ones", lambda _services, _text: [Candidate(_ALL)])
 THREAD = replace(
-    TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of a title", complete=_every
+    TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of a title", complete=_offered
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
 THOUGHTS = flag("with the model's thoughts before its replies")
@@ -99,11 +95,12 @@ async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table
     return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}), data=data_of(values))
 
 
-@GROUP.command("switch", default=True)
+@GROUP.command("switch", default=True, listed="everyday")
 async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report | RunningTurn:
-    """Switch to another thread by its number or title; a closed one is reopened.
+    """Go to another thread; /thread lists them.
 
-    The next run continues there too. A reply is shown if it is being written there or if you have not seen it yet.
+    Give its number, its title or the beginning of its title; a closed thread is reopened. The next run continues there
+    too. A reply is shown if it is being written there or if you have not seen it yet.
 
     Examples:
         /thread 3

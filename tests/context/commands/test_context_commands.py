@@ -156,11 +156,15 @@ SET = {
     "/context since friday": (159, "Thu 2026-02-05 23:30"),
     "/context add yesterday": (34, "Wed 2026-02-11 04:30"),
     "/context sub 4h": (6, "Thu 2026-02-12 08:30"),
+    "/context -4h": (6, "Thu 2026-02-12 08:30"),
+    "/context +half a day": (22, "Wed 2026-02-11 16:30"),
+    "/context + 12h": (22, "Wed 2026-02-11 16:30"),
     "/context since 9:00": (6, "Thu 2026-02-12 08:30"),
 }
 
 CLAMPED = {
     "/context 200h": (168, "200h is more than 168h (7 days); using 168h (/context all has no cutoff)"),
+    "/context +1000h": (168, "1010h is more than 168h (7 days); using 168h (/context all has no cutoff)"),
     "/context add 1000h": (168, "1010h is more than 168h (7 days); using 168h (/context all has no cutoff)"),
     "/context 20m": (1, "20m is less than 1h; using 1h"),
     "/context sub 1000h": (1, "that would leave nothing; using 1h"),
@@ -168,7 +172,9 @@ CLAMPED = {
 
 REFUSED = {
     "/context 0h": "'0h' is zero; write how far back to go, as in 24h.",
-    "/context -5h": "'-5h' has a sign; write it without one, as in 5h.",
+    "/context set -5h": "'-5h' has a sign; write it without one, as in 5h.",
+    "/context at +5h": "'+5h' has a sign; write it without one, as in 5h.",
+    "/context +-5h": "'-5h' has a sign; write it without one, as in 5h.",
     "/context now": "'now' is the present; write how far back to go, as in 24h.",
     "/context 1,000h": "'1,000h' has a comma that may separate thousands or decimals; "
     "write it without one, as in 1000h or 1.5h.",
@@ -188,8 +194,9 @@ REFUSED = {
 
 
 INCOMPLETE = {
-    "/context set  ": "/context set needs <time>. Usage: /context [set] <time>, for example: /context 24h",
-    "/context add": "/context add needs <time>. Usage: /context add <time>, for example: /context add 8h",
+    "/context set  ": "/context set needs <time>. Usage: /context set <time>, for example: /context 24h",
+    "/context add": "/context add needs <time>. Usage: /context add <time>, for example: /context +8h",
+    "/context +": "/context + needs <time>. Usage: /context + <time>, for example: /context +8h",
     # No time, but the beginning of a name.
     "/context a": "/context a is ambiguous: /context add or /context at?",
 }

@@ -354,7 +354,9 @@ async def test_thoughts_that_go_back_are_a_part_of_their_own(thoughtful: World, 
     assert thoughts == ["I must look.", "Gold!"][: {None: 0, 300: 1, 340: 2}[tokens]]
 
 
-@pytest.mark.parametrize(("line", "words"), [("/context", ("thoughts", "340")), ("/why", ("thoughts", "340", REASON))])
+@pytest.mark.parametrize(
+    ("line", "words"), [("/context", ("thoughts", "340", REASON)), ("/why", ("thoughts", "340", REASON))]
+)
 async def test_the_user_reads_them_apart(thoughtful: World, line: str, words: tuple[str, ...]) -> None:
     services = echoing(thoughtful, Echo(Span.EVER, calls_only=False)).services
     answer = await resolve(services.registry, line, thoughtful.clock.now()).run(services)

@@ -330,14 +330,6 @@ async def test_a_command_that_shows_the_context_reads_it_in_one_transaction(talk
     assert [statement for statement in statements if statement.startswith("BEGIN")] == ["BEGIN"]
 
 
-@pytest.mark.parametrize(("line", "counts"), [("/context", 0), ("/context why", 1)])
-async def test_only_why_counts_the_messages_outside(talked: World, line: str, counts: int) -> None:
-    statements: list[str] = []
-    await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
-    await talked.told(line)
-    assert sum("AS is_written" in statement for statement in statements) == counts
-
-
 @pytest.mark.parametrize("line", ["/context", "/context why"])
 async def test_a_command_that_shows_the_context_reads_the_settings_once(talked: World, line: str) -> None:
     # A file that has just been written is never taken from the memory of an earlier reading.

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from chorus_cli.context.service.report import request_report
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.commands import FILES
 from chorus_cli.imports.files import reading
@@ -360,7 +360,7 @@ async def test_messages_of_other_branches_and_undone_imports_are_not_counted(wor
     await world.carry_out("/thread rome")
     for number in (3, 2):
         assert [each.thread.messages for each in await world.threads.listed(closed=True)] == [0, number]
-        report = await request_report(world.context, world.current.target(), world.clock.now())
+        report = await context_report(world.context, world.current.target(), world.clock.now())
         assert len(report.moments) == number
         assert (report.plan.snapshot.last_spoken == timestamps.from_text(str(why["timestamp"]))) == (number == 3)
         await world.carry_out("/context undo")

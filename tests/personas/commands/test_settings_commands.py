@@ -158,7 +158,7 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: Wo
     keys = {setting.key: setting.help for setting in SETTINGS}
     assert offers(desk, "/settings unset ") == keys
     assert offers(desk, "/settings set context_") == {key: keys[key] for key in keys if key.startswith("context_")}
-    assert set(offers(desk, "/settings ")) == {"list", "set", "unset", "edit", "show", *keys}
+    assert set(offers(desk, "/settings ")) == {*keys}
     assert offers(desk, "/settings set clock ") == {"true": "now in effect", "false": ""}
     assert offers(desk, "/settings set on_idle s") == {"save": "now in effect", "save+clear": ""}
     assert offers(desk, "/settings set temperature ") == {"0.2": "now in effect"}
@@ -303,54 +303,68 @@ async def temperatures(world: World) -> list[float | None]:
     return [request.temperature for request in world.model.requests]
 
 
+async def test_set_writes_to_the_file_as_settings_set_does_and_shows_what_has_no_value(desk: World) -> None:
+    assert (await desk.told("/set temperature 0.9")).startswith("temperature is now 0.9 (it was 0.2), in ")
+    assert await desk.told("/set temperature") == await desk.told("/settings temperature")
+    assert (await desk.told("/set temperature default")).startswith("temperature is no longer set in ")
+    assert await desk.told("/set") == await desk.told("/settings")
+    assert desk.personas.set_in_this_run("chorus") == {}
+
+
 async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(desk: World) -> None:
     before = path(desk).read_text()
-    assert await desk.told("/set temperature 0.9") == "temperature is 0.9 until the end of this run."
+    assert await desk.told("/set temperature 0.9 --once") == "temperature is 0.9 until the end of this run."
     assert path(desk).read_text() == before
     assert await temperatures(desk) == [0.9]
-    assert await desk.told("/set") == "temperature: 0.9 (this run)"
+    assert await desk.told("/set --once") == "temperature: 0.9 (this run)"
     assert "From: this run" in await desk.told("/settings temperature")
-    assert await desk.told("/set temperature default") == "temperature is 0.2 again."
+    assert await desk.told("/set temperature default --once") == "temperature is 0.2 again."
     assert await temperatures(desk) == [0.9, 0.2]
-    assert await desk.told("/set") == "No setting was changed for this run. For example: /set temperature 0.2"
+    assert (
+        await desk.told("/set --once")
+        == "No setting was changed for this run. For example: /set temperature 0.2 --once"
+    )
 
 
 async def test_an_effort_is_offered_and_goes_with_each_request(desk: World) -> None:
     assert [*offers(desk, "/set effort ")] == ["none", "low", "medium", "high"]
     await desk.say("Think")
-    await desk.told("/set effort high")
+    await desk.told("/set effort high --once")
     await desk.say("Think harder")
     assert [request.effort for request in desk.model.requests] == [None, "high"]
 
 
 async def test_a_setting_that_is_written_to_the_file_ends_that_of_the_run(desk: World) -> None:
-    await desk.told("/set temperature 0.9")
+    await desk.told("/set temperature 0.9 --once")
     await desk.told("/settings set temperature 0.5")
     assert await temperatures(desk) == [0.5]
 
 
 async def test_a_setting_of_this_run_is_of_one_persona(desk: World) -> None:
     (desk.personas.folder / "other").mkdir()
-    await desk.told("/set temperature 0.9")
+    await desk.told("/set temperature 0.9 --once")
     assert desk.personas.load("other").settings.temperature is None
 
 
 @pytest.mark.parametrize(
     ("line", "refusal"),
     [
-        ("/set temperature 3", "temperature cannot be 3: it must be a number from 0 to 2."),
-        ("/set effort max", 'effort cannot be "max": it must be "none", "low", "medium" or "high".'),
-        ("/set temperature", "/set temperature needs a value; it must be a number from 0 to 2."),
-        ("/set temprature 1", 'There is no setting "temprature" (did you mean "temperature"?). /settings lists them.'),
+        ("/set temperature 3 --once", "temperature cannot be 3: it must be a number from 0 to 2."),
+        ("/set effort max --once", 'effort cannot be "max": it must be "none", "low", "medium" or "high".'),
+        ("/set temperature --once", "/set temperature --once needs a value; it must be a number from 0 to 2."),
         (
-            "/set context_hours 24",
+            "/set temprature 1 --once",
+            'There is no setting "temprature" (did you mean "temperature"?). /settings lists them.',
+        ),
+        (
+            "/set context_hours 24 --once",
             (
                 "context_hours cannot be set for this run. "
                 "A window is an operation that /undo reverts: /context 24h sets it."
             ),
         ),
         (
-            "/set name Ada",
+            "/set name Ada --once",
             "name cannot be set for this run. A name is kept in the persona's file: /settings set name NAME.",
         ),
     ],
@@ -360,7 +374,7 @@ async def test_what_cannot_be_set_for_a_run_is_refused(desk: World, line: str, r
     assert desk.personas.set_in_this_run("chorus") == {}
 
 
-@pytest.mark.parametrize("line", [f"/model {OTHER} --once", f"/set model {OTHER}"])
+@pytest.mark.parametrize("line", [f"/model {OTHER} --once", f"/set model {OTHER} --once"])
 async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: World, line: str) -> None:
     before = path(desk).read_text()
     assert await desk.told(line) == f"Model: {OTHER} (for this run)\n{WITHOUT_A_KEY}"

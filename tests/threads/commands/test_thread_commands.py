@@ -167,18 +167,27 @@ async def test_a_new_persona_of_an_old_folder_has_no_old_threads_not_even_closed
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("/thread ", ["1", "2", "3", "Ravioli for supper", "Rome", "Rotterdam"]),
-        ("/thread #", ["#1", "#2", "#3"]),
-        ("/thread rO", ["Rome", "Rotterdam"]),
-        ("/thread history 2", ["2"]),
-        ("/thread kill a", ["all"]),
+        ("/thread ", ["1 Ravioli for supper", "2 Rome", "3 Rotterdam"]),
+        ("/thread #", ["#1 Ravioli for supper", "#2 Rome", "#3 Rotterdam"]),
+        ("/thread rO", ["Rome #2", "Rotterdam #3"]),
+        ("/thread history 2", ["2 Rome"]),
+        ("/thread kill a", ["all every thread"]),
     ],
 )
-async def test_numbers_and_titles_are_offered(rome: World, typed: str, offered: list[str]) -> None:
+async def test_each_thread_is_offered_once_by_its_number_or_its_title(
+    rome: World, typed: str, offered: list[str]
+) -> None:
     await rome.services.threads.all()
     found = completions(rome.services.registry, rome.services, typed).candidates
     names = {name for name in rome.services.registry.words["thread"].words if name}  # type: ignore[union-attr]
-    assert [candidate.text for candidate in found if candidate.text not in names] == offered
+    assert [f"{each.text} {each.description}" for each in found if each.text not in names] == offered
+    await rome.told("/thread kill 3")
+    await rome.services.threads.all()
+    found = completions(rome.services.registry, rome.services, "/thread ").candidates
+    assert [each.text for each in found][:2] == ["1", "2"]
+    assert "3" not in {each.text for each in found}
+    found = completions(rome.services.registry, rome.services, "/thread rot").candidates
+    assert [each.text for each in found] == ["Rotterdam"]
 
 
 @pytest.fixture
@@ -234,7 +243,7 @@ async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_e
 
 async def test_why_says_which_thread_it_explains(three: World) -> None:
     await three.told("/thread 2")
-    assert (await three.told("/why")).startswith("The next request in thread #2 of chorus:\n")
+    assert "\nThread #2 of chorus; " in await three.told("/why")
 
 
 TALK = ["A1", "B1", "A2", "B2", "A3", "B3"]
