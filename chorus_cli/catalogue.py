@@ -21,14 +21,23 @@ from chorus_cli.stores import commands as stores
 from chorus_cli.threads.commands import composing, latest_action, thread
 from chorus_cli.turns import commands as turns
 
-_ASKING = frozenset({"/retry", "/bg", "/editor", "/context compact"})
+_ASKING = frozenset({"/retry", "/continue", "/bg", "/editor", "/context compact"})
 
 
 def groups() -> tuple[CommandGroup[Services], ...]:
     """Return the groups of all built-in commands."""
     return (
         *(context.GROUP, turns.GROUP, turns.TOP, edit.GROUP, turns.SUMMARY, sessions.GROUP),
-        *(latest_action.GROUP, composing.GROUP, context.TOP, items.TOP, items.GROUP, persona.GROUP, cards.GROUP),
+        *(
+            latest_action.GROUP,
+            edit.TOP,
+            composing.GROUP,
+            context.TOP,
+            items.TOP,
+            items.GROUP,
+            persona.GROUP,
+            cards.GROUP,
+        ),
         *(thread.GROUP, search.GROUP, imports.GROUP, stores.RESCUE, private.GROUP),
         *(settings.TOP, settings.GROUP, cost.GROUP),
         *(jobs.GROUP, attachments.GROUP, general.GROUP, stores.PURGE),

@@ -26,12 +26,14 @@ _ADVICE = "Set EDITOR to an editor that is installed, for example: export EDITOR
 
 # Options to open a file at a line, by editor; vi is separate because BusyBox's vi does not know +LINE.
 _PLUS_LINE = frozenset(
-    {"vim", "gvim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ne", "mg"}
+    {"vim", "gvim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ne", "mg", "pico", "gedit"}
 )
-_GO_TO = frozenset({"code", "codium", "cursor"})
-_FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
+_GO_TO = frozenset({"code", "codium", "cursor", "windsurf"})
+_FILE_AND_LINE = frozenset({"subl", "zed", "hx", "helix"})
 
 _VIMS = frozenset({"vim", "gvim", "nvim", "view"})
+# A line of a text that a model wrote must not set options. The user's own settings come later and win.
+_WITHOUT_MODELINES = ["--cmd", "set nomodeline"]
 # With these Vim writes no swap, viminfo or shada file and, whatever the user's settings are, no undo or backup file.
 _WITHOUT_TRACES = ["-n", "-i", "NONE", "-c", "set noundofile nobackup nowritebackup"]
 
@@ -87,8 +89,8 @@ class UserEditor:
         has_terminal = os.isatty(_INPUT) and os.isatty(_OUTPUT)
         if not has_terminal and self.stays_in_terminal():
             raise EditorError(f"The editor {name} needs a terminal. Open the chat in one (run: chorus) and edit there.")
-        if self.is_private and _names(command[0]) & _VIMS:
-            command += _WITHOUT_TRACES
+        if _names(command[0]) & _VIMS:
+            command += [*_WITHOUT_MODELINES, *(_WITHOUT_TRACES if self.is_private else [])]
         with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
             self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             status = await asyncio.to_thread(self._wait, self._process_id)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.text.phrases import open_fence
 from chorus_cli.models.rules.choice import ELIZA, EMBEDDED, LOCAL
 from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReplyEnd, TextDelta
-from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest
+from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest, asked_to_go_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from chorus_cli.models.wire.client import WireClient
 
 _WORD = re.compile(r"\S+\s*")
+# The last character of a reply and the first one that follows, but for a sign that closes what is quoted or stressed.
+_CLOSING = re.compile(r"\w[*_\"'\u2019\u201d`]")
+# The scripts of East Asia have no blanks.
+_NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e80-\uffef]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,10 @@ class ModelRouter:
             return self.eliza.stream(request)
         if request.model.startswith(EMBEDDED):
             raise ModelError(f"There is no embedded model {request.model!r}; the only one is {ELIZA}.")
-        return self._client(request.model).stream(request)
+        client = self._client(request.model)
+        if not request.goes_on or (client is self.wire and self.wire.prefills(request)):
+            return client.stream(request)
+        return _joined(client.stream(asked_to_go_on(request)), request.messages[-1].content)
 
     def warm(self, model: str) -> None:
         """Import the modules for the first request to ``model``; it may take seconds, and any thread may call it."""
@@ -62,6 +71,19 @@ class ModelRouter:
         if model.startswith(LOCAL):
             return self.local
         return self.wire if self.wire.reaches(model) else self.litellm
+
+
+async def _joined(events: AsyncGenerator[ModelEvent, None], before: str) -> AsyncGenerator[ModelEvent, None]:
+    """Put a blank between a reply and the words that go on with it, because models begin a message without one."""
+    is_begun = False
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, TextDelta) and event.text and not is_begun:
+                is_begun = True
+                joint = before[-1:] + event.text[0]
+                if _NEEDS_BLANK.match(joint) and not _CLOSING.match(joint) and not open_fence(before):
+                    yield TextDelta(" ")
+            yield event
 
 
 class ElizaClient:

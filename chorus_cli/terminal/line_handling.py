@@ -59,7 +59,6 @@ _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _READ_ONLY = "Your message is at the prompt again. Once the log can be written, leave Chorus and start it again."
-_RETRY = "/retry"
 # The user expects an answer to Ctrl-C at once, so storing that takes longer than this is announced.
 _SLOW_SECONDS = 0.03
 _LONG_REPLY = 1_000_000  # characters; a longer reply surely takes more time to store
@@ -304,7 +303,7 @@ class Following:
         ) as error:
             self._services.attachments.give_back(turn.attachments)
             if not isinstance(error, errors.MessageRefusedError):
-                self._unsent.text = _typed(turn.text)
+                self._unsent.text = _typed(turn)
             if isinstance(error, errors.MessageNotStoredError):
                 raise errors.MessageNotStoredError(f"{error} {_NOT_STORED}") from error
             if isinstance(error, errors.DatabaseReadOnlyError):
@@ -341,7 +340,8 @@ class Following:
         finally:
             telling.cancel()
         if turn.is_waiting:
-            self._unsent.text = _typed(await self._services.replies.give_back(turn))
+            await self._services.replies.give_back(turn)
+            self._unsent.text = _typed(turn)
             self._services.attachments.give_back(turn.attachments)
             self._screen.notice(_NOT_SENT)
         elif turn.error is None:
@@ -355,6 +355,6 @@ class Following:
             self._turn.leave()
 
 
-def _typed(text: str) -> str:
-    """Return the line that sends ``text`` again; an empty text is that of a retry, so the line is ``/retry``."""
-    return typed_line(text) or _RETRY
+def _typed(turn: RunningTurn) -> str:
+    """Return the line that begins a turn again."""
+    return typed_line(turn.text) or turn.again

@@ -202,10 +202,13 @@ def test_an_editor_that_cannot_be_started_is_named_and_leaves_no_draft(
     [
         ("/usr/bin/vi", "-c 17 /d/draft.md"),
         *((f"/usr/bin/{name}", "+17 /d/draft.md") for name in ("vim", "gvim", "nvim", "view", "nano", "micro", "kak")),
-        *((f"/usr/bin/{name}", "+17 /d/draft.md") for name in ("emacs", "emacsclient", "joe", "ne", "mg")),
-        *((f"/usr/bin/{name}", "--goto /d/draft.md:17") for name in ("code", "codium", "cursor")),
-        *((f"/usr/bin/{name}", "/d/draft.md:17") for name in ("subl", "zed", "hx")),
-        *((f"/usr/bin/{name}", "/d/draft.md") for name in ("ed", "gedit", "my editor", "vim-wrapper")),
+        *(
+            (f"/usr/bin/{name}", "+17 /d/draft.md")
+            for name in ("emacs", "emacsclient", "joe", "ne", "mg", "pico", "gedit")
+        ),
+        *((f"/usr/bin/{name}", "--goto /d/draft.md:17") for name in ("code", "codium", "cursor", "windsurf")),
+        *((f"/usr/bin/{name}", "/d/draft.md:17") for name in ("subl", "zed", "hx", "helix")),
+        *((f"/usr/bin/{name}", "/d/draft.md") for name in ("ed", "mousepad", "my editor", "vim-wrapper")),
     ],
 )
 def test_an_editor_that_takes_a_line_number_is_given_it_and_no_other(program: str, arguments: str) -> None:

@@ -228,3 +228,4 @@ async def test_vim_keeps_nothing_of_a_private_text(tmp_path: Path, name: str, *,
     arguments = (tmp_path / "arguments").read_text()
     assert arguments.endswith("draft.md ")
     assert ("-n -i NONE -c set noundofile nobackup nowritebackup" in arguments) is told
+    assert ("--cmd set nomodeline" in arguments) is (name == "gvim")

@@ -81,6 +81,38 @@ def test_the_next_request_holds_what_was_left(tmp_path: Path, home: Home, mock_p
     assert drafts(home) == set()
 
 
+def test_one_reply_is_edited_alone_shown_again_and_sent(
+    tmp_path: Path, home: Home, mock_provider: MockProvider
+) -> None:
+    script = replacing("*sighs* The road is long.", "*smiles* The road is **short**.")
+    variables = {"CHORUS_MODEL": "openai/x", "OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-x"}
+    with home.chat(EDITOR=editor(tmp_path, f'cp "$file" "{tmp_path}/seen"; {script}'), **variables) as chat:
+        put_in(home, "Onward!", "*sighs* The road is long.")
+        ask_anew(chat, "/edit", "*smiles* The road is **short**.")
+        assert (tmp_path / "seen").read_text() == "*sighs* The road is long.\n"
+        mock_provider.behave(type="reply", text="As you say.")
+        chat.ask("Next", "As you say.")
+        assert said_to(mock_provider) == ["Onward!", "*smiles* The road is **short**.", "Next"]
+        undo_turn(chat, "Next")
+        ask_anew(chat, "/undo", "Undone: another wording of the last message")
+    assert drafts(home) == set()
+
+
+def test_a_reply_goes_on_where_it_ended(home: Home, mock_provider: MockProvider) -> None:
+    variables = {"CHORUS_MODEL": "openai/x", "OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-x"}
+    with home.chat(**variables) as chat:
+        put_in(home, "Sing!", "The road goes ever")
+        mock_provider.behave(type="reply", text="on and on, down from the door.")
+        chat.ask("/continue", "on and on, down from the door.")
+        assert said_to(mock_provider)[:2] == ["Sing!", "The road goes ever"]
+        assert said_to(mock_provider)[2].startswith("(Go on with your last message exactly where it stopped")
+        mock_provider.behave(type="reply", text="As you say.")
+        chat.ask("Next", "As you say.")
+        assert said_to(mock_provider) == ["Sing!", "The road goes ever on and on, down from the door.", "Next"]
+        undo_turn(chat, "Next")
+        ask_anew(chat, "/undo", "Undone: continuation of the last reply")
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """An edit of the five messages: the script, the sentence shown, the answer to it, and the outcome.
@@ -126,7 +158,7 @@ ENDINGS = {
     "misspells a name, which is kept": Ending(MISNAMING, f"Edit again? {QUESTION}", "n", KEPT, kept=b"Humn: A2"),
     "deletes all": Ending(deleting("A", "B"), "the text has no messages left"),
     "is open while a message comes": Ending(
-        f'"$PYTHON" -m chorus_cli ask "{TIRED[0]}" > /dev/null\n{REWORDING}',
+        f'"$PYTHON" -m chorus_cli ask -c "{TIRED[0]}" > /dev/null\n{REWORDING}',
         f"{EDITED} 5 messages",
         seen=(*REWORDED, *TIRED),
     ),

@@ -267,7 +267,7 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
     """Open a thread with the context of a snapshot, up to the turn of a message; the next run goes on in the thread."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
-        through_id = _present_wording(connection, snapshot.view, through_id)
+        through_id = present_wording(connection, snapshot.view.messages, through_id)
     seen = forkable(snapshot.view, through_id)
     origin_number, name = thread_rows.number_and_name(connection, origin)
     title = title_of_fork(name, thread_rows.titles(connection, persona))
@@ -303,15 +303,14 @@ def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation
     thread_rows.use(connection, new.persona, thread_id)
 
 
-def _present_wording(connection: sqlite3.Connection, view: View, message_id: int) -> int:
-    """Return the id of the message of the view that rewords a message; ``message_id`` if none does."""
-    if any(row.id == message_id for row in view.messages):
+def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], message_id: int) -> int:
+    """Return the id of the message of a view that rewords a message; ``message_id`` if none does."""
+    if any(row.id == message_id for row in seen):
         return message_id
-    for row in view.messages:
+    for row in seen:
         earlier = row.revises
         while earlier is not None and earlier != message_id:
-            [known] = message_rows.rows(connection, [earlier])
-            earlier = known.revises
+            earlier = next((known.revises for known in message_rows.rows(connection, [earlier])), None)
         if earlier == message_id:
             return row.id
     return message_id

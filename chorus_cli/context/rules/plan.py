@@ -79,7 +79,11 @@ class RequestPlan:
         view = self.snapshot.view
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
+        # Another wording of a message is the same message.
+        reworded = {row.revises for row in (*view.messages, *view.taken_back)}
         for row in view.taken_back:
+            if row.id in reworded:
+                continue
             replaced = Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK
             yield Reason.HIDDEN if row.id in view.hidden else replaced, row
         for row in view.messages:

@@ -117,6 +117,20 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+
+def open_fence(text: str) -> str:
+    """Return the line that begins the block of code in which a text ends; empty if it ends in none."""
+    fence = language = ""
+    for signs, rest in _FENCE.findall(text):
+        if not fence:
+            fence, language = signs, rest
+        elif signs.startswith(fence) and not rest.strip():
+            fence = language = ""
+    return f"{fence}{language}"
+
+
 def quotation(text: str) -> str:
     """Return a text as a quotation in Markdown: an empty line becomes ``>``, or it would end the quotation."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))

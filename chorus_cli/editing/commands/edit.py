@@ -1,22 +1,27 @@
-"""``/context edit``: the context in the user's editor."""
+"""``/context edit`` and ``/edit``: the context, or one message of it, in the user's editor."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Annotated
 
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timespan import Span
-from chorus_cli.editing.service.context import OpenContext, OvertakenError
+from chorus_cli.editing.rules.format import alone, read_alone, with_line_feeds
+from chorus_cli.editing.service.context import OpenContext, OpenMessage, OvertakenError
 from chorus_cli.framework.arguments import TIME
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Text
 from chorus_cli.services import Services
+from chorus_cli.turns.commands import MESSAGE
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
+TOP: CommandGroup[Services] = CommandGroup("", topic="chat")
 
 _UNCHANGED = "Nothing was changed: the context is the same as before."
+_OVERTAKEN = Refused("The context was changed in the meantime, so your edit was not applied.")
 _EMPTIED = "Nothing was changed: the text has no messages left. /new empties the context."
 
 
@@ -41,7 +46,7 @@ async def _stored(services: Services, opened: OpenContext, text: str) -> Reply |
     try:
         edited = await services.context_editing.save(opened, text)
     except OvertakenError:
-        return Refused("The context was changed in the meantime, so your edit was not applied.")
+        return _OVERTAKEN
     if edited is None:
         return Text(_UNCHANGED)
     if not edited.all:
@@ -55,3 +60,29 @@ async def _stored(services: Services, opened: OpenContext, text: str) -> Reply |
     changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
     messages = counted(edited.all, "message")
     return Text(f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts.")
+
+
+@TOP.command("edit", listed="everyday")
+async def edit_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Reply:
+    """Edit the newest reply, or message 12, by editor.
+
+    The model is sent your wording from then on. The old one stays in the log; /undo brings it back.
+
+    Examples:
+        /edit
+        /edit 12
+    """
+    opened = await services.context_editing.open_message(services.current.target(), message)
+    edited = await services.drafts.edit("message.md", alone(opened.row.content))
+    return await answered(services.drafts, edited, partial(_worded, services, opened), "The message")
+
+
+async def _worded(services: Services, opened: OpenMessage, text: str) -> Reply | Refused:
+    words = cleaned_input(read_alone(text))[0]
+    if words == with_line_feeds(opened.row.content):
+        return Text("Nothing was changed.")
+    try:
+        await services.context_editing.reword(opened, words)
+    except OvertakenError:
+        return _OVERTAKEN
+    return Text(f"Message edited. /undo reverts.\n\n{words}")

@@ -24,7 +24,8 @@ Such a line is refused, because as text it would silently join the message above
 become line feeds, because editors treat carriage returns differently.
 
 At least six lines of comments are at either end of the text, because vim obeys settings in the first and the last five
-lines. A form feed comes before the last ones, because Emacs obeys settings on the last page.
+lines. Each has at most 76 characters, so that an editor of 80 columns shows it whole. A form feed comes before the last
+ones, because Emacs obeys settings on the last page.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from textwrap import wrap
 from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError
@@ -112,24 +114,36 @@ _NAMELESS = "Persona"
 _RESERVED_IN_NAMES = frozenset(":[]*")
 _BYTE_ORDER_MARK = "\ufeff"
 
+_COMMENT_COLUMNS = 76
+# A paragraph a line; the lines of the text are made when the names are known.
 _OPENING = """\
-# Chorus context editor: {name}
-# The messages below the line "context starts here" are what {name} sees. Delete those you do not want, change those
-# you do, move the line up (or delete it) to bring older ones in. The order here is the order in which they are sent.
-# A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text. Write new ones in the same way;
-# the speaker is {human} or {name}. Calls of tools, written as {tool}, can be moved or deleted, but not changed.
-# Save and close to apply. Save an empty file, or unchanged, to cancel.
-# A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
-# In a message, a line that looks like such a beginning, an attachment or a --- line, and a blank line at the end, begin
-# with a \\, which Chorus takes off again. If you write such a line yourself, type a \\ before it."""
+Chorus context editor: {name}
+Delete, change or move messages, and save to apply. Save an empty file, or unchanged, to cancel. \
+Only messages below "context starts here" are sent.
+Move that line up, or delete it, to bring older messages in.
+A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text; so do new ones. \
+The speaker is {human} or {name}. Calls of tools, written as {tool}, can be moved or deleted, but not changed.
+A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
+In a message, a line that looks like one of these or like a --- line, and a blank line at the end, begin with a \
+\\, which Chorus takes off again. If you write such a line yourself, type a \\ before it."""
 
 _CLOSING = """\
-# Write nothing here: a text below the line "end of messages" belongs to no message.
-# A message with its old time, speaker and text stays the same message, wherever you move it. If only its text is new,
-# it is the same message in new words. Everything else is a new message.
-# Messages above the line "context starts here" are not sent: you cannot change them, and deleting them has no effect.
-# The log keeps every message and every wording, and /context undo takes an edit back.
-# Messages that arrive while you edit come after the messages above."""
+Write nothing here: a text below "end of messages" belongs to no message.
+A message with its old time, speaker and text stays the same message, wherever you move it. If only its text is new, \
+it is the same message in new words. Everything else is a new message.
+Messages above "context starts here" cannot be changed, and deleting them has no effect.
+The log keeps every message and every wording; /undo reverts an edit.
+Messages that arrive while you edit come after the messages above."""
+
+
+def alone(body: str) -> str:
+    """Return the text for editing a message alone: its words, and the line feed with which a file ends."""
+    return f"{with_line_feeds(body)}\n"
+
+
+def read_alone(text: str) -> str:
+    """Return the words of a message that was edited alone."""
+    return with_line_feeds(text).removesuffix("\n")
 
 
 class Block(NamedTuple):
@@ -167,13 +181,26 @@ def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
     is_header_like = header_likeness(speakers.values())
     shown = {"human": HUMAN, "name": speakers[Role.ASSISTANT], "tool": speakers[Role.TOOL_USE]}
     parts = [
-        f"{_OPENING.format_map(shown)}\n{_RULE}",
+        f"{_commented(_OPENING.format_map(shown))}\n{_RULE}",
         *(_written(block, speakers, is_header_like) for block in before),
         CONTEXT_LINE,
         *(_written(block, speakers, is_header_like) for block in context),
-        f"{END_LINE}\n{_FORM_FEED}\n{_CLOSING}\n",
+        f"{END_LINE}\n{_FORM_FEED}\n{_commented(_CLOSING)}\n",
     ]
     return "\n\n".join(parts)
+
+
+def _commented(paragraphs: str) -> str:
+    """Write comments in lines that an editor of 80 columns shows whole."""
+    filled = (wrap(each, _COMMENT_COLUMNS - len("# "), break_on_hyphens=False) for each in paragraphs.splitlines())
+    return "\n".join(f"# {line}" for lines in filled for line in lines)
+
+
+def newest_line(text: str) -> int:
+    """Return the number of the line at which the last message of a written text begins, or the context without one."""
+    # A line like a mark is one, because such a line in a message is escaped.
+    marks = ((number, MARK.match(line)) for number, line in enumerate(text.split("\n"), 1))
+    return max(number for number, mark in marks if mark and mark.lastgroup != "end")
 
 
 def parse(text: str, name: str) -> ParsedEdit:

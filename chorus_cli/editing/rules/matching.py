@@ -318,16 +318,21 @@ def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int)
         raise EditFormatError(block.line, "this message has no text; write some, or delete this line too.")
     if source is None:
         return MessageContent(thread_id, block.role, block.body, _moment(block, sheet.zone), attachments=attachments)
+    return reworded(source, thread_id, block.body)._replace(attachments=attachments)
+
+
+def reworded(source: Message, thread_id: int, words: str) -> MessageContent:
+    """Return the message that puts other words in the place of a row, in the context of a thread."""
     return MessageContent(
         thread_id,
         source.role,
-        block.body,
+        words,
         source.timestamp,
         source.turn_id,
         revises=source.id,
         preamble=source.preamble,
         model=source.model,
-        attachments=attachments,
+        attachments=source.attachments,
     )
 
 

@@ -3,28 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from chorus_cli.context.rows.thread_views import EditableRows, editable_rows, introduce_unless_overtaken, newest_change
-from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
+from chorus_cli.context.rows.thread_views import (
+    EditableRows,
+    editable_rows,
+    introduce_unless_overtaken,
+    newest_change,
+    present_wording,
+)
+from chorus_cli.context.rules.view import View
 from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import JournalError
-from chorus_cli.editing.rules.format import CONTEXT_LINE, parse
-from chorus_cli.editing.rules.matching import EditCounts, EditScope, Sheet, edit_scope, laid_out, matched, with_hidden
-from chorus_cli.log.rows import interrupted_replies
-from chorus_cli.log.rules.acts import Edit
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.editing.rules.format import newest_line, parse
+from chorus_cli.editing.rules.matching import (
+    EditCounts,
+    EditScope,
+    Sheet,
+    edit_scope,
+    laid_out,
+    matched,
+    reworded,
+    with_hidden,
+)
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
+from chorus_cli.log.rules.acts import Edit, Retry, Way
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_filled
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Connection
 
+_Read = TypeVar("_Read")
+
+
+class OpenMessage(NamedTuple):
+    """A message in the editor, the messages in context, and the newest change of the context.
+
+    If it ``is_last``, another wording takes its place as a retry's reply does; else the context is edited.
+    """
+
+    target: Target
+    row: Message
+    scope: EditScope
+    newest_change: int
+    is_last: bool
+
 
 class OpenContext(NamedTuple):
-    """A context in the editor: its text, the number of the line at which it starts, its rows, and its newest change."""
+    """A context in the editor: its text, the line of its newest message, its rows, and its newest change."""
 
     target: Target
     sheet: Sheet
@@ -44,11 +74,39 @@ class ContextEditing:
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
         """Write the text of a thread's history and context; with ``shown_since``, only of messages after this time."""
+        slug, thread_id = target.persona.slug, target.thread_id
+        view, rows = await self._read(target, lambda log, _: editable_rows(log, slug, thread_id, shown_since))
+        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
+        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
+        return OpenContext(target, sheet, newest_line(sheet.text), scope, newest_change(rows.operations))
+
+    async def open_message(self, target: Target, number: int | None = None) -> OpenMessage:
+        """Find message ``number`` of the context, or the newest reply."""
+
+        def read(log: Connection, view: View) -> tuple[Message, EditableRows]:
+            operations = operation_rows.all_of(log, target.persona.slug, target.thread_id)
+            rows = EditableRows([], operations, message_rows.newest_id(log))
+            return _to_reword(log, view.messages, number), rows
+
+        view, (row, rows) = await self._read(target, read)
+        scope = edit_scope(view.messages, (), rows.operations, rows.newest_id, None)
+        if row not in scope.settled:
+            raise JournalError(f"Message #{row.id} is empty or is being answered now, so it cannot be edited.")
+        put_in = {*view.kept, *(view.boundary.members if view.boundary else ())}
+        is_last = row == view.messages[-1] and row.id not in put_in
+        return OpenMessage(target, row, scope, newest_change(rows.operations), is_last)
+
+    async def _read(self, target: Target, read: Callable[[Connection, View], _Read]) -> tuple[View, _Read]:
+        """Read the view of a thread and more; refuse a thread whose last message is being answered again."""
         now = self.clock.now()
         await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
         request_settings = await self.context.request_settings(target)
-        snapshot, rows = await self.context.store.read(self._read, request_settings, now, shown_since)
-        view = snapshot.view
+
+        def together(connection: Connection) -> tuple[View, _Read]:
+            view = self.context.read(connection, request_settings, now).view
+            return view, read(connection, view)
+
+        view, rows = await self.context.store.read(together)
         writers = [row.run for row in view.messages if row.status is Status.STREAMING and row.introduced_by is not None]
         if self.run in writers:
             number = target.thread_number
@@ -58,18 +116,22 @@ class ContextEditing:
             )
         if writers:
             raise JournalError("Another Chorus is writing a reply. Edit the context when the reply is done.")
-        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
-        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
-        # The first line like the mark is the mark, because such a line in a message is escaped.
-        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
-        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
+        return view, rows
 
-    def _read(
-        self, connection: Connection, request_settings: RequestSettings, now: datetime, shown_since: datetime | None
-    ) -> tuple[ContextSnapshot, EditableRows]:
-        target = request_settings.target
-        rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
-        return self.context.read(connection, request_settings, now), rows
+    async def reword(self, opened: OpenMessage, words: str) -> None:
+        """Put other words in the place of a message; the log keeps the old ones.
+
+        Raises:
+            OvertakenError: another operation has changed the context meanwhile.
+        """
+        row, thread_id = opened.row, opened.target.thread_id
+        wording, act = reworded(row, thread_id, words), Retry(frozenset({row.id}), Way.EDIT)
+        new = NewOperation(opened.target.persona.slug, act, self.clock.now(), thread_id, members=(wording,))
+        if not opened.is_last:
+            members = tuple(wording if each.id == row.id else each.id for each in opened.scope.settled)
+            new = new._replace(act=Edit(), after_message_id=opened.scope.after_message_id, members=members)
+        if await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change) is None:
+            raise OvertakenError
 
     async def save(self, opened: OpenContext, text: str) -> EditCounts | None:
         """Make the edited text the context, and return the number of changes; ``None`` if there are none.
@@ -98,6 +160,27 @@ class ContextEditing:
         if stored is None:
             raise OvertakenError
         return edit.counts._replace(all=len(new.members))
+
+
+def _to_reword(log: Connection, seen: Sequence[Message], number: int | None) -> Message:
+    """Return message ``number`` of a context in its present wording, or the newest reply; refuse any other message."""
+    if number is None:
+        replies = (row for row in reversed(seen) if row.role is Role.ASSISTANT and is_filled(row))
+        if reply := next((row for row in replies if row.status is not Status.STREAMING), None):
+            return reply
+        raise JournalError("There is no reply in context to edit. /edit 12 edits a message by its number.")
+    id_ = present_wording(log, seen, number)
+    row = next((row for row in seen if row.id == id_), None)
+    if row is None and message_rows.turns_of(log, [number]) and not message_rows.rows(log, [number]):
+        raise JournalError(f"Message #{number} was purged, so it has no text to edit.")
+    if row is None:
+        raise JournalError(
+            f"Message #{number} is not in context here. /search shows the numbers of messages; /context edit brings a "
+            "message back into context."
+        )
+    if row.role in TOOL_ROLES:
+        raise JournalError(f"Message #{number} is a tool's call or result, which cannot be edited.")
+    return row
 
 
 class OvertakenError(Exception):

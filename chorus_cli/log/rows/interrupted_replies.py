@@ -100,16 +100,20 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry to which a row belongs, unless it brought words of a reply; calls of tools do not count."""
+    """Undo the retry to which a row belongs, unless it brought words of a reply; calls of tools do not count.
+
+    A reply that was to be continued brought none if its words are still the same.
+    """
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
     replies = connection.execute(
-        "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
+        "SELECT content, (SELECT old.content FROM messages AS old WHERE old.id = messages.revises) "
+        "FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
         "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",
         {"retry": retry_id},
     )
-    if retry_id is None or any(content.strip() for (content,) in replies):
+    if retry_id is None or any(content.strip() != (before or "").strip() for content, before in replies):
         return
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)

@@ -104,11 +104,24 @@ def reopen_thread(connection: sqlite3.Connection, thread_id: int) -> bool:
     return cursor.rowcount > 0
 
 
-def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
-    """Store, in the turn of ``question``, the empty reply that process ``run`` is going to write for a retry."""
+def open_retry(
+    connection: sqlite3.Connection,
+    question: Message,
+    retry: Operation,
+    model: str,
+    run: str,
+    continued: Message | None = None,
+) -> Message:
+    """Store, in the turn of ``question``, the empty reply that process ``run`` is going to write for a retry.
+
+    It has the words of the reply ``continued`` already, if that is given.
+    """
     thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
-    empty = empty_reply(thread_id, question.turn_id, retry.created_at, model)
-    return rows(connection, [insert_row(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
+    reply = empty_reply(thread_id, question.turn_id, retry.created_at, model)
+    if continued is not None:
+        words, turn_id = continued.content, continued.turn_id
+        reply = reply._replace(turn_id=turn_id, content=words, revises=continued.id, token_count=None)
+    return rows(connection, [insert_row(connection, question.persona, reply, introduced_by=retry.id, run=run)])[0]
 
 
 def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:

@@ -53,8 +53,8 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     )
     operation_id = int(cursor.lastrowid or 0)
     act = new.act
+    members = tuple(message_rows.insert_members(connection, operation_id, new)) if new.members else ()
     if isinstance(act, Inclusion):
-        members = tuple(message_rows.insert_members(connection, operation_id, new))
         connection.executemany(
             "INSERT INTO operation_members VALUES (?, ?, ?)",
             [(operation_id, position, member) for position, member in enumerate(members)],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
 from chorus_cli.core.json.jsonc import JsonValue
@@ -115,14 +116,39 @@ class Fork(Inclusion):
         return f"the fork of thread #{self.origin_number} on"
 
 
+class Way(StrEnum):
+    """How the last message was replaced: by another reply, by the user's wording, or by a longer reply."""
+
+    AGAIN = ""
+    EDIT = "edit"
+    CONTINUE = "continue"
+
+
+_WAYS = {
+    Way.AGAIN: "another reply to the last message",
+    Way.EDIT: "another wording of the last message",
+    Way.CONTINUE: "continuation of the last reply",
+}
+
+
 @dataclass(frozen=True)
 class Retry(Act):
-    """Another reply to the last message. It takes the messages with the ids ``replaced`` out of the context."""
+    """Another reply to the last message. It takes the messages with the ids ``replaced`` out of the context.
+
+    In any other ``way`` it puts another wording in the place of the last message, which is then the only one replaced.
+    """
 
     kind = "retry"
-    stored: ClassVar = {"replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)])}
-    words = "another reply to the last message"
+    stored: ClassVar = {
+        "replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)]),
+        "way": Stored("way", Way),
+    }
     replaced: frozenset[int] = frozenset()
+    way: Way = Way.AGAIN
+
+    def describe(self) -> str:
+        """Name the act."""
+        return _WAYS[self.way]
 
 
 @dataclass(frozen=True)

@@ -274,8 +274,8 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_operations`` are undone, as are the messages that they put in. If ``by_thread`` has marks for a
-    thread, only these hold for its messages.
+    ``undone_operations`` are undone, as are the messages that they put in. Of the replaced messages, the ``reworded``
+    ones have another wording. If ``by_thread`` has marks for a thread, only these hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -283,6 +283,7 @@ class LogMarks:
     undone_operations: frozenset[int] = frozenset()
     moved_off: Mapping[int, bool] = field(default_factory=dict)
     hidden: frozenset[int] = frozenset()
+    reworded: frozenset[int] = frozenset()
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
@@ -298,8 +299,10 @@ class LogMarks:
     def words(self, message: Message) -> str:
         """Return the marks as text to be shown after a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""
-        is_hidden = message.id in self.by_thread.get(message.thread_id, self).hidden
-        replaced = "[hidden in the program it came from]" if is_hidden else "[replaced by another reply]"
+        marks = self.by_thread.get(message.thread_id, self)
+        other = "wording" if message.id in marks.reworded else "reply"
+        is_hidden = message.id in marks.hidden
+        replaced = "[hidden in the program it came from]" if is_hidden else f"[replaced by another {other}]"
         return " ".join(filter(None, (undone, replaced if self.is_replaced(message) else "")))
 
 
@@ -330,6 +333,7 @@ def _marks(operations: Sequence[Operation]) -> LogMarks:
         undone_operations=frozenset(subject.operation_id for subject in taken_back if subject.operation_id is not None),
         moved_off=_moved_off_by(counting),
         hidden=hidden_by(counting),
+        reworded=frozenset(replaced(each for each in counting if isinstance(each.act, Retry) and each.act.way)),
     )
 
 

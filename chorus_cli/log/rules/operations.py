@@ -37,7 +37,8 @@ NO_NUMBERS = Numbers()
 class NewOperation(NamedTuple):
     """An operation about to be stored; ``thread_id`` is ``None`` if it concerns every thread of the persona.
 
-    Without ``after_message_id`` it follows the newest message. ``members`` are ids of rows of the log, or new messages.
+    Without ``after_message_id`` it follows the newest message. ``members`` are ids of rows of the log, or new messages;
+    an act that is no ``Inclusion`` has only new ones.
     """
 
     persona: str

@@ -20,6 +20,9 @@ _MESSAGE, _PART = "Your message is kept", "The part that arrived is kept"
 ARRIVED = "What has arrived is kept."
 """Advice after an error within a reply. The turn replaces it by ``again``, for only the turn knows what was kept."""
 
+GOES_ON = f"{_MESSAGE}; /continue asks again."
+"""Advice after a reply that was to go on and broke off again."""
+
 IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
 """Advice in the chat if the database did not confirm that it stored a message, but the log has the message."""
 
@@ -159,6 +162,7 @@ _NOTHING = (
     "speaks the API of this provider."
 )
 _EMPTY = "The model sent an empty reply. If that happens again, choose another model with /model."
+_ADDED_NOTHING = "The model added nothing to its reply."
 _LENGTH = "The reply was cut off at the model's output limit."
 _FILTERED = "The provider's content filter stopped the reply."
 _ONLY_CALLS = (
@@ -198,7 +202,9 @@ def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...
     return end.calls if request.tools and request.may_call and not is_cut else ()
 
 
-def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *, has_thought: bool = False) -> Outcome:
+def outcome(
+    request: ModelRequest, text: str, end: ReplyEnd, failure: ModelError | None, *, has_thought: bool = False
+) -> Outcome:
     """Judge a reply that has no calls to carry out: by its text, its end and, if it failed, the failure."""
     is_empty = not text.strip() and not end.calls
     match end.finish_reason:
@@ -209,11 +215,11 @@ def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *,
         case "content_filter":
             sentence = _FILTERED
         case _ if is_empty:
-            sentence = _EMPTY
+            sentence = _ADDED_NOTHING if request.goes_on else _EMPTY
         case _:
             sentence = _ONLY_CALLS if end.calls else ""
     advice = ARRIVED if sentence == _CUT else ""
-    error = failure or (ModelError(sentence.format(model=model), advice=advice) if sentence else None)
+    error = failure or (ModelError(sentence.format(model=request.model), advice=advice) if sentence else None)
     if error is None:
         return Outcome(Status.COMPLETE)
     return Outcome(Status.TRUNCATED if text.strip() else Status.FAILED, error)

@@ -44,7 +44,8 @@ class ModelRequest:
 
     ``context_tokens`` is the budget for request and reply together; ``prompt_tokens`` is the expected size of the
     request. The model may call ``tools`` only if ``may_call``; other requests declare them because providers cache the
-    declarations. ``effort`` is how much the model should think: none, low, medium or high.
+    declarations. ``effort`` is how much the model should think: none, low, medium or high. If the request ``goes_on``,
+    its last message is a reply, and the model is to write what follows.
     """
 
     model: str
@@ -56,6 +57,18 @@ class ModelRequest:
     tools: tuple[Tool, ...] = ()
     may_call: bool = True
     effort: str | None = None
+    goes_on: bool = False
+
+
+_GO_ON = (
+    "(Go on with your last message exactly where it stopped: write only what comes next in it, repeat nothing, and do "
+    "not mention this request.)"
+)
+
+
+def asked_to_go_on(request: ModelRequest) -> ModelRequest:
+    """Return a request that asks in words for what the model does not do by itself: go on with its last reply."""
+    return replace(request, messages=(*request.messages, PromptMessage("user", _GO_ON)))
 
 
 def without_calls(message: PromptMessage) -> PromptMessage:

@@ -85,6 +85,15 @@ class WireClient:
         endpoint = self._endpoint(model)
         return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 
+    def prefills(self, request: ModelRequest) -> bool:
+        """Return whether the model goes on by itself with a reply that is the last message of a request."""
+        endpoint = self._endpoint(request.model)
+        if endpoint is None or endpoint.protocol is not providers.ProtocolName.ANTHROPIC:
+            return False
+        # A model that thinks does not go on with a reply.
+        is_thinking = request.effort not in {None, "none"}
+        return not is_thinking and bool(self._model_map.supports(request.model, "assistant_prefill"))
+
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply, ``ReplyEnd`` last, or raise a ``ModelError``; ``endpoint`` is by default the provider's."""
         if problem := request_problem(request.model, self._environment):

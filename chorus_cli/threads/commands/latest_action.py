@@ -1,4 +1,4 @@
-"""``/undo``, ``/redo`` and ``/retry``: the latest action, be it a message or an operation on the context."""
+"""``/undo``, ``/redo``, ``/retry``, ``/continue``: the latest action, a message or an operation on the context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Refill, Reply, Report, Table, Text
 from chorus_cli.jobs.rules import EndedJob, going_again_line, kept_back_line
 from chorus_cli.jobs.service import KeptBack
-from chorus_cli.log.rules.acts import Window
+from chorus_cli.log.rules.acts import Way, Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.wording import local
@@ -69,7 +69,7 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     target, unrecorded = services.current.target(), services.persona_admin.unrecorded
     if which is None and (unsent := await services.replies.take_back(target.thread_id)):
         services.attachments.give_back(unsent.attachments)
-        words = unsent.text if unsent.text or unsent.attachments else "/retry"
+        words = unsent.text if unsent.text or unsent.attachments else unsent.again
         return Refill(f"Not sent: {shortened(words)}", typed_line(unsent.text))
     steps = await _steps(services, target)
     if which == _LIST:
@@ -235,3 +235,15 @@ async def retry(services: Services, model: Annotated[str | None, MODEL] = None) 
             services.notifier.aside(doubt)
         target = target._replace(choice=ModelChoice(model, "for one reply"))
     return services.replies.retry(target)
+
+
+@GROUP.command("continue", listed="everyday")
+async def go_on(services: Services) -> RunningTurn:
+    """Continue the last reply where it was cut or ended.
+
+    The longer reply takes the place of the old one, which stays in the log; /undo brings it back.
+
+    Examples:
+        /continue
+    """
+    return services.replies.retry(services.current.target(), Way.CONTINUE)

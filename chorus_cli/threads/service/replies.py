@@ -14,6 +14,7 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.models.rules.events import TurnEvent, WaitBegun
 from chorus_cli.threads.service.running_turn import RunningTurn, closing_lines, ended_line
 
@@ -52,13 +53,17 @@ class Unfinished(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """A message that is not in the log yet; ``row`` is its row of the outbox. If ``is_alone``, its thread is new."""
+    """A message that is not in the log yet; ``row`` is its row of the outbox. If ``is_alone``, its thread is new.
+
+    If the text is empty, ``again`` is the command that was given instead.
+    """
 
     target: Target
     text: str
     row: int | None = None
     attachments: tuple[Attachment, ...] = ()
     is_alone: bool = False
+    again: str = "/retry"
 
 
 class Outbox(NamedTuple):
@@ -149,15 +154,16 @@ class Replies:
         """Begin the turn of a message in a new thread, unfollowed; the thread is closed if the message is refused."""
         self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
-    def retry(self, target: Target) -> RunningTurn:
-        """Begin to answer the last message of a thread again, unless it is being answered now."""
+    def retry(self, target: Target, way: Way = Way.AGAIN) -> RunningTurn:
+        """Begin to answer the last message of a thread again, or to go on, unless it is being answered now."""
         if target.thread_id in self._turns:
             number = target.thread_number
             raise JournalError(
                 f"The last message of thread #{number} is being answered now. /thread {number} shows the reply; "
                 "Ctrl-C stops it there."
             )
-        return self._begun(Unsent(target, ""), self._conversation.retry(target))
+        again = "/continue" if way is Way.CONTINUE else "/retry"
+        return self._begun(Unsent(target, "", again=again), self._conversation.retry(target, way))
 
     async def take_back(self, thread_id: int) -> Unsent | None:
         """Keep the newest waiting message of a thread from being sent, and return it; ``None`` if no message waits."""
@@ -170,7 +176,7 @@ class Replies:
         await turn.stop()
         if not turn.is_waiting:
             return None
-        return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments)
+        return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments, again=turn.again)
 
     async def give_back(self, turn: RunningTurn) -> str:
         """Return the message of a turn that was stopped before the message was stored, and delete its outbox row."""
@@ -226,7 +232,7 @@ class Replies:
         return self._begun(sent, self._answered(sent))
 
     def _begun(self, sent: Unsent, events: AsyncGenerator[TurnEvent, None]) -> RunningTurn:
-        turn = RunningTurn(sent.target, sent.text, self._while_busy(events), self._ended, sent.attachments)
+        turn = RunningTurn(sent.target, sent.text, self._while_busy(events), self._ended, sent.attachments, sent.again)
         self._turns[sent.target.thread_id] = turn
         return turn
 

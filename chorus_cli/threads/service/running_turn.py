@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class RunningTurn:
     """A turn to ``target``, which a task of its own answers; one listener at a time can follow the events.
 
-    ``text`` is empty if the last message is answered again. ``ended`` is called with the turn when the turn is over;
-    ``next`` is then the turn of the message that has waited for this one, if there is any.
+    ``text`` is empty if the command ``again`` has begun the turn. ``ended`` is called with the turn when the turn is
+    over; ``next`` is then the turn of the message that has waited for this one, if there is any.
     """
 
     def __init__(
@@ -32,10 +32,12 @@ class RunningTurn:
         events: AsyncGenerator[TurnEvent, None],
         ended: Callable[[RunningTurn], None],
         attachments: tuple[Attachment, ...] = (),
+        again: str = "/retry",
     ) -> None:
         self.target = target
         self.text = text
         self.attachments = attachments
+        self.again = again
         self.is_followed = False
         self.is_over = False
         self.is_stopped = False
@@ -160,7 +162,7 @@ def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
     persona, number = turn.target.persona, turn.target.thread_number
     place = turn.target.thread_label(slug_in_focus)
     if isinstance(turn.error, ChorusError):
-        message = f'"{shortened(turn.text)}"' if turn.text else "/retry"
+        message = f'"{shortened(turn.text)}"' if turn.text else turn.again
         return f"{message} in {place} was not answered: {turn.error}"
     about = f' to "{shortened(turn.text)}"' if turn.text else ""
     last = turn.events[-1] if turn.events else None

@@ -16,11 +16,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError, ThreadBusyError
+from chorus_cli.core.text.phrases import open_fence
 from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import Notice, ThreadOpened, TurnDone, TurnEvent, WaitBegun, WaitOver
-from chorus_cli.models.rules.request import PromptMessage, Span
+from chorus_cli.models.rules.events import (
+    Notice,
+    TextDelta,
+    ThreadOpened,
+    TurnDone,
+    TurnEvent,
+    WaitBegun,
+    WaitOver,
+)
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage, Span
 from chorus_cli.tools.service import Caller, ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, ReplyRunner, Untaken
@@ -65,8 +75,8 @@ class Conversation:
         """
         return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
-    def retry(self, target: Target) -> AsyncGenerator[TurnEvent, None]:
-        """Answer the last question in context again; the old reply leaves the context, not the log.
+    def retry(self, target: Target, way: Way = Way.AGAIN) -> AsyncGenerator[TurnEvent, None]:
+        """Answer the last question in context again, or go on with its reply; the old reply leaves only the context.
 
         If the retry brings no reply, it is undone, so the old reply stays.
 
@@ -75,7 +85,7 @@ class Conversation:
             SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
-        return self._turn(target.thread_id, partial(self.opener.ask_again, target))
+        return self._turn(target.thread_id, partial(self.opener.ask_again, target, way))
 
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
@@ -217,9 +227,14 @@ class ToolLoop:
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
+        fence = open_fence(opened.reply.content)
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
+                    if fence and isinstance(event, TextDelta):
+                        # What goes on within a block of code is shown as code.
+                        yield TextDelta(f"{fence}\n")
+                        fence = ""
                     if isinstance(event, TurnDone):
                         told = await self.memory.capture_turn(turn.target.persona, opened.snapshot.view.messages)
                         yield replace(event, remembered=told)
@@ -274,7 +289,7 @@ class ToolLoop:
             turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         turn.asked = turn.plan.request.messages
         self.context.prefixes.hold(turn.plan, turn.at)
-        request = turn.plan.request
+        request = _going_on(turn.plan.request) if row.revises is not None else turn.plan.request
         if turn.rounds > MOST_ROUNDS:
             # After the last round the model must answer without tools.
             request = replace(request, may_call=False)
@@ -318,6 +333,15 @@ class ToolLoop:
             return replanned
         # A fold or turns left out have changed the beginning. The cache is lost anyway, so the HOT items are renewed.
         return await self.context.plan(replace(snapshot, hot=now.hot))
+
+
+def _going_on(request: ModelRequest) -> ModelRequest:
+    """Let the model go on with the reply that a request ends with.
+
+    It calls no tools, because the request after the calls would have the beginning of the reply twice.
+    """
+    *before, reply = request.messages
+    return replace(request, messages=(*before, reply._replace(thoughts=None)), may_call=False, goes_on=True)
 
 
 def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:

@@ -110,7 +110,7 @@ class Summarizer:
             if stopped:
                 raise asyncio.CancelledError
         text = join_surrogates("".join(pieces)).strip()
-        ended = outcome(request.model, text, end, None)
+        ended = outcome(request, text, end, None)
         if ended.error is not None:
             # The advice is left out: it says that the text is kept, but an incomplete summary is not.
             raise ModelError(ended.error.problem)

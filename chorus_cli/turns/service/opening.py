@@ -1,6 +1,6 @@
 """The opening of a turn: its question is refused, or stored with its preamble and an empty reply, in one transaction.
 
-A retry opens the last turn in context once more, with another empty reply.
+A retry opens the last turn in context once more, with another empty reply, or with the last one to go on with.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.jobs.rules import EndedJob, RunningJob, brief_news_text, news_text
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
-from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.acts import Retry, Way
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
-from chorus_cli.log.rules.messages import Message, MessageContent, Role, last_question
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, is_filled, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import memory_lines, without_keys
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
 from chorus_cli.turns.rules import fits, members_notice, refuse_unfitting, refuse_unreadable_settings, reopened_notice
@@ -140,12 +141,12 @@ class TurnOpener:
         self.jobs.news.sent(target.thread_id, news, opened.reply.turn_id)
         return opened
 
-    async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:
+    async def ask_again(self, target: Target, way: Way) -> OpenedTurn | ThreadBusyError:
         """Store the retry of the last turn and its empty reply, or return why the retry waits."""
         refuse_unreadable_settings(target.persona)
-        request_settings = await self.context.request_settings(target)
+        request_settings, now = await self.context.request_settings(target), self.runner.rows.clock.now()
         try:
-            return await self.context.store.write(self._store_retry, request_settings, self.runner.rows.clock.now())
+            return await self.context.store.write(self._store_retry, request_settings, now, way)
         except ThreadBusyError as busy:
             return busy
         except DatabaseUnconfirmedError:
@@ -249,8 +250,10 @@ class TurnOpener:
         notices = tuple(filter(None, (again, later, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
-    def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
-        """Find the last turn in context and begin its reply anew, in one transaction."""
+    def _store_retry(
+        self, connection: Connection, request_settings: RequestSettings, now: datetime, way: Way
+    ) -> OpenedTurn:
+        """Find the last turn in context and begin its reply anew, or go on with it, in one transaction."""
         target = request_settings.target
         interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, self.runner.given_up)
         self.runner.refuse_busy(connection, target, self.run)
@@ -266,12 +269,28 @@ class TurnOpener:
                 f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
                 "stays in the log. Choose a model with a larger limit, or shorten the system prompt and the documents."
             ) from error
-        act = Retry(frozenset(reply.id for reply in replies))
+        continued = _to_continue(replies, target.choice.model) if way is Way.CONTINUE else None
+        view = snapshot.view.through(asked + 1)
+        if continued:
+            # It may go on, so it is not marked as broken off.
+            unmarked = continued._replace(status=Status.COMPLETE)
+            view = replace(snapshot.view, messages=(*snapshot.view.messages[:-1], unmarked))
+        act = Retry(frozenset({continued.id} if continued else {reply.id for reply in replies}), way)
         retry = operation_rows.introduce(connection, NewOperation(question.persona, act, now, target.thread_id))
-        reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run)
-        snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
+        reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run, continued)
+        snapshot = replace(snapshot, view=view, newest_operation_id=retry.id)
         is_closed = message_rows.reopen_thread(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
+
+
+def _to_continue(replies: Sequence[Message], model: str) -> Message:
+    """Return the reply with which a context ends; refuse if there is none, or if it is ELIZA's."""
+    last = replies[-1] if replies else None
+    if last is None or last.role is not Role.ASSISTANT or not is_filled(last):
+        raise JournalError("There is no reply to continue. /retry asks for one.")
+    if ELIZA in {last.model, model}:
+        raise JournalError("ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again.")
+    return last
 
 
 class UnsentFiles:

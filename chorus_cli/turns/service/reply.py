@@ -32,6 +32,7 @@ from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.declaration import ReadCall
 from chorus_cli.models.rules.events import (
+    GOES_ON,
     PAUSES_SECONDS,
     Asking,
     Lengths,
@@ -108,6 +109,7 @@ class ReplyRunner:
         """Ask the model, write its reply into ``row``, and yield events; the last is ``TurnDone`` or ``Called``."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
+        known = len(writer.pieces)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -130,11 +132,12 @@ class ReplyRunner:
         if calls:
             yield await self._called(writer, calls, end)
             return
-        ended = outcome(request.model, "".join(writer.pieces), end, failure, has_thought=lengths.thought > 0)
+        ended = outcome(request, "".join(writer.pieces[known:]), end, failure, has_thought=lengths.thought > 0)
         written, stopped = await run_to_completion(self._finish(writer, row, ended.status, end))
         if stopped:
             raise asyncio.CancelledError
-        yield TurnDone(row.id, ended.status, end.usage, ended.error, thought=written.row.thought)
+        done = TurnDone(row.id, ended.status, end.usage, ended.error, thought=written.row.thought)
+        yield replace(done, again=GOES_ON) if request.goes_on else done
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply that was stopped before it began as interrupted."""

@@ -71,6 +71,7 @@ class ReplyRows:
 class ReplyWriter:
     """Collects a reply in ``pieces``, and ``thoughts``, as they arrive; ``asked_at`` and ``written_at`` are monotonic.
 
+    The first piece of a reply that goes on is what the reply has already.
     If a model hides its thoughts, the time from ``asked_at`` to its first word counts as thinking.
     """
 
@@ -86,6 +87,10 @@ class ReplyWriter:
     _first_word_at: float | None = None
     _has_surrogates: bool = False
     _began_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.reply.content:
+            self.pieces.append(self.reply.content)
 
     @property
     def text(self) -> str:

@@ -15,8 +15,11 @@ from chorus_cli.editing.rules.format import (
     END_LINE,
     Block,
     ParsedEdit,
+    alone,
     header_likeness,
+    newest_line,
     parse,
+    read_alone,
     render,
     shown_name,
 )
@@ -97,6 +100,28 @@ LOSSLESS_EDITORS: dict[str, Callable[[str], str]] = {
 }
 
 NAME = "Frodo"
+EARLIER_HEAD = """\
+# Chorus context editor: Frodo
+# The messages below the line "context starts here" are what Frodo sees. Delete those you do not want, change those
+# you do, move the line up (or delete it) to bring older ones in. The order here is the order in which they are sent.
+# A message begins with a line such as [2025-01-18 22:15:03] Human: and then its text. Write new ones in the same way;
+# the speaker is Human or Frodo. Calls of tools, written as Frodo (tool), can be moved or deleted, but not changed.
+# Save and close to apply. Save an empty file, or unchanged, to cancel.
+# A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
+# In a message, a line that looks like such a beginning, an attachment or a --- line, and a blank line at the end, begin
+# with a \\, which Chorus takes off again. If you write such a line yourself, type a \\ before it.
+"""
+EARLIER_FOOT = """
+
+\f
+
+# Write nothing here: a text below the line "end of messages" belongs to no message.
+# A message with its old time, speaker and text stays the same message, wherever you move it. If only its text is new,
+# it is the same message in new words. Everything else is a new message.
+# Messages above the line "context starts here" are not sent: you cannot change them, and deleting them has no effect.
+# The log keeps every message and every wording, and /context undo takes an edit back.
+# Messages that arrive while you edit come after the messages above.
+"""
 NOON = "2025-01-18 12:00:00"
 
 
@@ -127,7 +152,18 @@ def test_the_text_has_the_messages_around_the_line() -> None:
     assert (lines[end + 1], lines[-1]) == ("\f", "")
     for comments in (lines[:rule], lines[end + 2 : -1]):
         assert len(comments) >= 6
-        assert all(line.startswith("# ") and len(line) <= 120 for line in comments)
+        assert all(line.startswith("# ") and len(line) <= 76 for line in comments)
+    assert lines[1:3] == [
+        "# Delete, change or move messages, and save to apply. Save an empty file, or",
+        '# unchanged, to cancel. Only messages below "context starts here" are sent.',
+    ]
+
+
+@given(st.text(max_size=40))
+def test_no_comment_is_cut_in_80_columns_whatever_the_name(name: str) -> None:
+    comments = [line for line in render(name, (), ()).split("\n") if line.startswith("#")]
+    assert len(comments) >= 12
+    assert all(len(line) <= 76 for line in comments)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +213,14 @@ def test_reading_back_gives_exactly_what_was_written(before: list[Block], contex
         assert parsed.context_start == len(before)
 
 
+@given(BODIES)
+@examples(200)
+def test_a_message_alone_is_exactly_its_words_after_any_line_ends(body: str) -> None:
+    text = alone(body)
+    assert text == f"{body}\n"
+    assert [read_alone(LOSSLESS_EDITORS[name](text)) for name in ("as it was", "CRLF", "CR")] == [body] * 3
+
+
 @given(BLOCK_LISTS, BLOCK_LISTS)
 def test_stripping_blanks_from_line_ends_changes_nothing_else(before: list[Block], context: list[Block]) -> None:
     parsed = parse(without_trailing_blanks(render(NAME, before, context)), NAME)
@@ -191,6 +235,8 @@ def test_lines_are_counted_as_an_editor_counts_them(before: list[Block], context
     parsed = parse(text, NAME)
     lines = text.split("\n")
     assert all(lines[block.line - 1].startswith(f"[{block.time}]") for block in parsed.blocks)
+    at_context = lines.index(CONTEXT_LINE) + 1
+    assert newest_line(text) == max(at_context, *(block.line for block in parsed.blocks), 0)
 
 
 @pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
@@ -259,6 +305,15 @@ def test_the_line_may_be_touched_in_passing_and_without_it_all_is_the_context(li
 def test_the_comments_may_be_deleted_and_others_written() -> None:
     assert parse(f"\n# mine\n\n---\n\n{END_LINE}", NAME).blocks == ()
     assert parse(f"---\n{END_LINE}\n\n#\n \n# mine", NAME).blocks == ()
+
+
+@given(BLOCK_LISTS, BLOCK_LISTS)
+@examples(30)
+def test_a_draft_with_the_comments_of_before_is_still_read(before: list[Block], context: list[Block]) -> None:
+    text = render(NAME, before, context)
+    rule, end = text.index("---\n"), text.rindex(END_LINE) + len(END_LINE)
+    parsed = parse(f"{EARLIER_HEAD}{text[rule:end]}{EARLIER_FOOT}", NAME)
+    assert (bare(parsed.blocks), parsed.context_start) == (before + context, len(before))
 
 
 # What is not understood is never dropped

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-Deeds = Literal["say", "retry", "clear", "edit", "restore", "fork", "window"]
+Deeds = Literal["say", "retry", "continue", "reword", "clear", "edit", "restore", "fork", "window"]
 Turn = tuple[int, int]
 BOUNDARIES = frozenset({"clear", "edit", "restore", "fork"})
 DEFAULT_HOURS = 8

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError
+from chorus_cli.log.rules.acts import Way
 from tests.log.service.expected_contexts import ADDED, DEFAULT_HOURS, Deed, Line, Told
 from tests.log.service.user_story import MOST_THREADS, OTHER, Ending, ExpectingUser, Saved, shown
 from tests.world import World
@@ -24,6 +25,8 @@ NAMES = {
     "restore": "restored session, ",
     "fork": "fork of thread #",
     "retry": "another reply to the last message",
+    "continue": "continuation of the last reply",
+    "reword": "another wording of the last message",
     "window": "window ",
 }
 UNEDITED = "Nothing was changed"
@@ -113,7 +116,42 @@ class ActingUser(ExpectingUser):
         else:
             self.here.let_slide(self.thread)
 
+    def go_on(self, data: st.DataObject) -> None:
+        """Let the last reply go on: a longer one takes its place, unless nothing comes."""
+        self._tick()
+        view, more, ending = self._view(), self._word(), data.draw(ENDINGS)
+        if not any(line.human for line in view) or view[-1].human:
+            with pytest.raises(JournalError):
+                self.story.run(anext(self.story.world.conversation.retry(self.story.target(), Way.CONTINUE)))
+            return
+        self.story.retry(ending, more, Way.CONTINUE)
+        self._check_request([line.text for line in view])
+        self.here.hold(self.thread, self.now)
+        if ending == "reply":
+            line = replace(view[-1], text=view[-1].text + more, said=self.now, entered=self.now)
+            self._do(Told("continue", self.thread, self.now, {self.thread: (line,)}, frozenset({view[-1].text})))
+        else:
+            self.here.let_slide(self.thread)
+
     # What is done
+
+    def edit_message(self, data: st.DataObject) -> None:
+        """Edit one message alone: the last one in its place, another as with all messages in the editor."""
+        view = self._view()
+        if not view:
+            return
+        self._tick()
+        place, word = data.draw(st.integers(0, len(view) - 1)), self._word()
+        seen = self.story.run(self.story.world.view())
+        row = next(row for row in seen.messages if row.content == view[place].text)
+        self.story.world.editor.enqueue(word)
+        assert self.story.told(f"/edit {row.id}") == f"Message edited. /undo reverts.\n\n{word}"
+        worded = [replace(line, text=word) if line is view[place] else line for line in view]
+        put_in = seen.boundary.members if seen.boundary else ()
+        if row == seen.messages[-1] and row.id not in put_in:
+            self._do(Told("reword", self.thread, self.now, {self.thread: (worded[-1],)}, frozenset({view[-1].text})))
+        else:
+            self._do(Told("edit", self.thread, self.now, {self.thread: self.here.edited(worded, self.now)}))
 
     def clear(self, _: st.DataObject) -> None:
         self._tick()
@@ -313,6 +351,8 @@ def _named(deed: Deed) -> str:
 WEIGHTS: dict[Callable[[ActingUser, st.DataObject], None], int] = {
     ActingUser.say: 9,
     ActingUser.retry: 7,
+    ActingUser.go_on: 5,
+    ActingUser.edit_message: 6,
     ActingUser.clear: 3,
     ActingUser.change_the_window: 4,
     ActingUser.edit: 9,
@@ -370,12 +410,10 @@ class UserMachine(RuleBasedStateMachine):
         story = self.user.story
         report = story.run(context_report(story.world.context, story.target(), story.now))
         left_out = sum(omission.messages for omission in report.omissions)
-        first = story.messages_of_thread()
-        in_view = [
-            first[row.id]
-            for row in (*report.plan.snapshot.view.messages, *report.plan.snapshot.view.taken_back)
-            if row.content
-        ]
+        first, view = story.messages_of_thread(), report.plan.snapshot.view
+        reworded = {row.revises for row in (*view.messages, *view.taken_back)}
+        taken_back = [row for row in view.taken_back if row.id not in reworded]
+        in_view = [first[row.id] for row in (*view.messages, *taken_back) if row.content]
         side_by_side = len(in_view) - len(set(in_view))
         assert len(report.plan.sent) + left_out == len(set(first.values())) + side_by_side
 

@@ -21,6 +21,7 @@ from chorus_cli.context.rules.plan import LEAD
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules.events import TurnEvent
 from chorus_cli.personas.rules.persona import Target
@@ -127,9 +128,9 @@ class UserStory:
         self._prepare(ending, reply)
         self.run(self._heard(self.world.conversation.answer(self.target(), text), ending))
 
-    def retry(self, ending: Ending, reply: str) -> None:
+    def retry(self, ending: Ending, reply: str, way: Way = Way.AGAIN) -> None:
         self._prepare(ending, reply)
-        self.run(self._heard(self.world.conversation.retry(self.target()), ending))
+        self.run(self._heard(self.world.conversation.retry(self.target(), way), ending))
 
     def asked(self) -> list[tuple[str, str]]:
         """Return the words of each message of the last request, and the whole that they were sent in."""
