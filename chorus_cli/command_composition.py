@@ -27,7 +27,6 @@ from chorus_cli.personas.files import COMMANDS_FOLDER
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.private import private_groups
 from chorus_cli.services import Services
-from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.sessions.service.idle import IdleActions, IdleTimer
 from chorus_cli.sessions.service.sessions import Sessions
@@ -122,7 +121,7 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
 
 def _idle_timer(turns: Turns, sessions: Sessions, journal: Journal) -> IdleTimer:
     opened, current = turns.opened, turns.opened.current
-    actions = IdleActions(opened.storage.store, current, sessions, journal, saved_line)
+    actions = IdleActions(opened.storage.store, current, sessions, journal)
     is_private = opened.storage.is_private
     return IdleTimer(
         opened.clock, actions, lambda: current.slug, opened.notifier.aside, opened.report_bug, is_private=is_private

@@ -267,6 +267,7 @@ def test_paths_and_version_make_nothing(home: Home) -> None:
     assert places["database"] == str(home.path / "chorus.db")
     assert places["personas"] == str(home.path / "personas")
     assert places["log"] == str(home.path / "state" / "chorus.log")
+    assert json.loads(home.run("paths", "--json").output) == places
     assert len({line.index(str(home.path)) for line in home.run("paths").output.splitlines()}) == 1
     assert home.run("--version").output == f"chorus {__version__}\n"
     assert not home.path.exists()

@@ -160,6 +160,8 @@ def is_carried_on(home: Home) -> bool:
 
 
 def test_another_chat_sends_no_purged_message_with_its_next_turn(home: Home) -> None:
+    # ELIZA has answered, whose talk no other model is sent.
+    home.sql("UPDATE messages SET model = 'openai/x' WHERE model IS NOT NULL")
     with calling() as provider:
         variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-invented", "CHORUS_MODEL": "openai/x"}
         with home.chat(**variables) as chat:

@@ -266,11 +266,12 @@ async def _set(services: Services, span: Span) -> Text:
 
 async def _beyond_budget(services: Services) -> str:
     """Say that the next request would cost more than the day's budget has left if all was in context; else ``""``."""
-    budget = services.current.target().persona.settings.budget
-    if budget is None:
+    target = services.current.target()
+    budget = target.persona.settings.budget
+    spending = await services.costs.spending(budget, target.choice.model)
+    if budget is None or spending is None:
         return ""
     _, price = await services.window.next_request(timespan.window_hours(EVERYTHING))
-    spending = await services.costs.spending(budget)
     if price is None or spending.spent + price <= budget:
         return ""
     return f"{spending.sentence} With all in context the next request costs about ${price:.4f}."

@@ -21,7 +21,6 @@ from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
 from chorus_cli.sessions.rows import SessionRow
 from chorus_cli.sessions.rules.format import STOPPED, Session, first_sentence
-from chorus_cli.sessions.service.sessions import Saved
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
@@ -90,13 +89,6 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
 
 def _in_threads(messages: int, threads: int) -> str:
     return f"{counted(messages, 'message')}{f' in {threads} threads' if threads > 1 else ''}"
-
-
-def saved_line(saved: Saved) -> str:
-    """Report an automatically saved session in one line, with the reason if its summary failed."""
-    amount = _in_threads(saved.row.message_count, saved.threads)
-    line = f"Saved session {saved.row.session_id}: {amount}. /context history lists it."
-    return " ".join(filter(None, [line, saved.problem]))
 
 
 @GROUP.command("history", guesses=("history", "sessions"))

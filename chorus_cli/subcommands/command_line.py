@@ -203,7 +203,7 @@ SUBCOMMANDS = {
         "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
         "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
     ),
-    "paths": Subcommand("shell_files.show_paths", "print the folders and files of Chorus"),
+    "paths": Subcommand("shell_files.show_paths", "print the folders and files of Chorus", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),
     "completion": Subcommand("shell_files.show_completion", "print the completion script of a shell", _add_shell),
 }

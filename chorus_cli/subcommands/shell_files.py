@@ -19,6 +19,7 @@ from chorus_cli.framework.help import screen as help_screen
 from chorus_cli.machine.paths import paths
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.subcommands.command_line import parser
+from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
 
@@ -49,6 +50,9 @@ MANUAL_PLACE = "share/man/man1/chorus.1"
 async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Print the folders and files that Chorus uses."""
     listing = paths(environment, vars(chosen).get("home")).listing()
+    if chosen.json:
+        print_json({name: str(path) for name, path in listing})
+        return DONE
     width = max(len(name) for name, _ in listing)
     for name, path in listing:
         standard_output().line(f"{name:<{width}} {path}")

@@ -206,12 +206,10 @@ class LineHandler:
 
     async def _is_affordable(self, target: Target) -> bool:
         """Return whether to send a message: warn if the day's budget is nearly spent, ask the user if it is spent."""
-        budget, costs = target.persona.settings.budget, self._services.costs
-        if budget is None:
-            return True
-        spending = await costs.spending(budget)
-        if not spending.is_over:
-            if warning := costs.warning(spending):
+        costs = self._services.costs
+        spending = await costs.spending(target.persona.settings.budget, target.choice.model)
+        if spending is None or not spending.is_over:
+            if spending and (warning := costs.warning(spending)):
                 self._screen.notice(warning)
             return True
         question = f"{spending.sentence} Ask the model all the same?"

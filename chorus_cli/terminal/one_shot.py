@@ -138,10 +138,9 @@ def _code(done: TurnDone | None) -> int:
 
 async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None:
     """Raise a `MessageRefusedError` if the budget of the day is spent; warn if it is nearly spent."""
-    budget = target.persona.settings.budget
-    if budget is None:
+    spending = await costs.spending(target.persona.settings.budget, target.choice.model)
+    if spending is None:
         return
-    spending = await costs.spending(budget)
     if spending.is_over:
         raise MessageRefusedError(
             f"{spending.sentence} Nothing was sent. chorus settings set budget N raises the budget, "

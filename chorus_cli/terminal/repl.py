@@ -339,8 +339,10 @@ class Repl:
         self._prompt.changed = partial(unsent.hold_soon, slug)
         if unsent.text:
             unsent.hold_soon(slug, unsent.text)
+        # What was typed meanwhile begins a line of its own below the text.
+        begun = f"{unsent.text}\n" if unsent.text and self._prompt.typed_ahead.strip() else unsent.text
         try:
-            line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
+            line = await self._prompt.read(target.persona, history, begun, gives_way=unsent.gives_way)
         except (Leave, Compose) as wanted:
             typed = wanted.typed if isinstance(wanted, Compose) else ""
             unsent.send(slug, typed, self._prompt.typed_ahead)

@@ -218,7 +218,8 @@ async def _in_all_threads(services: Services) -> str:
 SUMMARY: CommandGroup[Services] = CommandGroup("context")
 
 _EDIT = "edit"
-_NO_SUMMARY = "There is no summary: all messages in context are sent word for word."
+_NO_SUMMARY = "There is no summary: no message in context is summarised."
+_LEFT_OUT = "There is no summary, and the request has no room for the {} in context. /compact summarises them."
 _NOT_ENOUGH = "Not enough messages to compact: the last two turns always stay word for word."
 _NO_MODEL = "ELIZA cannot summarise. Choose another model with /model or /settings set summary_model NAME."
 _MOST_RUNS = 6
@@ -270,10 +271,11 @@ async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "")
         /context summary
         /context summary edit
     """
-    snapshot = await services.context.snapshot(services.current.target(), services.clock.now())
-    view = snapshot.view
+    plan = await services.context.planned(services.current.target(), services.clock.now())
+    snapshot, view = plan.snapshot, plan.snapshot.view
     if view.summary is None:
-        return Text(_NO_SUMMARY)
+        left_out = counted(len(plan.too_large), "oldest message")
+        return Text(_LEFT_OUT.format(left_out) if plan.too_large else _NO_SUMMARY)
     if edit:
         return await _edited(services, snapshot, view.summary)
     return Text(f"{_described(view, view.summary)}\n\n{view.summary.content}")

@@ -102,20 +102,23 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     if tokens <= (budget.tokens if snapshot.fold_is_undone else budget.background_fold_tokens):
         return ()
     planned_tokens = system_tokens(snapshot, None) + budget.summary_room + verbatim_tokens
-    messages = _oldest(foldable(view.unfolded), planned_tokens, budget.room.half, view.pinned)
-    gain = budget.corrected(total_tokens([row for row in usable(messages) if row.id not in view.pinned]))
+    vain = view.pinned | view.withheld
+    messages = _oldest(foldable(view.unfolded), planned_tokens, budget.room.half, vain)
+    gain = budget.corrected(total_tokens([row for row in usable(messages) if row.id not in vain]))
     is_worth_it = tokens > budget.tokens or gain >= _LEAST_GAIN * budget.limit.tokens
-    return tuple(messages) if is_worth_it else ()
+    return tuple(messages) if gain and is_worth_it else ()
 
 
-def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
-    """Return the messages of the oldest turns without which a request of ``total`` tokens comes down to ``target``."""
+def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, vain: Collection[int]) -> list[Message]:
+    """Return the messages of the oldest turns without which a request of ``total`` tokens comes down to ``target``.
+
+    Folding the messages ``vain`` gains no tokens: they are sent anyway, or not at all.
+    """
     folded: list[Message] = []
     for group in groups:
         if total <= target:
             break
-        # Pinned messages are sent anyway, so folding them gains no tokens.
-        total -= sum(tokens_of(row) for row in usable(group) if row.id not in pinned)
+        total -= sum(tokens_of(row) for row in usable(group) if row.id not in vain)
         folded += group
     return folded
 

@@ -167,7 +167,7 @@ class SilentTalk(IdleActions):
         self._fail("save")
         self.talk.saved.append((slug, description))
         self.talk.saved_through[slug] = through
-        return f"Saved session {len(self.talk.saved)}: they spoke of {description}."
+        return f": they spoke of {description}."
 
     async def clear(self, slug: str, message_id: int) -> bool:
         self._fail("clear")
@@ -176,6 +176,10 @@ class SilentTalk(IdleActions):
         self.talk.cleared.append((slug, message_id))
         self.talk.log[slug] = []
         return True
+
+
+def told_after(silence: str, name: str) -> str:
+    return f"Saved a session with {name} after {silence} of silence: they spoke of hello. /context history lists it."
 
 
 @pytest.fixture
@@ -243,7 +247,7 @@ async def test_each_persona_has_a_silence_of_its_own(talk: Talk) -> None:
     assert await talk.saved_after(timedelta(minutes=10)) == ["hello"]
     await talk.clock.pass_by(timedelta(minutes=20))
     assert talk.saved == [("chorus", "hello"), ("frodo", "the ring")]
-    assert talk.told[1].startswith("Nothing was said to Frodo for 30 m.")
+    assert talk.told[1].startswith("Saved a session with Frodo after 30 m of silence: ")
 
 
 async def test_turning_to_a_persona_begins_its_silence(talk: Talk) -> None:
@@ -281,7 +285,7 @@ async def test_a_laptop_that_slept_for_hours_finds_the_silence_over_at_the_next_
     await talk.clock.pass_by(timedelta(minutes=5))
     talk.clock.suspend(timedelta(hours=9))
     await talk.clock.pass_by(timedelta(seconds=LONGEST_SLEEP_SECONDS))
-    assert talk.told == ["Nothing was said to chorus for 9 h 6 m. Saved session 1: they spoke of hello."]
+    assert talk.told == [told_after("9 h 6 m", "chorus")]
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
@@ -304,7 +308,7 @@ async def test_idle_timer_posts_summary_to_channel(talk: Talk) -> None:
     talk.set(name="Chorus the Great")
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.told == ["Nothing was said to Chorus the Great for 30 m. Saved session 1: they spoke of hello."]
+    assert talk.told == [told_after("30 m", "Chorus the Great")]
 
 
 async def test_idle_timer_no_trigger_when_context_empty(talk: Talk) -> None:
@@ -415,13 +419,13 @@ async def test_a_second_silence_rewrites_the_session_of_the_first_and_a_restart_
             await over()
     IdleTimer(world.clock, timer.actions, lambda: world.current.slug, told.append, str).arm()
     await over()
-    saved = "Nothing was said to chorus for 30 m. Saved session 2026-02-12_let-us-talk: {} messages."
-    assert [line.removesuffix(" /context history lists it.") for line in told] == [saved.format(2), saved.format(4)]
-    assert [row.session_id for row in (await world.sessions.listing("chorus")).rows] == ["2026-02-12_let-us-talk"]
+    assert told == ["Saved a session with chorus after 30 m of silence: ok /context history lists it."] * 2
+    [row] = (await world.sessions.listing("chorus")).rows
+    assert (row.session_id, row.message_count) == ("2026-02-12_let-us-talk", 4)
 
 
 @pytest.mark.parametrize("problem", ["", "The key is wrong."])
-async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_summary(
+async def test_of_a_session_saved_by_itself_the_user_reads_the_summary_or_why_it_has_none(
     world: World, problem: str
 ) -> None:
     told: list[str] = []
@@ -432,8 +436,8 @@ async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_
     with world.services.notifier.heard_by(told.append, told.append):
         world.services.idle_timer.arm()
         await over()
-    saved = f"Saved session 2026-02-12_let-us-talk: 2 messages. /context history lists it. {problem}".rstrip()
-    assert told == [f"Nothing was said to chorus for 30 m. {saved}"]
+    end = f", but could not summarise it: {problem}" if problem else f": {'One point of many. ' * 20}".rstrip()
+    assert told == [f"Saved a session with chorus after 30 m of silence{end} /context history lists it."]
     [row] = (await world.sessions.listing("chorus")).rows
     assert row.summary.count("One point of many.") == (0 if problem else 20)
 
@@ -476,7 +480,7 @@ async def test_what_was_saved_is_cleared_and_how_that_went_is_told_beside_the_se
     talk.say("hello", "goodbye")
     await talk.clock.pass_by(HALF_AN_HOUR)
     assert talk.cleared == cleared
-    assert talk.told[0].endswith(f"of hello.\n{told}")
+    assert talk.told == [f"{told_after('30 m', 'chorus')}\n{told}"]
 
 
 @pytest.mark.parametrize(

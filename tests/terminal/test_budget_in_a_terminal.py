@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.loopback_providers import RememberingProvider, remembering
+from tests.loopback_providers import RememberingProvider, recording, remembering
 from tests.remembering import PREFIX
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing
@@ -168,16 +168,17 @@ def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home) -> None
     (spent.path / "commands" / "feel.md").write_text("I am $ARGUMENTS")
     assert spent.run("ask", "/settings set budget 0.01").code == 0
     for line in ("/feel happy", "/retry", "/bg I am happy", "/compact"):
-        outcome = spent.run("ask", "-c", line)
+        outcome = spent.run("--model", "openai/gpt-4o", "ask", "-c", line)
         assert (outcome.code, outcome.output) == (1, ""), line
         assert "of your budget of $0.01. Nothing was sent." in outcome.errors, line
         assert (spent.said(), len(spent.replies())) == (["I am unhappy"], 1), line
+    assert spent.run("ask", "I am happy").output == "What has made you happy?\n"
 
 
 def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(spent: Home) -> None:
     for line in ("/settings set budget 0.01", "/settings set show_price true"):
-        assert spent.run("ask", "-c", line).code == 0
-    with spent.chat() as terminal:
+        assert spent.run("ask", line).code == 0
+    with recording() as provider, spent.chat(**provider.environment()) as terminal:
         terminal.await_bottom_line("$0.")
         refused = "Nothing was sent. /settings set budget N raises the budget"
         for number, line in enumerate(("/retry", "/bg aside", "/compact", "/editor", "I am happy"), 1):
@@ -196,7 +197,7 @@ def test_a_signal_at_the_question_of_the_budget_keeps_the_message_and_what_was_n
     spent: Home, number: signal.Signals
 ) -> None:
     assert spent.run("ask", "/settings set budget 0.01").code == 0
-    with spent.chat() as terminal:
+    with spent.chat(CHORUS_MODEL="openai/gpt-4o") as terminal:
         terminal.say("I am happy")
         terminal.await_text("Ask the model all the same?")
         terminal.ask("and glad", '"and glad" is not an answer and was not sent. Answer y/n.', "(y/n)")

@@ -185,6 +185,8 @@ def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
 ) -> None:
     for text in ("hello", "hello again", "and again"):
         assert home.run("ask", "-c", text).code == 0
+    # ELIZA has answered, whose talk no other model is sent.
+    home.sql("UPDATE messages SET model = 'openai/x' WHERE model IS NOT NULL")
     model = {"OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
     with home.chat(**model) as chat:
         mock_provider.behave(type="stream_fault", kind="stall", after_chunks=0)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.loopback_providers import recording
 from tests.loopback_server import serving
 from tests.models.local.model_files import gguf, library_in, written
 from tests.models.providers.asked_models import STOP
@@ -34,6 +35,17 @@ def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> 
         terminal.ask("Hello", "Hello from the llama.")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
         terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (a running Ollama's")
+
+
+def test_the_words_of_eliza_are_in_no_request_of_the_model_that_comes_after_her(home: Home) -> None:
+    with recording() as provider, home.chat(**provider.environment("chorus/eliza")) as chat:
+        chat.ask("hello", "I am ELIZA")
+        told = "openai/gpt-4o does not see the 2 messages that you exchanged with ELIZA."
+        chat.ask("/model openai/gpt-4o --once", told)
+        chat.ask("Who are you?", "seen.")
+        assert provider.contents() == ["Who are you?"]
+        assert "ELIZA" not in json.dumps(provider.bodies)
+        chat.ask("/context", "said with chorus/eliza")
 
 
 def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(home: Home) -> None:

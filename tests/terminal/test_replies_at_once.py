@@ -345,10 +345,10 @@ def test_a_silence_saves_a_session_above_a_half_typed_line_and_nothing_is_left_r
         chat.ask("/settings set idle_minutes 1", "idle_minutes is now 1")
         chat.ask("I am tired", "tired")
         chat.type("half a li")
-        chat.await_text("Saved session ", 90)
+        chat.await_text("Saved a session with Chorus after 1 m of silence: Extract", 90)
         chat.await_line(f"{PROMPT} half a li")
         chat.watch(70)
-        assert chat.screen_text().count("Saved session ") == 1
+        assert chat.screen_text().count("Saved a session ") == 1
         chat.press("ctrl-c")
         chat.say("/quit")
         assert chat.await_end() == 0

@@ -210,7 +210,7 @@ def test_that_the_line_being_typed_is_not_kept_is_told_once(full: Home) -> None:
 def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> None:
     assert home.run("ask", "-c", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
-    with home.chat() as chat:
+    with home.chat(CHORUS_MODEL="openai/gpt-4o") as chat:
         chat.ask("/bg Precious words", "not today", f"{PROMPT} /bg Precious words")
         chat.press("ctrl-c")
         chat.ask("/thread new Rome", "not today")
@@ -218,6 +218,10 @@ def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> Non
         chat.ask("/settings set budget 100", "budget is now 100")
         home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
         chat.ask(LINE, "no such table: other_requests", f"{PROMPT} {LINE}")
+        chat.press("ctrl-c")
+        chat.type(f"{LINE}\rtyped meanwhile")
+        chat.await_line("  typed meanwhile")
+        assert chat.screen_text().count(f"{PROMPT} {LINE}\n  typed meanwhile") == 1
 
 
 LATE_QUESTION, LONG_QUESTION = f"a {LATE} one", f"a {LONG} one"

@@ -181,7 +181,7 @@ def read_snapshot(
 ) -> ContextSnapshot:
     """Read the snapshot of a thread up to ``until``; messages in it may lack their token count."""
     target = request_settings.target
-    seen = read_view(connection, known, start, until)
+    seen = replace(read_view(connection, known, start, until), heard_by=target.choice.model)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)

@@ -84,12 +84,14 @@ class RequestPlan:
         for row in view.taken_back:
             if row.id in reworded:
                 continue
-            replaced = Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK
+            replaced = Reason.REPLACED if row.id in view.replaced else Reason.TAKEN_BACK
             yield Reason.HIDDEN if row.id in view.hidden else replaced, row
         for row in view.messages:
             if row.id in accounted:
                 continue
-            if row.id in folded:
+            if row.id in view.withheld:
+                yield Reason.ELIZA, row
+            elif row.id in folded:
                 yield Reason.SUMMARISED, row
             elif row.status is Status.STREAMING:
                 yield Reason.RUNNING, row

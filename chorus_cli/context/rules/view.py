@@ -19,14 +19,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import TOOL_ROLES, Role, Runs, Status, expanded, is_filled, is_written
+from chorus_cli.log.rules.messages import (
+    TOOL_ROLES,
+    Message,
+    MessageContent,
+    Role,
+    Runs,
+    Status,
+    expanded,
+    is_filled,
+    is_written,
+)
 from chorus_cli.models.rules.budget import LARGEST_FACTOR, TOKENS_PER_MESSAGE, Budget, Calibration, Limit, budget
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 
@@ -35,10 +47,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.messages import Message, Thoughts
+    from chorus_cli.log.rules.messages import Thoughts
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.personas.rules.persona import Document, Target
+
+_Said = TypeVar("_Said", Message, MessageContent)
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,8 @@ class Reason(StrEnum):
     REPLACED = "replaced by another reply"
     HIDDEN = "hidden in the program it came from"
     SUMMARISED = "summarised"
-    NO_ROOM = "no room in the budget"
+    ELIZA = "said with chorus/eliza"
+    NO_ROOM = "no room in the request"
     RUNNING = "still being written"
     REPEATED = "failed, and said again"
     UNUSABLE = "blank, or half of a tool's call"
@@ -100,9 +115,9 @@ class View:
     """The messages in context in order, the boundary, the cutoff, and the messages that ``out`` takes from the view.
 
     ``summary`` stands for the first ``folded_number`` messages. Operations since the boundary keep the messages
-    ``kept`` in context at any age; of these, the ``pinned`` ones are sent word for word. ``other_branches`` are the
-    messages taken back because their imported conversation ended with another branch. Of these, the program that they
-    come from had hidden the ``hidden`` ones from the model.
+    ``kept`` in context at any age; of these, the ``pinned`` ones are sent word for word. Of the messages
+    taken back, a retry or another branch of an imported conversation replaced the ``replaced`` ones, of which the
+    program that they come from had hidden the ``hidden`` ones from the model. ``heard_by`` is the model that is asked.
     """
 
     messages: tuple[Message, ...]
@@ -113,14 +128,22 @@ class View:
     folded_number: int = 0
     kept: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
-    other_branches: frozenset[int] = frozenset()
+    replaced: frozenset[int] = frozenset()
     hidden: frozenset[int] = frozenset()
+    heard_by: str = ELIZA
     verbatim: tuple[Message, ...] = field(init=False)
     """The messages that are sent word for word: pinned ones, and those that the summary does not stand for."""
+    withheld: frozenset[int] = field(init=False)
+    """The messages that were said with ELIZA, unless ELIZA is asked."""
 
     def __post_init__(self) -> None:
+        heard = self.messages if self.heard_by == ELIZA else without_eliza(self.messages)
+        withheld = {row.id for row in self.messages} - {row.id for row in heard} if heard is not self.messages else ()
         pinned = (row for row in self.messages[: self.folded_number] if row.id in self.pinned)
-        object.__setattr__(self, "verbatim", (*pinned, *self.messages[self.folded_number :]))
+        verbatim = (*pinned, *self.messages[self.folded_number :])
+        sent = tuple(row for row in verbatim if row.id not in withheld) if withheld else verbatim
+        object.__setattr__(self, "withheld", frozenset(withheld))
+        object.__setattr__(self, "verbatim", sent)
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -184,7 +207,7 @@ def view(
         folded_number=folded_number,
         kept=kept,
         pinned=journal.pinned,
-        other_branches=frozenset(elsewhere & gone),
+        replaced=frozenset(out & gone),
         hidden=journal.hidden & elsewhere & gone,
     )
 
@@ -361,6 +384,26 @@ class ContextSnapshot:
     echoed: Mapping[int, Echoed] = field(default_factory=dict)
     is_plain: bool = False
     unread: str = ""
+
+    @property
+    def withheld_notice(self) -> str:
+        """Say that what was said with ELIZA is not sent to the model that is asked; empty if there is nothing."""
+        if not self.view.withheld:
+            return ""
+        number = counted(len(self.view.withheld), "message")
+        return f"{self.view.heard_by} does not see the {number} that you exchanged with ELIZA."
+
+
+def without_eliza(rows: Sequence[_Said]) -> Sequence[_Said]:
+    """Leave out the replies of ELIZA, and the questions that no other model has answered; other models copy its words.
+
+    If there are none, ``rows`` themselves are returned.
+    """
+    turns = {row.turn_id for row in rows if row.model == ELIZA}
+    if not turns:
+        return rows
+    answered = {row.turn_id for row in rows if row.role is Role.ASSISTANT and row.model != ELIZA}
+    return [row for row in rows if row.model != ELIZA and (row.turn_id not in turns or row.turn_id in answered)]
 
 
 def usable(view: Sequence[Message]) -> list[Message]:

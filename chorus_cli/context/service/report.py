@@ -12,7 +12,7 @@ from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rows import thread_views
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
-from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable, without_eliza
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timespan import WindowChoice
@@ -149,7 +149,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if offer.tools:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
     if plan.summary is not None:
-        stands_for = f"stands for the {len(usable(view.folded))} oldest messages"
+        stands_for = f"stands for the {len(without_eliza(usable(view.folded)))} oldest messages"
         yield "summary", summary_tokens(plan.summary), f"{stands_for} (operation {plan.summary.number})"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
@@ -210,10 +210,12 @@ class WindowState(NamedTuple):
     warning: str | None = None
     boundary: Operation | None = None
     meaning: str = ""
+    is_changed: bool = True
 
     def confirmation(self) -> str:
-        """Confirm a new window; warn if it was clamped, and say what it means."""
-        change = f"Context window set to {in_hours(self.hours)}"
+        """Confirm a new window, or say that it stays; warn if it was clamped, and say what it means."""
+        kept = f"The context window is {in_hours(self.hours)} already; nothing was changed."
+        change = f"Context window set to {in_hours(self.hours)}" if self.is_changed else kept
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
 
     def reset_confirmation(self) -> str:
@@ -242,14 +244,14 @@ class ContextWindow:
     async def set(self, span: Span) -> WindowState:
         """Set the window to ``span``, rounded to whole hours and clamped to the bounds."""
         choice = timespan.window_hours(span)
-        await self.persona_admin.set_window(self.current.slug, choice.hours)
-        return await self.begun(choice.hours, choice.warning)
+        change = await self.persona_admin.set_window(self.current.slug, choice.hours)
+        return (await self.begun(choice.hours, choice.warning))._replace(is_changed=change.changed)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Widen the window by ``span`` if ``sign`` is 1, or narrow it if ``sign`` is -1."""
         slug = self.current.slug
-        choice = await self.persona_admin.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
-        return await self.begun(choice.hours, choice.warning)
+        change, choice = await self.persona_admin.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
+        return (await self.begun(choice.hours, choice.warning))._replace(is_changed=change.changed)
 
     async def reset(self) -> WindowState:
         """Remove the persona's setting, so that the default applies."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models import rows as usage_rows
+from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
 from chorus_cli.models.rules.costs import CostLine, DaySpending, ModelUse, Prices, cost_lines, total
 
 if TYPE_CHECKING:
@@ -85,8 +86,10 @@ class Costs:
         uses = await self.store.read(usage_rows.uses, midnight)
         return await asyncio.to_thread(total, uses, self.prices)
 
-    async def spending(self, budget: float) -> DaySpending:
-        """Return today's spending with the ``budget`` for a day, in USD."""
+    async def spending(self, budget: float | None, model: str) -> DaySpending | None:
+        """Return today's spending with the ``budget`` for a day, in USD; ``None`` without one or for a free model."""
+        if budget is None or model.startswith((EMBEDDED, LOCAL)):
+            return None
         return DaySpending.of(await self.today(), budget)
 
     async def is_priced(self, model: str) -> bool:

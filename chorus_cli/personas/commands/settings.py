@@ -368,10 +368,11 @@ async def for_this_run(services: Services, name: str) -> Text:
 
 
 async def chosen_model(services: Services) -> str:
-    """Name the model in use and the reason for it, with a warning if its context length is assumed."""
+    """Name the model in use and the reason; say what it is not sent, and if its context length is assumed."""
     target = services.current.target()
     limit = await services.context.limit(target)
-    in_force = f"Model: {target.choice.model} ({target.choice.reason})"
+    withheld = (await services.context.snapshot(target, services.clock.now())).withheld_notice
+    in_force = "\n".join(filter(None, (f"Model: {target.choice.model} ({target.choice.reason})", withheld)))
     if limit.relative:
         return f"{in_force}\nlitellm has no figures for this model, so Chorus assumes those of {limit.relative}."
     if not limit.is_assumed:

@@ -195,16 +195,23 @@ class PersonaAdmin:
         """Set the window of a persona to ``hours``, or remove it from the persona's file with ``None``."""
         return await self._set_window(slug, lambda _: hours)
 
-    async def shift_window(self, slug: str, shift: Callable[[WindowHours], WindowChoice]) -> WindowChoice:
+    async def shift_window(
+        self, slug: str, shift: Callable[[WindowHours], WindowChoice]
+    ) -> tuple[Change, WindowChoice]:
         """Set the window to the result of ``shift``, which gets the window of the locked file, so no change is lost."""
         default = self.personas.load(slug).defaults.context_hours
-        change = await self._set_window(slug, lambda hours: shift(hours or default).hours)
-        return shift(hours_in(change.before) or default)
+
+        def shifted(hours: WindowHours | None) -> WindowHours | None:
+            chosen = shift(hours or default).hours
+            return hours if chosen == (hours or default) else chosen
+
+        change = await self._set_window(slug, shifted)
+        return change, shift(hours_in(change.before) or default)
 
     async def _set_window(self, slug: str, choose: Callable[[WindowHours | None], WindowHours | None]) -> Change:
         before = await self._change_window(slug, choose)
         change = Change(_WINDOW, before, choose(hours_in(before)))
-        # A window set to its present value is no operation, but the user is told that it was set.
+        # A window set to its present value is no operation, but the user typed a command, which /undo must not pass by.
         if not change.changed:
             self._remember(slug, change)
         return change

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.journal import Journal
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.sessions.service.sessions import Saved, Sessions
+    from chorus_cli.sessions.service.sessions import Sessions
     from chorus_cli.storage.store import Store
 
 LONGEST_SLEEP_SECONDS = 60.0
 EXIT_PATIENCE_SECONDS = 1.5
 _LONGEST_DESCRIPTION = 80
+_LONGEST_SUMMARY = 400
 _OFF = "off"
 _SAVE_AND_CLEAR = "save+clear"
 
 
 @dataclass(slots=True)
 class IdleActions:
-    """The actions of the idle timer on a persona by its slug; ``worded`` writes the line about a saved session."""
+    """The actions of the idle timer on a persona by its slug."""
 
     store: Store
     current: Current
     sessions: Sessions
     journal: Journal
-    worded: Callable[[Saved], str]
 
     async def persona(self, slug: str) -> Persona:
         """Load the persona."""
@@ -58,9 +58,13 @@ class IdleActions:
         return await self.sessions.unsaved(await self.current.target_of(slug))
 
     async def save(self, slug: str, description: str) -> str | None:
-        """Save a session and return the line to show, ``None`` if there was nothing new to save."""
+        """Save a session and return the end of the sentence about it; ``None`` if there was nothing new to save."""
         saved = await self.sessions.save_idle(await self.current.target_of(slug), description)
-        return self.worded(saved) if saved else None
+        if saved is None:
+            return None
+        if saved.problem:
+            return f", but could not summarise it: {saved.problem}"
+        return f": {shortened(saved.row.summary, _LONGEST_SUMMARY)}"
 
     async def clear(self, slug: str, message_id: int) -> bool:
         """Clear the context unless the user has sent a message after ``message_id``; return whether it was cleared."""
@@ -196,7 +200,8 @@ class IdleTimer:
             saved = await self.actions.save(persona.slug, described(unsaved)) if unsaved else None
             if not saved:
                 return None
-            told = f"Nothing was said to {persona.name} for {gap(timedelta(seconds=seconds))}. {saved}"
+            silence = f"{gap(timedelta(seconds=seconds))} of silence"
+            told = f"Saved a session with {persona.name} after {silence}{saved} /context history lists it."
             if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(period):
                 try:
                     if await self.actions.clear(persona.slug, max(message.id for message in unsaved)):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
+from chorus_cli.context.rules.view import without_eliza
 from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted, shortened
@@ -296,10 +297,11 @@ class Sessions:
         self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
         """Extend a summary by messages, or return it with the error if that fails; for ELIZA, return an extract."""
-        if not can_summarize(target):
-            return _Summary(session_format.extract(whole))
         # A fork repeats messages of its origin, which are sent only once.
-        entries = entries_of(dict.fromkeys(each._replace(thread_id=0) for each in said), target.persona.name)
+        told = without_eliza([*dict.fromkeys(each._replace(thread_id=0) for each in said)])
+        if not can_summarize(target) or not (so_far or told):
+            return _Summary(session_format.extract(whole))
+        entries = entries_of(told, target.persona.name)
         try:
             written = await self.summarizer.extended(target, session_format.TASK, so_far, entries)
         except ModelError as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.view import ContextSnapshot, Summary, usable
+from chorus_cli.context.rules.view import ContextSnapshot, Summary, usable, without_eliza
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import cut_in_the_middle
@@ -164,7 +164,7 @@ _FAILED = "a failed fold"
 
 @dataclass(slots=True)
 class Folding:
-    """Folds threads, in each one fold at a time. A failure is told once, and any process tries again a few turns later.
+    """Folds threads, in each one fold at a time. After a failure, any process tries again a few turns later.
 
     Without ``tell``, which takes notices, nothing is folded in the background. ``told`` has notice subjects by thread.
     """
@@ -182,7 +182,7 @@ class Folding:
         async with self._locks[target.thread_id]:
             snapshot = await self._snapshot(target)
             messages = tuple(row for group in foldable(snapshot.view.unfolded) for row in group)
-            number = len(usable(messages))
+            number = len(without_eliza(usable(messages)))
             summary = await self._carried_out(snapshot, messages, focus, automatic=False) if number else None
             return Compacted(summary, number, extends=snapshot.view.summary is not None)
 
@@ -259,10 +259,10 @@ class Folding:
             # If the failure cannot be stored, the next turn tries again.
             with suppress(StorageError):
                 await self.context.store.write(snapshot_rows.store_failure, target.thread_id)
-            if _FAILED in self.told[target.thread_id]:
-                return ""
+            still = " still" if _FAILED in self.told[target.thread_id] else ""
             self.told[target.thread_id].add(_FAILED)
-            return f"The older part of the conversation could not be summarised: {error} Chorus will try again later."
+            failed = f"The older part of the conversation{still} could not be summarised"
+            return f"{failed}: {error} Chorus will try again later."
         if summary is None:
             return ""
         self.told[target.thread_id].clear()
@@ -283,7 +283,9 @@ class Folding:
     ) -> Summary | None:
         """Have the oldest messages summarised, and store the fold; ``None`` if the context has changed meanwhile."""
         target, view, room = snapshot.request_settings.target, snapshot.view, snapshot.budget.summary_room
-        entries = entries_of(usable(messages), target.persona.name)
+        entries = entries_of(without_eliza(usable(messages)), target.persona.name)
+        if not entries:
+            return None
         so_far = view.summary.content if view.summary else ""
         written = await self.summarizer.extended(target, task(room, focus), so_far, entries)
         new = await asyncio.to_thread(self._measured, target, written, room * _LONGEST_SUMMARY)

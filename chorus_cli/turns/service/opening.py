@@ -220,7 +220,7 @@ class TurnOpener:
             refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
             self.runner.refuse_busy(connection, target, self.run)
-        is_told_time = target.persona.settings.clock and bool(snapshot.view.messages)
+        is_told_time = target.persona.settings.clock and bool(snapshot.view.verbatim)
         before = snapshot.last_spoken if is_told_time else None
         # A clock that was set back makes no pause.
         pause = now - before if before is not None else timedelta()
@@ -245,9 +245,9 @@ class TurnOpener:
         named = ", ".join(f"#{item.id} {shortened(without_keys(item.content))}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        # Only the first request of this process in the thread has this notice.
-        unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
-        notices = tuple(filter(None, (again, later, left, loaded, unread)))
+        # Only the first request of this process in the thread has these notices.
+        at_first = () if last_window(target) else (snapshot.unread, snapshot.withheld_notice)
+        notices = tuple(filter(None, (again, later, left, loaded, *at_first)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
     def _store_retry(

@@ -231,6 +231,15 @@ async def test_a_time_is_confirmed_with_hours_and_local_moment(
     assert at_ten.settings_text() == after(hours)
 
 
+@pytest.mark.parametrize("line", ["/context 10h", "/context sub 20m", "/context add 20m"])
+async def test_a_change_that_rounds_to_the_present_window_says_so(at_ten: World, line: str) -> None:
+    assert "\nThe context window is 10h already; nothing was changed.\n" in f"\n{await at_ten.told(line)}"
+    assert at_ten.settings_text() == BEFORE
+    at_ten.configure("{}")
+    assert "The context window is 8h already" in await at_ten.told("/context sub 20m")
+    assert (at_ten.settings_text(), await at_ten.journal.entries(at_ten.current.target())) == ("{}", [])
+
+
 async def test_a_number_alone_is_confirmed_as_hours(at_ten: World) -> None:
     assert await at_ten.told("/context set 8.5") == (
         "A number without a unit means hours.\n8h 30m is rounded to whole hours.\n"

@@ -162,12 +162,23 @@ async def test_summaries_are_counted_by_every_grouping_and_named(world: World, c
         assert (await costs.report(grouping, None, "frodo")).lines == ()
 
 
+async def spent(costs: Costs, budget: float = 0.15) -> DaySpending:
+    spending = await costs.spending(budget, MODEL)
+    assert spending is not None
+    return spending
+
+
+@pytest.mark.parametrize("model", ["chorus/eliza", "local/small.gguf"])
+async def test_a_model_of_this_machine_asks_for_no_budget(costs: Costs, model: str) -> None:
+    assert await costs.spending(0.15, model) is None
+
+
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
     await folded(world)
     told = "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
-    assert (await costs.spending(0.15)).sentence == told
+    assert (await spent(costs)).sentence == told
     world.clock.advance(timedelta(days=1))
-    assert (await costs.spending(0.15)).spent == 0
+    assert (await spent(costs)).spent == 0
 
 
 @pytest.mark.parametrize(("usage", "what"), [({}, "replies"), (USAGE, "replies and summaries")])
@@ -232,7 +243,7 @@ async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_re
 
 async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, costs: Costs) -> None:
     await answered(world)
-    far, near = [await costs.spending(budget) for budget in (10.0, 0.15)]
+    far, near = [await spent(costs, budget) for budget in (10.0, 0.15)]
     assert costs.warning(far) == ""
     assert costs.warning(near) == "The replies of today have cost $0.13, 85% of your budget of $0.15."
     assert costs.warning(near) == ""

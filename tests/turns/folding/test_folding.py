@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -116,7 +117,7 @@ async def test_a_summary_slides_out_with_the_last_message_that_it_stands_for(tal
 @pytest.mark.parametrize(
     "failure", [ModelError("The provider is down."), ModelError("It said nothing.")], ids=["refused", "empty"]
 )
-async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk, failure: ModelError) -> None:
+async def test_a_summariser_that_fails_stops_no_turn_and_each_failure_is_said(talk: Talk, failure: ModelError) -> None:
     await talk.say(*facts(7))
     talk.model.failure = failure
     notices = await talk.say(*facts(3, 7))
@@ -128,8 +129,13 @@ async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk
     assert await talk.folds() == []
     assert "f9!" in talk.last_request()
     assert "f0!" not in talk.last_request()
+    assert re.search(r"Left out.*\nWhy.*\n.*no room in the request +[0-9]+ ", await talk.world.told("/context"))
+    left_out = r"There is no summary, and the request has no room for the [0-9]+ oldest messages in context\. /compact"
+    assert re.match(left_out, await talk.world.told("/context summary"))
+    notices = await talk.say("again!")
+    assert sentence.replace("could", "still could") in notices
     talk.model.failure = None
-    await talk.say("now!")
+    await talk.say(*facts(2, 20), "now!")
     assert "f0!" in await talk.summary()
 
 
