@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import App, Frontend, Options, opened
-from chorus_cli.core.errors import ChorusError, CommandError, StorageError
+from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import begins_private
 from chorus_cli.editing.service.unsent import UnsentInput
@@ -64,6 +64,9 @@ class _Terminal(NamedTuple):
         """Open the data and talk until the user leaves; a private chat takes over the model of the chat ``outer``."""
         frontend = Frontend(self._alone, is_chat=True)
         async with opened(options, self.environment, frontend) as app:
+            with suppress(PersonaError):
+                if app.current.target().persona.settings.plain:
+                    self.screen.make_plain()
             if outer is not None:
                 _continue(outer, app)
             storage = app.storage

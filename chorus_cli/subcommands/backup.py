@@ -36,7 +36,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     if chosen.json:
         print_json(made.as_json())
     else:
-        standard_output().line(made.sentence())
+        standard_output().paragraph(made.sentence())
     return DONE
 
 
@@ -58,7 +58,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
             kept = keep_present(home, now)
             restoring.put_in_place(home, found.folder)
     before = f" The state before it is kept in {kept}." if kept else ""
-    standard_output().line(f"Restored {_contents(found)}.{before}")
+    standard_output().paragraph(f"Restored {_contents(found)}.{before}")
     return DONE
 
 

@@ -23,7 +23,7 @@ from chorus_cli.framework.replies import (
     plain,
 )
 from chorus_cli.log.rules.threads import Exchange
-from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.output import Screen, prompt_sign
 
 _READABLE_COLUMN_WIDTH = 14
 _READABLE_CUT_WIDTH = 10
@@ -44,6 +44,8 @@ def draw(reply: Reply, screen: Screen) -> None:
     """Show the answer of a command."""
     match reply:
         case Exit() | PrivateChat():
+            return
+        case Drawing() if screen.is_plain:
             return
         case Table() if screen.is_terminal:
             _draw_table(reply, screen)
@@ -68,7 +70,7 @@ def _draw_table(table: Table, screen: Screen) -> None:
 
     columns = shutil.get_terminal_size().columns
     is_narrow = columns < _READABLE_COLUMN_WIDTH * len(table.columns) and not _fits(table, columns)
-    (draw_list if is_narrow else draw_table)(table, screen)
+    (draw_list if is_narrow or screen.is_plain else draw_table)(table, screen)
 
 
 def _fits(table: Table, columns: int) -> bool:
@@ -114,8 +116,7 @@ def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
     On a terminal the reply is drawn as Markdown, which may import rich.
     """
     columns = shutil.get_terminal_size().columns
-    sign = "❯" if screen.unicode else ">"
-    said = f" {sign} {exchange.question}".rstrip() if exchange.question else ""
+    said = f" {prompt_sign(unicode=screen.unicode)} {exchange.question}".rstrip() if exchange.question else ""
     asked, more = beginning(f"{timestamps.local(exchange.at):%a %Y-%m-%d %H:%M}{said}", _QUESTION_ROWS, columns)
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
@@ -132,13 +133,14 @@ def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
 
 def _markdown(text: str, screen: Screen, most_rows: int) -> tuple[list[str], int]:
     """Draw the first rows of a text as Markdown, and return how many lines they do not show."""
+    from chorus_cli.terminal.markdown.drawing import Look
     from chorus_cli.terminal.markdown.stream import drawn
 
     size = shutil.get_terminal_size()
     lines = text.strip("\n").split("\n")
     # Every other line may be blank or a mark that has no row. More lines than that are not drawn.
     begun = "\n".join(lines[: 3 * most_rows])[: 3 * most_rows * size.columns]
-    rows = drawn(safe_text(begun), size, colour=screen.colour)
+    rows = drawn(safe_text(begun), size, Look(screen.colour))
     while rows and not rows[-1].plain.strip():
         rows.pop()
     first = next((number for number, row in enumerate(rows) if row.plain.strip()), 0)

@@ -288,8 +288,15 @@ class Following:
         self._turn = turn
         try:
             events = self._released(turn.followed())
-            shows_thoughts = turn.target.persona.settings.show_thoughts
-            await show_events(events, self._screen, self._screen, self._keyboard, shows_thoughts=shows_thoughts)
+            persona = turn.target.persona
+            await show_events(
+                events,
+                self._screen,
+                self._screen,
+                self._keyboard,
+                shows_thoughts=persona.settings.show_thoughts,
+                speaker=persona.name if persona.has_card or self._screen.is_plain else "",
+            )
         except asyncio.CancelledError:
             await self._stop(turn)
             raise

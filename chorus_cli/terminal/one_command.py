@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from chorus_cli.catalogue import asks_model
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, PersonaError
 from chorus_cli.framework.registry import Bound
 from chorus_cli.framework.replies import PrivateChat, Question, Reply, Text, as_json, plain
 from chorus_cli.services import Services
@@ -27,6 +28,9 @@ class Manner(NamedTuple):
 
 async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
     """Carry out a command and show its answer; return the exit code."""
+    with suppress(PersonaError):
+        if services.current.target().persona.settings.plain:
+            answers.make_plain()
     if asks_model(services, bound.command):
         await refuse_overspent(services.costs, services.current.target(), asides)
     answer = await bound.run(services)
@@ -64,7 +68,7 @@ async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manne
         is_asked = not manner.yes and (is_first or not manner.as_json)
         if told and (is_asked or not manner.as_json):
             # Before a later question something was done, so ``told`` belongs to the answer.
-            asides.error(told) if is_first else answers.line(told)
+            asides.error(told) if is_first else answers.paragraph(told)
         is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:
             way = "" if can_ask() else ": agree at a terminal, or add --yes"

@@ -122,7 +122,9 @@ class Repl:
         self._errors_in_a_row = 0
         self._toolbar = Toolbar(backend.measured, backend.report_bug, self._background, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
-        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
+        self._prompt = Prompt(
+            backend.services, self._toolbar.text, backend.connect, backend.at_rest, is_plain=screen.is_plain
+        )
         self._typed_early = typed_early
         self._greeting: asyncio.Future[None] | None = None
         self._is_greeted = self._is_hurried = False
@@ -194,7 +196,7 @@ class Repl:
     async def _greet(self, target: Target) -> None:
         if self._typed_early and not self._typed_early.endswith("\r"):
             # Otherwise the greeting would continue the unfinished line.
-            self._screen.write("\n")
+            self._screen.gap()
         if self._current.is_settled:
             self._name_model(target)
         for notice in (self._backend.privacy.notice, *interrupted_elsewhere(target, self._backend.interrupted)):
@@ -325,7 +327,7 @@ class Repl:
         if lines.wants_privacy:
             lines.wants_privacy = False
             await self._privately(target)
-        self._screen.write("\n")
+        self._screen.gap()
         return False
 
     async def _read(self, target: Target) -> str:
@@ -388,4 +390,4 @@ class Repl:
         if not isinstance(error, MessageRefusedError):
             self._unsent.give_back()
         self._screen.error(sentence_of(error))
-        self._screen.write("\n")
+        self._screen.gap()

@@ -27,7 +27,7 @@ from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard, st
 from tests.terminal.forked import fork_of
 from tests.terminal.screen.screen_cells import ScrollingScreen, cells_in_use, text_of
 
-PROMPT = "Chorus ❯"
+PROMPT = "❯"
 SHELL_PROMPT = "shell$"
 PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
@@ -216,6 +216,11 @@ class Terminal:
     def await_line(self, line: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
         self.until(lambda: self.line(self._screen.cursor.y) == line, f"the cursor in the line {line!r}", seconds)
+
+    def await_prompt(self, persona: str) -> None:
+        """Look until an empty prompt is there and the line below names ``persona``."""
+        self.await_line(PROMPT)
+        self.await_bottom_line(f" {persona} ")
 
     def await_column(self, column: int) -> None:
         """Look until the cursor stands in a column, the first of which is 0."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import unicodedata
 from collections.abc import Iterator
 from datetime import timedelta
@@ -17,7 +18,6 @@ from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.imports.service.foreign_talk import many
 from tests.terminal.driver import PROMPT, Home
 
-ADA = "Ada ❯"
 QUOTE = "'"
 
 
@@ -29,24 +29,26 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.say("maybe")
         terminal.await_text("(y/n)", times=2)
         terminal.say("y")
-        terminal.await_line(f"{ADA} maybe")
+        terminal.await_line(f"{PROMPT} maybe")
         terminal.press("ctrl-c")
-        terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)", ADA)
-        terminal.ask("/context all", "Messages of any age are in context.", ADA)
+        terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
+        terminal.ask("/context all", "Messages of any age are in context.")
         terminal.await_bottom_line("all")
-        terminal.ask("/context 3 days", "Context window set to 72h", ADA)
-        terminal.ask("I am Charles", "Charles", ADA)
-        terminal.ask("/settings set note Answer in rhyme.", "note is now", ADA)
-        terminal.ask("/why", "4 messages before the end", ADA)
+        terminal.ask("/context 3 days", "Context window set to 72h")
+        terminal.ask("I am Charles", "Charles")
+        terminal.ask("/settings set note Answer in rhyme.", "note is now")
+        terminal.ask("/why", "4 messages before the end")
         terminal.ask("/p chor", "Talking to Chorus")
         terminal.ask("/context", "Context window: 8h (default: 8h)")
-        terminal.ask("/persona ADA", "Talking to Ada", ADA)
-        terminal.ask("/context", "Context window: 72h (default: 8h)", ADA)
-    with home.chat(ADA) as terminal:
+        terminal.ask("/persona ADA", "Talking to Ada")
+        terminal.await_prompt("Ada")
+        terminal.ask("/context", "Context window: 72h (default: 8h)")
+    with home.chat() as terminal:
+        terminal.await_prompt("Ada")
         terminal.await_text("chorus/eliza answers (from system.jsonc:")
-        terminal.ask("/context", "Context window: 72h (default: 8h)", ADA)
+        terminal.ask("/context", "Context window: 72h (default: 8h)")
         assert home.seen()[:2] == ["[Note: Answer in rhyme.]", "I am Charles"]
-        terminal.ask("/persona archive chorus", "cannot be archived", ADA)
+        terminal.ask("/persona archive chorus", "cannot be archived")
         terminal.ask("/persona archive", "Archived Ada")
         terminal.ask("/persona ada", "ada is archived. /persona unarchive ada brings it back.")
         terminal.say("/persona delete ada")
@@ -62,9 +64,10 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
 def test_what_is_said_to_a_persona_whose_folder_is_gone_comes_back_to_the_prompt(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.run("ask", "/persona new Ada")
-    with home.chat(ADA) as terminal:
+    with home.chat() as terminal:
+        terminal.await_prompt("Ada")
         (tmp_path / "personas" / "ada").rename(tmp_path / "elsewhere")
-        terminal.ask("Never lose me", "There is no persona called 'ada'.", f"{ADA} Never lose me")
+        terminal.ask("Never lose me", "There is no persona called 'ada'.", f"{PROMPT} Never lose me")
         terminal.press("ctrl-c")
         terminal.ask("/persona chorus", "Talking to Chorus")
         terminal.ask("I am back", "back")
@@ -78,9 +81,6 @@ def test_a_shell_is_told_how_to_create_a_persona(tmp_path: Path, arguments: tupl
     told = f"There is no persona called '{name.strip(QUOTE)}'. Known personas: chorus, frodo, reviewer. "
     assert outcome.errors == f"{told}Create one with: chorus persona new {name}\n"
     assert not (tmp_path / "personas" / name.strip(QUOTE)).exists()
-
-
-MIRA = "Mira ❯"
 
 
 @pytest.fixture
@@ -104,16 +104,18 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         terminal.await_text("What should Mira call you? (Enter: User)")
         terminal.say("Ada")
         terminal.await_text("Welcome, Ada.")
-        terminal.await_line(MIRA)
+        terminal.await_prompt("Mira")
         assert "Character cards call you Ada (user_name in config.jsonc)." in terminal.screen_text()
         assert "Made Mira of a mira.png by" in terminal.screen_text()
         assert terminal.screen_text().count("Welcome, Ada.") == 1
-        terminal.ask("The lens is broken", "lens", MIRA)
+        terminal.ask("The lens is broken", "lens")
+        assert re.search(r"^From memory.*\n\nMira\n\S", terminal.screen_text(), re.MULTILINE)
         assert "Memory:" not in home.seen()[-1]
-        terminal.ask(f"/persona export Mira {tmp_path}/out.png", "Exported Mira to", MIRA)
-    with home.chat(MIRA) as terminal:
+        terminal.ask(f"/persona export Mira {tmp_path}/out.png", "Exported Mira to")
+    with home.chat() as terminal:
+        terminal.await_prompt("Mira")
         terminal.await_text("The lens is broken")
-        terminal.ask("/why", "recalled in message", MIRA)
+        terminal.ask("/why", "recalled in message")
     assert home.sql("SELECT preamble FROM messages WHERE role = 'user'")[0].endswith(
         "The lamp was made in Mira's youth."
     )

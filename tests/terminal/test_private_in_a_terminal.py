@@ -160,11 +160,12 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.ask("/private", "This chat is private")
         chat.until(lambda: user.home.replies()[1][1] == "complete", "the end of the reply in the background")
         assert "thread #2 is done" not in chat.screen_text()
-        chat.ask("/persona frodo", "Frodo", "Frodo ❯")
+        chat.ask("/persona frodo", "Talking to Frodo")
+        chat.await_prompt("Frodo")
         chat.ask("/private off", OVER)
         # Keys that come before the prompt are dropped: they may be meant for the private chat.
         chat.await_text("in thread #2 is done;")
-        chat.await_bottom_line("thread 1")
+        chat.await_bottom_line("sees 8 h")
         assert PRIVATE not in chat.bottom_line()
         assert user.home.said() == before
         chat.press("up")

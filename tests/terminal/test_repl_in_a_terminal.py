@@ -149,7 +149,7 @@ def test_bytes_that_are_no_utf8_are_told_and_never_end_the_chat(home: Home) -> N
 def test_a_locale_without_utf8_gets_a_plain_prompt(home: Home) -> None:
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     with closing(Terminal({**home.environment, **plain})) as chat:
-        chat.await_line("Chorus >")
+        chat.await_line(">")
         chat.say(UNHAPPY[0])
         chat.await_text(UNHAPPY[1])
 
@@ -183,7 +183,7 @@ def test_a_text_that_is_not_utf_8_is_told_once_when_the_chat_opens(home: Home, s
         assert chat.words().count("a text in it is not UTF-8") == 1
 
 
-A_PROMPT = re.compile("^(?:Chorus|Frodo) ❯", re.MULTILINE)
+A_PROMPT = re.compile(f"^{PROMPT}", re.MULTILINE)
 COMMANDS = (
     "/persona",
     "/persona frodo",

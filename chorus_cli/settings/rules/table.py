@@ -50,6 +50,7 @@ class Settings(NamedTuple):
     user_name: str = "User"
     note: str = ""
     note_depth: int = 4
+    plain: bool = False
     budget: float | None = None
     show_price: bool = False
     clock: bool = True
@@ -208,6 +209,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; asked for at the first."),
     Setting("note", Kind.TEXT, "Text near the end of each request.", default_words="none"),
     Setting("note_depth", Kind.WHOLE_NUMBER, "How many messages follow the note.", 0),
+    Setting(
+        "plain",
+        Kind.FLAG,
+        "For screen readers, from the next start on: nothing is redrawn, blocks come whole.",
+    ),
     Setting(
         "budget",
         Kind.NUMBER,

@@ -1,5 +1,8 @@
 """Draws Markdown into rows with rich. Tables keep all their words, and HTML is shown as text.
 
+``LOOK`` and ``code_between_rules`` declare what looks different from rich's own drawing: code begins in the first
+column, so that it can be copied, numbers have their dot, and a table has one empty line above and below it.
+
 A table folds words that are wider than their column. If the columns may have no room for a wide character, the cells of
 each row are joined, and the table has a single column.
 
@@ -9,9 +12,10 @@ light backgrounds. Cyan, yellow, white and bright colours are faint on one of th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from markdown_it.token import Token
 
@@ -21,6 +25,7 @@ from pygments.token import Token as Kind
 from rich.console import COLOR_SYSTEMS, Console, ConsoleOptions, RenderResult
 from rich.markdown import (
     CodeBlock,
+    ListItem,
     Markdown,
     MarkdownContext,
     MarkdownElement,
@@ -36,6 +41,7 @@ from rich.table import Table
 from rich.text import Text, TextType
 from rich.theme import Theme
 
+from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.terminal.markdown.blocks import OWN_ADDRESS, Piece
 from chorus_cli.terminal.markdown.lexing import TAB_SIZE, LexingProcess
 from chorus_cli.terminal.screen.painted_rows import Row
@@ -56,6 +62,8 @@ MARKDOWN = Theme(
         "markdown.table.border": "dim",
         "markdown.table.header": "bold",
         "markdown.kbd": "reverse",
+        "markdown.code_rule": "dim",
+        "markdown.speech": "blue",
     }
 )
 
@@ -84,30 +92,87 @@ _CELL_BLANKS, _SAFE_WIDTH = 2, 4
 _BETWEEN_CELLS = " | "
 
 
+_RULE = "─"
+_SPEECH = re.compile(r'"[^"\n]+"|“[^“”\n]+”|„[^„“”\n]+[“”]|«[^«»\n]+»|»[^«»\n]+«')
+
+
+def code_between_rules(
+    code: Syntax, language: str, width: int, *, begins: bool = True, ends: bool = True
+) -> RenderResult:
+    """Draw code, which has no padding, between two rules, the upper of which names the language.
+
+    The rules take half the width, so that they fit on terminals that draw them twice as wide, and in a narrower window.
+    """
+    columns = max(1, width // 2)
+    if begins:
+        head = Text(f"{_RULE * 2} {safe_line(language[:columns])} " if language else "", "markdown.code_rule")
+        head.truncate(columns)
+        yield head.append(_RULE * (columns - head.cell_len))
+    yield code
+    if ends:
+        yield Text(_RULE * columns, "markdown.code_rule")
+
+
+class _Dotted(int):
+    """A number that rich draws with a dot behind it."""
+
+    def __format__(self, _: str) -> str:
+        return f"{int(self)}."
+
+
+class _Item(ListItem):
+    def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
+        return super().render_number(console, options, _Dotted(number), last_number)
+
+
+class EdgelessTable(TableElement):
+    """A table without rich's empty lines above and below it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table."""
+        for part in super().__rich_console__(console, options):
+            if isinstance(part, Table):
+                part.show_edge = False
+            yield part
+
+
+class SpokenParagraph(Paragraph):
+    """A paragraph whose words in quotation marks are tinted, for a persona with a character card."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the paragraph."""
+        self.text.highlight_regex(_SPEECH, "markdown.speech")
+        yield from super().__rich_console__(console, options)
+
+
+LOOK: dict[str, type[MarkdownElement]] = {"list_item_open": _Item, "table_open": EdgelessTable}
+
+
 class PartialCodeBlock(CodeBlock):
     """A code block, or a part of a code block; the ``meta`` of its token says which part."""
 
-    def __init__(self, lexer_name: str, theme: str, meta: Mapping[str, Any]) -> None:
-        super().__init__(lexer_name, theme)
+    def __init__(self, language: str, theme: str, meta: Mapping[str, Any]) -> None:
+        super().__init__(language or "text", theme)
+        self._language = language
         self._meta = meta
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
         """Create a block from the language and the ``meta`` of a token."""
-        return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, token.meta)
+        return cls(token.info.partition(" ")[0], markdown.code_theme, token.meta)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the code, with an empty line above its first part and below its last part."""
+        """Draw the code, with a rule above its first part and below its last part."""
         code, is_first, is_last = str(self.text), not self._meta.get("goes_on"), not self._meta.get("cut_off")
-        shown = code.rstrip() if is_last else code.removesuffix("\n")
-        yield _Code(shown, self.lexer_name, self._meta["lexing"], (int(is_first), 1, int(is_last), 1))
+        shown = _Code(code.rstrip() if is_last else code.removesuffix("\n"), self.lexer_name, self._meta["lexing"])
+        yield from code_between_rules(shown, self._language, options.max_width, begins=is_first, ends=is_last)
 
 
 class _Code(Syntax):
     """Code that is its own lexer, because rich asks a lexer only for tokens."""
 
-    def __init__(self, code: str, language: str, lexing: LexingProcess, padding: tuple[int, int, int, int]) -> None:
-        super().__init__(code, lexer="text", theme=CODE, word_wrap=True, padding=padding, tab_size=TAB_SIZE)
+    def __init__(self, code: str, language: str, lexing: LexingProcess) -> None:
+        super().__init__(code, lexer="text", theme=CODE, word_wrap=True, tab_size=TAB_SIZE)
         self._language = language
         self._lexing = lexing
 
@@ -121,7 +186,7 @@ class _Code(Syntax):
         return [(Kind.Text, code)] if tokens is None else tokens
 
 
-class FoldedTable(TableElement):
+class FoldedTable(EdgelessTable):
     """A table that folds its cells and numbers its rows, except the last row, which may still grow."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -161,6 +226,7 @@ class _Markdown(Markdown):
     inlines = Markdown.inlines | {OWN_ADDRESS}
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
+        **LOOK,
         "fence": PartialCodeBlock,
         "code_block": PartialCodeBlock,
         "html_block": _HtmlAsText,
@@ -168,21 +234,35 @@ class _Markdown(Markdown):
     }
 
 
+class _SpokenMarkdown(_Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**_Markdown.elements, "paragraph_open": SpokenParagraph}
+
+
+class Look(NamedTuple):
+    """How a reply is drawn; if it ``is_spoken``, words in quotation marks are tinted."""
+
+    has_colour: bool = True
+    is_spoken: bool = False
+
+
+USUAL_LOOK = Look()
+
+
 class MarkdownDrawing:
     """Turns pieces of Markdown into rows of the terminal."""
 
-    def __init__(self, *, colour: bool) -> None:
+    def __init__(self, look: Look) -> None:
         self._console = Console(
             theme=MARKDOWN,
             force_terminal=True,
             markup=False,
             highlight=False,
             emoji=False,
-            no_color=not colour,
+            no_color=not look.has_colour,
             legacy_windows=False,
         )
         # Reused, because creating it takes as long as drawing a paragraph. Links show their addresses.
-        self._markdown = _Markdown("", hyperlinks=False)
+        self._markdown = (_SpokenMarkdown if look.is_spoken else _Markdown)("", hyperlinks=False)
         self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
 
     def rows(self, piece: Piece, width: int) -> list[Row]:

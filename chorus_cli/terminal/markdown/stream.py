@@ -23,7 +23,7 @@ from rich.cells import cell_len
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks, Piece
-from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
+from chorus_cli.terminal.markdown.drawing import USUAL_LOOK, Look, MarkdownDrawing
 from chorus_cli.terminal.markdown.lexing import LexingProcess
 from chorus_cli.terminal.screen.output import widest
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
@@ -43,12 +43,12 @@ class Draft:
     One thread at a time may call the methods; another thread may call only ``feed`` meanwhile.
     """
 
-    def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
+    def __init__(self, lexing: LexingProcess, look: Look) -> None:
         self.lexing = lexing
         self.taken = 0
         self._blocks = MarkdownBlocks(lexing)
         self.decoded = self._blocks.decoded
-        self._drawing = MarkdownDrawing(colour=colour)
+        self._drawing = MarkdownDrawing(look)
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []
         self._tolerated_weight = _HEAVY_BLOCK
@@ -128,11 +128,11 @@ class Draft:
             self.lexing.waits = True
 
 
-def drawn(text: str, size: os.terminal_size, *, colour: bool) -> list[Row]:
+def drawn(text: str, size: os.terminal_size, look: Look) -> list[Row]:
     """Return the rows of a whole text, which must be safe already; the words in its code have no colours."""
     lexing = LexingProcess()
     lexing.close()
-    draft = Draft(lexing, colour=colour)
+    draft = Draft(lexing, look)
     draft.feed(text)
     draft.advance(size)
     draft.finish(size)
@@ -142,6 +142,7 @@ def drawn(text: str, size: os.terminal_size, *, colour: bool) -> list[Row]:
 class MarkdownStream:
     """One reply on a terminal that obeys escape sequences; its text must be safe already.
 
+    ``prepare`` is called with the first row of each frame and the last row that stays.
     While a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
     """
 
@@ -149,14 +150,16 @@ class MarkdownStream:
         self,
         write: Callable[[str], None],
         lexing: LexingProcess,
+        look: Look = USUAL_LOOK,
         *,
-        colour: bool = True,
         breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+        prepare: Callable[[str, str], None] = lambda _first, _last: None,
     ) -> None:
-        self.draft = Draft(lexing, colour=colour)
+        self.draft = Draft(lexing, look)
         self._rows = PaintedRows(write, breaks_rows=breaks_rows)
         self._size = size
+        self._prepare = prepare
         self._drawn_for = size()
         self._source = ""
         self._arrived: deque[str] = deque()
@@ -233,7 +236,10 @@ class MarkdownStream:
         self._printed = "" if settled else self._printed[found:]
         left, found = without_printed(unsettled, self._printed)
         self._printed = self._printed[:found] if left else self._printed
-        self._rows.show(settled, [*left[-room:], *below], self._drawn_for.columns, self._drawn_for.lines)
+        unsettled = [*left[-room:], *below]
+        if first := [*settled[:1], *unsettled[:1]]:
+            self._prepare(first[0].plain, settled[-1].plain if settled else "")
+        self._rows.show(settled, unsettled, self._drawn_for.columns, self._drawn_for.lines)
         self._settled = []
         self._paints_all = len(left) <= room
 

@@ -22,17 +22,17 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.controls import SearchBufferControl
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
-from prompt_toolkit.output import create_output
+from prompt_toolkit.output import DummyOutput, create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.safe_text import may_hide, revealed, safe_line, safe_text
+from chorus_cli.core.text.safe_text import may_hide, revealed, safe_text
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
-from chorus_cli.terminal.screen.output import knows_unicode
+from chorus_cli.terminal.screen.output import knows_unicode, prompt_sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     Toolbar = Callable[[int], list[tuple[str, str]]]
 
 
-_SIGN, _PLAIN_SIGN = "❯", ">"
 _ANSWERS = ("y", "yes", "n", "no", "d", "discard")
 _ATTACHES = " Tab attaches this file"
 _AGAIN = " Press Ctrl-C again to quit"
@@ -65,6 +64,7 @@ _LEFT_OUT = " … "
 
 STYLE = Style.from_dict(
     {
+        "sign": "bold ansimagenta",
         "bottom-toolbar": "noreverse dim",
         "bottom-toolbar.text": "noreverse dim",
         "warning": "nodim bold",
@@ -94,28 +94,30 @@ class Prompt:
         toolbar: Toolbar,
         begun: Act = lambda: None,
         at_rest: AtRest = nullcontext,
+        *,
+        is_plain: bool = False,
     ) -> None:
         self._toolbar = toolbar
         self._begun = begun
-        self._sign = ""
+        self._sign = f"{prompt_sign(unicode=knows_unicode() and not is_plain)} "
         self._is_empty = True
         self._is_reading = False
         self.drawn: Act | None = None
         self.changed: Callable[[str], None] = lambda _text: None
         self._line = Line(at_rest=at_rest)
         self.escaped = self._line.at_signs.escaped
-        self._echo = Echo(create_output()) if is_dumb_terminal() else None
+        self._echo = Echo(create_output()) if is_plain or is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             prompt_continuation="  ",
-            # A dumb terminal cannot show the menu.
+            # A dumb terminal cannot show the menu, and a screen reader would read it at each key.
             completer=None if self._echo else LineCompleter(services),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             input_processors=[Revealing()],
             bottom_toolbar=self._bottom,
             style=STYLE,
-            output=prompt_output(),
+            output=DummyOutput() if self._echo else prompt_output(),
         )
         # Search fields show hidden characters too; this comes before other processors add words to the line.
         for control in self._session.layout.find_all_controls():
@@ -169,14 +171,16 @@ class Prompt:
         self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
         # The shape of the cursor shows the vi mode.
         self._session.cursor = ModalCursorShapeConfig() if is_vi else None
-        sign = self._sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
         if self._echo:
-            self._echo.sign = sign
+            self._echo.sign = self._sign
         self._is_reading = self._is_empty = True
         try:
             with suspended_by_others(self._session.app, self._line.at_rest):
                 line = await self._session.prompt_async(
-                    FormattedText([("bold", sign)]), default=typed, set_exception_handler=False, handle_sigint=False
+                    FormattedText([("class:sign", self._sign.rstrip()), ("", " ")]),
+                    default=typed,
+                    set_exception_handler=False,
+                    handle_sigint=False,
                 )
         except HANG_UPS as error:
             raise EOFError from error
@@ -234,16 +238,19 @@ class Prompt:
 
     async def answer(self, question: str) -> str | None:
         """Ask a question, and return the line typed; ``None`` for Ctrl-C, Ctrl-D or a closed terminal."""
-        # In a dumb terminal the prompt's own output shows nothing, so the question has another output.
-        session: PromptSession[str] = PromptSession(
-            output=None if self._echo else self._session.output, input_processors=[Revealing()]
-        )
+        session: PromptSession[str] = PromptSession(output=self._session.output, input_processors=[Revealing()])
         # prompt_toolkit cuts off all lines of a prompt but the last at the width, so they are wrapped here.
         width = shutil.get_terminal_size().columns
         lines = [textwrap.fill(line, width) for line in safe_text(question).splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
+        if echo := self._echo:
+            echo.ask(lines)
+            session.app.after_render += lambda _: echo.show(session.default_buffer.text)
         with suppress(KeyboardInterrupt, EOFError, *HANG_UPS):
-            return await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)
+            line = await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)
+            if echo:
+                echo.break_off()
+            return line
         return None
 
     def _bottom(self) -> FormattedText:
@@ -272,7 +279,8 @@ class Prompt:
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:
-            self._echo.show(self._session.default_buffer.text)
+            document = self._session.default_buffer.document
+            self._echo.show(document.text, document.text_after_cursor)
         if self._line.is_too_tall:
             self._line.is_too_tall = False
             draw_sent(application, self._sign)

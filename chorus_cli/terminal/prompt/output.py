@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.output import DummyOutput, Output, create_output
+from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
+from prompt_toolkit.utils import get_cwidth
 
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_line, safe_text
@@ -70,16 +70,30 @@ class PromptOutput(Vt100_Output):
 
 
 class Echo:
-    """The input line of a dumb terminal: the prompt's ``sign`` and the typed text, brought up to date by `show`."""
+    """The input line of a dumb or plain terminal: a ``sign`` and the typed text, brought up to date by `show`."""
 
     def __init__(self, output: Output) -> None:
         self.sign = ""
         self._output = output
         self._shown = ""
+        self._behind = ""
 
-    def show(self, text: str) -> None:
-        """Show ``text`` after the sign."""
-        wanted, shown = self.sign + safe_text(text).replace("\n", _NEXT_LINE), self._shown
+    def show(self, text: str, after_cursor: str = "") -> None:
+        """Show ``text`` after the sign, with the cursor before ``after_cursor``, if all is in one row."""
+        wanted = self.sign + safe_text(text).replace("\n", _NEXT_LINE)
+        behind = safe_text(after_cursor) if self._is_one_row(wanted) else ""
+        if (wanted, behind) == (self._shown, self._behind):
+            return
+        if wanted == self._shown and behind.endswith(self._behind):
+            self._write("\b" * get_cwidth(behind.removesuffix(self._behind)))
+        else:
+            self._write(self._behind)
+            self._extend(wanted)
+            self._write("\b" * get_cwidth(behind))
+        self._behind = behind
+
+    def _extend(self, wanted: str) -> None:
+        shown = self._shown
         if wanted.startswith(shown):
             self._write(wanted[len(shown) :])
         elif self._is_one_row(shown) and self._is_one_row(wanted):
@@ -88,11 +102,16 @@ class Echo:
             self._write(f"\r\n{wanted}")
         self._shown = wanted
 
+    def ask(self, lines: list[str]) -> None:
+        """Write the first lines of a question; the last is the sign before the answer."""
+        self._write("".join(f"{line}\r\n" for line in lines[:-1]))
+        self.sign = f"{lines[-1]} "
+
     def break_off(self) -> None:
         """Go to the next line, if something is shown; the next `show` writes the sign and all of the text there."""
         if self._shown:
             self._write("\r\n")
-            self._shown = ""
+            self._shown = self._behind = ""
 
     def _is_one_row(self, line: str) -> bool:
         return _NEXT_LINE not in line and get_cwidth(line) < self._output.get_size().columns
@@ -105,9 +124,7 @@ class Echo:
 
 
 def prompt_output() -> Output:
-    """Return the output of the prompt: a dummy if the terminal cannot move its cursor."""
-    if is_dumb_terminal():
-        return DummyOutput()
+    """Return the output of the prompt."""
     output = create_output(sys.stdout)
     return PromptOutput(output) if isinstance(output, Vt100_Output) else output
 

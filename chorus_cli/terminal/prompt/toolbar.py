@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, dollars, shortened
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.core.time.timestamps import in_hours
+from chorus_cli.core.time.timestamps import ALL
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.terminal.screen.output import knows_unicode, widest
 
@@ -95,13 +95,17 @@ class Toolbar:
             return []
         unicode = knows_unicode()
         separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
-        pieces = ranked(self._target, self._meter, self._background(), unicode=unicode, names_model=self.names_model)
-        if self.mark:
-            pieces = ((_MARK_RANK, separator.join(self.mark)), *pieces)
-        if self._price is not None:
-            pieces = (*pieces, (_PRICE_RANK, dollars(self._price)))
-        is_full = self._meter is not None and self._meter.is_full
-        return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
+        meter, shown = self._meter, list[str]()
+        for gauge in (metered(meter, unicode=unicode), f"{meter.usage:.0%}") if meter else ("",):
+            pieces = ranked(self._target, gauge, self._background(), names_model=self.names_model)
+            if self.mark:
+                pieces = ((_MARK_RANK, separator.join(self.mark)), *pieces)
+            if self._price is not None:
+                pieces = (*pieces, (_PRICE_RANK, dollars(self._price)))
+            shown = fitting(pieces, columns, len(separator))
+            if gauge in shown:
+                break
+        return [("class:warning" if meter and meter.is_full else "", f" {separator.join(shown)}")]
 
     async def _keep_up(self, changed: Callable[[], None]) -> None:
         await asyncio.sleep(self._settling_seconds)
@@ -124,21 +128,20 @@ class Toolbar:
                     await self._news.wait()
 
 
-def ranked(
-    target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
-) -> tuple[Piece, ...]:
+def ranked(target: Target, gauge: str, background: Background = NOTHING, *, names_model: bool) -> tuple[Piece, ...]:
     """Return the pieces in display order, each with its rank; the piece with the lowest rank is dropped last."""
     files = [shortened(safe_line(name), 30) for name in background.attached]
+    hours = target.persona.settings.context_hours
     pieces = (
-        (2, safe_line(target.persona.name)),
-        (6, safe_line(target.choice.model) if names_model else ""),
-        (1, in_hours(target.persona.settings.context_hours)),
-        (0, metered(meter, unicode=unicode) if meter else ""),
-        (7, f"thread {target.thread_number}"),
+        (0, safe_line(target.persona.name)),
+        (1, safe_line(target.choice.model) if names_model else ""),
+        (2, f"sees {hours if hours == ALL else f'{hours} h'}"),
+        (3, gauge),
+        (7, f"thread {target.thread_number}" if target.thread_number > 1 else ""),
         (-1, f"+ {files[0] if len(files) == 1 else f'{len(files)} files'}" if files else ""),
-        (3, f"{background.replies} running" if background.replies else ""),
-        (5, counted(background.jobs, "job") if background.jobs else ""),
-        (4, f"{background.waiting} waiting" if background.waiting else ""),
+        (4, f"{background.replies} running" if background.replies else ""),
+        (6, counted(background.jobs, "job") if background.jobs else ""),
+        (5, f"{background.waiting} waiting" if background.waiting else ""),
     )
     return tuple(piece for piece in pieces if piece[1])
 

@@ -16,13 +16,12 @@ from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.terminal.prompt.keys import is_hung_up
-from chorus_cli.terminal.screen.output import Screen, widest
+from chorus_cli.terminal.screen.output import Screen, prompt_sign, widest
 from chorus_cli.terminal.screen.painted_rows import Row, beginning_of, dim_row, dots, end_of
 
 _FRAME_SECONDS = 1 / 15
 _ESCAPE_SECONDS = 0.5  # Escape and a key within this time are Alt and that key, as at the prompt
 _SHOWN_LINES = 3
-_SIGN, _PLAIN_SIGN = "❯", ">"
 _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
 
 
@@ -164,7 +163,7 @@ class ReplyKeyboard:
 
     def _typed(self, columns: int) -> str:
         unicode = self._screen.unicode
-        sign = f"{_SIGN if unicode else _PLAIN_SIGN} "
+        sign = f"{prompt_sign(unicode=unicode)} "
         # No longer end can fit.
         end = safe_line(self._line.text[-2 * columns :])
         if len(self._line.text) <= 2 * columns and widest(sign + end) <= columns:

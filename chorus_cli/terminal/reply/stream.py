@@ -7,6 +7,7 @@ long the reply has been silent. The others are the lines that the user types mea
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 import time
@@ -42,6 +43,7 @@ _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
 _UNSHOWN = "The last {:,} characters that had arrived are not shown. They are kept; /copy and /export have them."
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
@@ -52,15 +54,21 @@ async def show_events(
     keyboard: ReplyKeyboard | None = None,
     *,
     shows_thoughts: bool = False,
+    speaker: str = "",
 ) -> turn_events.TurnDone | None:
     """Show the events of a turn; return the last one, ``None`` if it never came. The cursor ends on a new line.
 
-    A painted reply has the text typed on the ``keyboard`` below it; with ``shows_thoughts`` it has thoughts above it.
+    The ``speaker`` is named above the reply. A painted reply has the text typed on the ``keyboard`` below it; with
+    ``shows_thoughts`` it has thoughts above it.
     """
+    unnamed = speaker
+    said = turn_events.TextDelta | turn_events.ReasoningDelta if shows_thoughts else turn_events.TextDelta
 
     def begun() -> PaintedReply | PlainReply:
         if answers.guard.allows_sequences:
-            return PaintedReply(answers, asides, keyboard=keyboard, shows_thoughts=shows_thoughts)
+            return PaintedReply(
+                answers, asides, keyboard=keyboard, shows_thoughts=shows_thoughts, is_spoken=bool(speaker)
+            )
         return PlainReply(answers, asides)
 
     reply = begun()
@@ -72,6 +80,9 @@ async def show_events(
                     reply.close(event.thought)
                     reply = begun()
                 for piece in _pieces(event):
+                    if unnamed and isinstance(piece, said):
+                        reply.name(unnamed)
+                        unnamed = ""
                     reply.show(piece)
                     if piece is not event:
                         await asyncio.sleep(0)
@@ -92,7 +103,8 @@ def _pieces(event: turn_events.TurnEvent) -> Iterator[turn_events.TurnEvent]:
 def _tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
     """Say what the memory has captured, after the whole reply and apart from it."""
     if done is not None and done.remembered:
-        asides.write("\n" if asides.is_terminal else "")
+        if asides.is_terminal:
+            asides.gap()
         asides.notice(done.remembered)
 
 
@@ -103,6 +115,7 @@ class PlainReply:
         self._answers = answers
         self._asides = asides
         self._safe = SafeTextStream()
+        self._open_block = ""
         self._open_line = False
         self._closed = False
         self.done: turn_events.TurnDone | None = None
@@ -111,7 +124,7 @@ class PlainReply:
         """Show one event of the turn."""
         match event:
             case turn_events.TextDelta(text):
-                self._write(self._safe.feed(text))
+                self._write(self._whole_blocks(self._safe.feed(text)))
             case turn_events.ToolUsed():
                 self._end_line()
                 if event.has_changed or self._asides.is_terminal:
@@ -127,6 +140,10 @@ class PlainReply:
                     self._asides.error(event.complaint)
                 _tell_remembered(event, self._asides)
 
+    def name(self, speaker: str) -> None:
+        """Show who says what follows."""
+        self._answers.speaker(speaker)
+
     async def finish(self) -> None:
         """Do nothing: all text that has arrived is shown already."""
 
@@ -135,7 +152,7 @@ class PlainReply:
         if self._closed:
             return
         self._closed = True
-        self._write(self._safe.close())
+        self._open_block += self._safe.close()
         self._end_line()
         warning = hidden_warning(self._safe)
         if warning:
@@ -143,13 +160,27 @@ class PlainReply:
         if thought is not None and self._asides.is_terminal:
             self._asides.notice(thought.words)
 
+    def _whole_blocks(self, text: str) -> str:
+        """Return ``text`` or, on a plain terminal, the blocks that are whole with it: a blank line ends a block."""
+        if not self._answers.is_plain:
+            return text
+        self._open_block += text
+        whole, gap, rest = self._open_block.rpartition("\n\n") if "\n" in text else ("", "", "")
+        if not gap or len(_FENCE.findall(whole)) % 2:
+            return ""
+        self._open_block = rest
+        return whole + gap
+
     def _end_line(self) -> None:
+        self._write(self._open_block)
+        self._open_block = ""
         if self._open_line:
             self._answers.write("\n")
             self._open_line = False
 
     def _write(self, text: str) -> None:
         if text:
+            self._answers.part_of_reply(text, text)
             self._answers.write(text)
             self._open_line = not text.endswith("\n")
 
@@ -169,10 +200,12 @@ class PaintedReply:
         keyboard: ReplyKeyboard | None = None,
         *,
         shows_thoughts: bool = False,
+        is_spoken: bool = False,
     ) -> None:
         self.done: turn_events.TurnDone | None = None
         self._answers = answers
         self._asides = asides
+        self._is_spoken = is_spoken
         self._monotonic = monotonic
         self._size = shutil.get_terminal_size
         self._seen_size = self._size()
@@ -227,6 +260,11 @@ class PaintedReply:
                 self.done = event
         self._news.set()
 
+    def name(self, speaker: str) -> None:
+        """Show who says what follows."""
+        self._progress.end()
+        self._answers.speaker(speaker)
+
     async def finish(self) -> None:
         """Draw all text that has arrived, however long, without blocking the event loop."""
         self._painting.cancel()
@@ -267,7 +305,9 @@ class PaintedReply:
     def _settle(self) -> None:
         if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):
             # rich is not imported yet, and the user should not wait for the import.
-            self._answers.paragraph("".join(self._arrived))
+            text = "".join(self._arrived)
+            self._answers.part_of_reply(text, text)
+            self._answers.paragraph(text)
             return
         self._take_in()
         left_out = self._markdown.show_rest() if self._is_settled else self._settled_in_time()
@@ -294,15 +334,17 @@ class PaintedReply:
     @cached_property
     def _markdown(self) -> MarkdownStream:
         # Only painting needs rich.
+        from chorus_cli.terminal.markdown.drawing import Look
         from chorus_cli.terminal.markdown.lexing import LexingProcess
         from chorus_cli.terminal.markdown.stream import MarkdownStream
 
         return MarkdownStream(
             self._answers.write,
             LexingProcess(),
-            colour=self._answers.colour,
+            Look(self._answers.colour, self._is_spoken),
             breaks_rows=self._answers.breaks_rows,
             size=self._size,
+            prepare=self._answers.part_of_reply,
         )
 
     def _wait_for(self, wait: Wait) -> None:
@@ -329,6 +371,7 @@ class PaintedReply:
     def _print_thoughts(self) -> None:
         if rows := self._thinking.take_settled(self._size().columns):
             self._answers.take_down()
+            self._answers.part_of_reply(rows[0].plain, rows[-1].plain)
             self._answers.write("".join(f"{row.text}\n" for row in rows))
 
     def _take_down(self) -> None:

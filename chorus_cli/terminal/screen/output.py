@@ -18,6 +18,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from functools import cache
 from threading import RLock
 from typing import TextIO
@@ -34,6 +35,7 @@ _END = "\x1b[0m"
 BELL = "\a"
 _LONGEST_MESSAGE = 120
 _QUIET_SECONDS = 1.0
+_OFF = frozenset({"", "0", "false"})
 _WITHOUT_OSC = ("dumb", "linux", "vt")
 ESCAPE_PICTURE = "\u241b"
 
@@ -164,6 +166,14 @@ def _encodable(text: str, encoding: str) -> str:
     return text
 
 
+class _Above(Enum):
+    """The line above the next one, as far as it matters: an empty line parts a reply from a notice."""
+
+    GAP = auto()
+    NOTICE = auto()
+    REPLY = auto()
+
+
 class Screen:
     """An output stream of the process, made safe. An ``optional`` stream drops text that it cannot write.
 
@@ -181,8 +191,17 @@ class Screen:
         self.guard = TerminalGuard(stream, allow_sequences=terminal)
         self.unicode = self.guard.encoding.lower().startswith("utf")
         self.painted: list[Callable[[], None]] = []
+        self.is_plain = False
+        if environment.get("ACCESSIBLE", "0") not in _OFF:
+            self.make_plain()
+        self._above = _Above.GAP
         self._held: list[str] | None = None
         self._rang_at = -math.inf
+
+    def make_plain(self) -> None:
+        """If this is a terminal, write no escape sequences and no signs that a screen reader would stumble over."""
+        if self.is_terminal:
+            self.is_plain, self.colour, self.unicode, self.guard.allows_sequences = True, False, False, False
 
     def write(self, text: str) -> None:
         """Write text that is safe already, and flush; a closed terminal is ignored.
@@ -221,8 +240,29 @@ class Screen:
         self.take_down()
         self.write("".join(f"{begin}{row.replace(_END, _END + begin)}{begin and _END}\n" for row in rows))
 
+    def gap(self) -> None:
+        """Write an empty line."""
+        self.write("\n")
+        self._above = _Above.GAP
+
+    def part_of_reply(self, first: str, last: str) -> None:
+        """Write an empty line if a row of a reply, ``first``, would touch a notice; ``last`` is the last that stays."""
+        if self._above is _Above.NOTICE:
+            self._above = _Above.GAP
+            if first.strip():
+                self.write("\n")
+        if last.strip():
+            self._above = _Above.REPLY
+
+    def speaker(self, name: str) -> None:
+        """Show, dim, the name of the persona that says what follows."""
+        self.take_down()
+        self.part_of_reply(name, "")
+        self._styled(_DIM, f"{name}:" if self.is_plain else name)
+        self._above = _Above.GAP
+
     def notice(self, text: str) -> None:
-        """Show a dim notice."""
+        """Show a dim notice, apart from a reply above it."""
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
@@ -271,6 +311,9 @@ class Screen:
 
     def _styled(self, style: str, text: str) -> None:
         self.take_down()
+        if self._above is _Above.REPLY:
+            self.gap()
+        self._above = _Above.NOTICE
         safe = self._wrapped(safe_text(text))
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 
@@ -311,6 +354,11 @@ def _nowhere() -> TextIO:
 def knows_unicode() -> bool:
     """Return whether the locale encodes text for the terminal as UTF-8."""
     return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
+
+
+def prompt_sign(*, unicode: bool) -> str:
+    """Return the sign before the line that is typed."""
+    return "❯" if unicode else ">"
 
 
 def widest(text: str) -> int:

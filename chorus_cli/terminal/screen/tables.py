@@ -13,13 +13,15 @@ from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.framework.replies import Table
 from chorus_cli.terminal.screen.output import Screen
 
+_BAR = " ▏▎▍▌▋▊▉█"
+
 
 def draw_list(table: Table, screen: Screen) -> None:
     """Write each row as a paragraph, and each cell in a line of its own after the head of its column."""
     if table.title:
         screen.paragraph(table.title)
     for row in table.rows:
-        cells = [(head, cell) for head, cell in zip(table.columns, row, strict=True) if cell.strip()]
+        cells = [(head, cell) for head, cell in zip(table.columns, row, strict=True) if cell.strip(_BAR)]
         screen.paragraph("\n".join(f"{head}: {safe_line(cell)}" if head else safe_line(cell) for head, cell in cells))
         screen.write("\n")
 

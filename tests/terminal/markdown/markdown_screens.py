@@ -1,6 +1,6 @@
 """The text of a screen, and of the scrollback above it, after Markdown was shown: at once by rich, or as it came.
 
-Rich alone draws with six mends, each made where the program does not make it. HTML is made text before anything is
+The look that Chorus declares is rich's here too. Else rich alone draws with six mends, each made where the program does not make it. HTML is made text before anything is
 drawn, blocks of it paragraphs. Links and images are written out from the parsed tree, an image as a link to it, and a
 link whose text is its own address only once; the texts of cells are folded, not the columns. Escaped parentheses keep
 their backslash, and lower-case names between two underscores on each side keep these."""
@@ -21,10 +21,11 @@ from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
-from rich.console import Console, JustifyMethod
-from rich.markdown import Markdown, MarkdownElement, TableDataElement
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.markdown import CodeBlock, Markdown, MarkdownElement, TableDataElement
+from rich.syntax import Syntax
 
-from chorus_cli.terminal.markdown.drawing import CODE, MARKDOWN
+from chorus_cli.terminal.markdown.drawing import CODE, LOOK, MARKDOWN, Look, SpokenParagraph, code_between_rules
 from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
@@ -39,20 +40,34 @@ class _FoldedCell(TableDataElement):
         self.content.overflow = "fold"
 
 
+class _Code(CodeBlock):
+    """Code that has come whole, and is lexed by rich."""
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> CodeBlock:
+        # An indented block, which names no language, has no words behind its fence.
+        return cls(token.info.partition(" ")[0], markdown.code_theme)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = Syntax(str(self.text).rstrip(), self.lexer_name or "text", theme=CODE, word_wrap=True)
+        return code_between_rules(code, self.lexer_name, options.max_width)
+
+
 class MendedMarkdown(Markdown):
     """What ``MarkdownStream`` shows of a document in the end."""
 
     inlines = Markdown.inlines | {"link", "link_url"}
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
+        **LOOK,
+        "fence": _Code,
+        "code_block": _Code,
         "td_open": _FoldedCell,
         "th_open": _FoldedCell,
     }
 
     def __init__(self, text: str) -> None:
         super().__init__(text, hyperlinks=False)
-        # It is only handed on to Syntax, which takes a theme too.
-        self.code_theme = CODE  # type: ignore[assignment]
         parser = MarkdownIt().enable("strikethrough").enable("table")
         parser.core.ruler.before("text_join", "parentheses", _with_backslashes)
         self.parsed = [part for token in parser.parse(text) for part in _paragraph(token)]
@@ -216,7 +231,14 @@ class Window:
         return _without_end(cells_in_use(row, self.size.columns), self.screen.default_char)
 
 
-def at_once(text: str, size: Size) -> Window:
+class SpokenMarkdown(MendedMarkdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **MendedMarkdown.elements,
+        "paragraph_open": SpokenParagraph,
+    }
+
+
+def at_once(text: str, size: Size, *, is_spoken: bool = False) -> Window:
     """Show ``text`` by rich alone, but for its mends."""
     file = io.StringIO()
     console = Console(
@@ -229,16 +251,16 @@ def at_once(text: str, size: Size) -> Window:
         legacy_windows=False,
         _environ={},
     )
-    console.print(MendedMarkdown(text))
+    console.print((SpokenMarkdown if is_spoken else MendedMarkdown)(text))
     window = Window(size)
     window.write(file.getvalue())
     return window
 
 
-def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Window:
+def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1, is_spoken: bool = False) -> Window:
     """Show the chunks as they come, and paint after every so many."""
     window = Window(size)
-    stream = StreamHere(window.write, LexersHere(), size=size)
+    stream = StreamHere(window.write, LexersHere(), Look(is_spoken=is_spoken), size=size)
     for number, chunk in enumerate(chunks):
         stream.feed(chunk)
         while stream.advance():
@@ -262,9 +284,18 @@ def randomly_cut(text: str, random: Random, longest: int = 0) -> list[str]:
     return chunks
 
 
-def assert_same(text: str, chunks: Iterable[str], size: Size, *, frames_every: int = 1, name: str = "") -> None:
+def assert_same(
+    text: str,
+    chunks: Iterable[str],
+    size: Size,
+    *,
+    frames_every: int = 1,
+    name: str = "",
+    is_spoken: bool = False,
+) -> None:
     """Compare ``text`` shown at once with its chunks shown as they come; ``name`` tells which text it was."""
-    expected, found = at_once(text, size), streamed(chunks, size, frames_every=frames_every)
+    expected = at_once(text, size, is_spoken=is_spoken)
+    found = streamed(chunks, size, frames_every=frames_every, is_spoken=is_spoken)
     assert found.text() == expected.text(), name
     assert found.rows() == expected.rows(), name
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.terminal.markdown.drawing import Look
 from tests.amount import examples
 from tests.terminal.markdown.markdown_screens import (
     DOCUMENTS,
@@ -53,7 +54,7 @@ pytestmark = pytest.mark.usefixtures("true_colours")
 def fed(text: str, *, colour: bool = True) -> tuple[list[str], StreamHere]:
     """Return a stream that was given a text, and what it writes."""
     written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), colour=colour, size=Size())
+    stream = StreamHere(written.append, LexersHere(), Look(colour), size=Size())
     stream.feed(text)
     return written, stream
 
@@ -75,6 +76,36 @@ def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int
 def test_any_document_cut_anywhere_stands_as_at_once(head: str, lines: list[str], random: Random, columns: int) -> None:
     text = head + "\n".join(lines)
     assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))
+
+
+LOOKS = [
+    ("a\n\n```python\nx = 1\n```\n\nb", ["a", "", "── python ──────────", "x = 1", "─" * 20, "", "b"]),
+    ("```\n  x\n```\n- b", ["─" * 20, "  x", "─" * 20, "", " • b"]),
+    ("a\n\n    code\n", ["a", "", "─" * 20, "code", "─" * 20]),
+    ("```" + "n" * 30 + "\nx\n```", ["── " + "n" * 17, "x", "─" * 20]),
+    ("a\n\n1. b\n2. c\n\nd", ["a", "", "1. b", "2. c", "", "d"]),
+    ("9. b\n10. c\n    - d", ["", " 9. b", "10. c", "     • d"]),
+    ("a\n\n| b | c |\n|---|---|\n| 1 | 2 |\n\nd", ["a", "", "b  c", "────", "1  2", "", "d"]),
+]
+
+
+@pytest.mark.parametrize(("text", "seen"), LOOKS)
+def test_code_stands_between_rules_numbers_have_dots_and_blocks_one_empty_line(text: str, seen: list[str]) -> None:
+    assert streamed(cut(text, 3), Size(40, 20)).text() == seen
+
+
+SPOKEN = 'She *nods*. "Where *is* it?" he “asks”, and "never\n\n- „So“ «so» `"x"`\n\n> 5" »and« 6"\n\n    "code"\n'
+
+
+@pytest.mark.parametrize("length", [1, 7, 100])
+def test_spoken_words_are_tinted_in_a_persona_s_reply_however_it_came(length: int) -> None:
+    assert_same(SPOKEN, cut(SPOKEN, length), Size(40, 30), is_spoken=True)
+    rows = streamed([SPOKEN], Size(), is_spoken=True).rows()
+    assert (
+        "".join(cell.data for row in rows for cell in row if cell.fg == "blue")
+        == '"Where is it?"“asks”„So“«so»"x"" »and« 6"'
+    )
+    assert "blue" not in {cell.fg for row in streamed([SPOKEN], Size()).rows() for cell in row}
 
 
 TALL = {
@@ -110,7 +141,7 @@ def test_what_is_taller_than_the_screen_stands_as_if_it_had_come_at_once(text: s
 def test_the_numbers_of_a_list_in_parts_go_on() -> None:
     text = "".join(f"1. item {number}\n" for number in range(5, 125)) + "\nend\n"
     rows = streamed(cut("5" + text[1:], 30), Size(40, 10)).text()
-    assert [row.split() for row in rows if row] == [[str(n), "item", str(n)] for n in range(5, 125)] + [["end"]]
+    assert [row.split() for row in rows if row] == [[f"{n}.", "item", str(n)] for n in range(5, 125)] + [["end"]]
 
 
 @pytest.mark.parametrize("text", ["x </kbd> y", "<kbd>x\n\ny", "*<kbd>x*</kbd> y", "# x</kbd></kbd>\n- </kbd>y"])
@@ -236,8 +267,7 @@ def test_without_colours_the_layout_stays() -> None:
 def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> None:
     text = safe_text("> - " * 6 + "\n".join([*lines, "", "", "the end"]))
     shown = "".join("".join(streamed(cut(text, 25), Size(columns, height)).text()).split())
-    # In one or two columns code has no room beside its margins.
-    assert columns <= 2 or shown.endswith("theend")
+    assert shown.rstrip("─").endswith("theend")
 
 
 _FILE = Path(__file__).with_name("commonmark_examples.json")

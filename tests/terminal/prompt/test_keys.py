@@ -118,14 +118,15 @@ def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home
     with home.chat() as chat:
         chat.ask("I am one", "one")
         chat.ask("two\nlines", ANSWER)
-        chat.ask("/persona frodo", "Talking to Frodo", "Frodo ❯")
+        chat.ask("/persona frodo", "Talking to Frodo")
         chat.press("up")
         chat.watch(0.3)
-        chat.await_line("Frodo ❯")
+        chat.await_prompt("Frodo")
         chat.leave()
     files = [path for path in home.path.rglob("*") if path.is_file()]
     assert [path.name for path in files if b"/persona frodo" in path.read_bytes()] == ["chorus.db"]
-    with home.chat("Frodo ❯") as chat:
+    with home.chat() as chat:
+        chat.await_prompt("Frodo")
         chat.ask("/p chorus", "Talking to Chorus")
         chat.watch(0.5)
         chat.press("up", "up")

@@ -131,7 +131,7 @@ def test_pastes_at_any_moment_are_one_message_each(home: Home, tmux: Callable[..
     (tmp_path / "message").write_text("\n".join(ROWS))
     variables = f"LC_ALL=C.UTF-8 CHORUS_HOME={home.path}"
     tmux("send-keys", f"clear; {variables} {sys.executable} -m chorus_cli", "Enter")
-    await_pane(tmux, "thread 1")
+    await_pane(tmux, "sees 8 h")
     tmux("load-buffer", str(tmp_path / "message"))
     times = 6
     for _ in range(times):

@@ -91,13 +91,14 @@ def test_a_slash_is_typed_into_a_line_that_came_back(home: Home, tmp_path: Path)
 
 def test_the_line_below_says_who_answers_and_how_full_the_request_is(home: Home) -> None:
     with home.chat() as chat:
-        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " / 128,000 (0%) · thread 1")
+        chat.await_bottom_line(" Chorus · chorus/eliza · sees 8 h · ", " / 128,000 (0%)")
+        assert "thread" not in chat.bottom_line()
         before = tokens(chat)
         chat.ask("I am unhappy", "unhappy?")
-        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " / 128,000 (0%) · thread 1")
+        chat.await_bottom_line(" Chorus · chorus/eliza · sees 8 h · ", " / 128,000 (0%)")
         chat.until(lambda: tokens(chat) > before, "more tokens than before")
         chat.ask("/context 24h", "Context window set to 24h")
-        chat.await_bottom_line(" Chorus · chorus/eliza · 24h · ")
+        chat.await_bottom_line(" Chorus · chorus/eliza · sees 24 h · ")
         chat.ask("/thread new Birthday", "Birthday")
         chat.await_bottom_line(" thread 2")
         chat.until(lambda: tokens(chat) == before, "as few tokens as at first")
@@ -111,16 +112,16 @@ def tokens(chat: Terminal) -> int:
 
 def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
     with home.chat() as chat:
-        chat.await_bottom_line("thread 1")
+        chat.await_bottom_line("sees 8 h")
         chat.press("ctrl-c")
         chat.await_bottom_line(" Press Ctrl-C again to quit")
         chat.press("ctrl-r")
         # By itself it would be there again after three seconds.
-        chat.await_bottom_line("thread 1", seconds=2)
+        chat.await_bottom_line("sees 8 h", seconds=2)
         chat.press("ctrl-c")
         chat.await_bottom_line(" Press Ctrl-C again to quit")
         chat.type("no")
-        chat.await_bottom_line("thread 1", seconds=2)
+        chat.await_bottom_line("sees 8 h", seconds=2)
 
 
 def test_what_hides_in_a_line_is_seen_and_is_sent_as_it_is(home: Home) -> None:
@@ -181,8 +182,8 @@ def test_a_message_of_any_height_stands_once_and_whole(home: Home, count: int) -
         pasted(chat, MESSAGE[:count])
         chat.ask("", ANSWER)
         assert_once_and_whole(chat.screen_text(), MESSAGE[:count])
-        chat.await_bottom_line("thread 1")
-        assert chat.screen_text().count("thread 1") == 1
+        chat.await_bottom_line("sees 8 h")
+        assert chat.screen_text().count("sees 8 h") == 1
     assert home.said() == ["\n".join(MESSAGE[:count])]
 
 
@@ -234,7 +235,7 @@ def test_tmux_keeps_each_row_once(home: Home, tmux: Callable[..., str], tmp_path
     (tmp_path / "message").write_text("\n".join(MESSAGE))
     variables = f"LC_ALL=C.UTF-8 CHORUS_HOME={home.path}"
     tmux("send-keys", f"clear; {variables} {sys.executable} -m chorus_cli", "Enter")
-    await_pane(tmux, "thread 1")
+    await_pane(tmux, "sees 8 h")
     await_pane(tmux, "Chorus 0.")
     tmux("load-buffer", str(tmp_path / "message"))
     tmux("paste-buffer", "-p")
@@ -243,7 +244,7 @@ def test_tmux_keeps_each_row_once(home: Home, tmux: Callable[..., str], tmp_path
     await_pane(tmux, ANSWER)
     pane = await_pane(tmux, f"{PROMPT}\n")
     assert_once_and_whole(pane)
-    assert pane.count("thread 1") <= 1
+    assert pane.count("sees 8 h") <= 1
     tmux("send-keys", "C-l", "short", "Enter")
     await_pane(tmux, "And then?")
     assert await_pane(tmux, f"{PROMPT}\n").count("short\n") == 1

@@ -156,23 +156,24 @@ def test_the_gauge_shows_the_share_of_the_limit(meter: Meter, drawn: str, *, uni
 
 def test_a_model_that_is_not_settled_is_not_named_and_a_name_is_harmless() -> None:
     here = target(name="Fro\x1b[31mdo")
-    assert ranked(here, None, unicode=True, names_model=False) == ((2, "Fro␛[31mdo"), (1, "8h"), (7, "thread 1"))
+    assert ranked(here, "", names_model=False) == ((0, "Fro␛[31mdo"), (2, "sees 8 h"))
+    assert (7, "thread 2") in ranked(target(thread_id=2), "", names_model=False)
 
 
 @pytest.mark.parametrize(
     ("background", "columns", "line"),
     [
-        (Background(), 100, " Frodo · openai/test · 8h · thread 1"),
-        (Background(replies=2), 100, " Frodo · openai/test · 8h · thread 1 · 2 running"),
-        (Background(2, 1, 1), 100, " Frodo · openai/test · 8h · thread 1 · 2 running · 1 job · 1 waiting"),
-        (Background(2, 3, 1), 60, " Frodo · openai/test · 8h · 2 running · 3 jobs · 1 waiting"),
-        (Background(2, 1, 1), 50, " Frodo · 8h · 2 running · 1 job · 1 waiting"),
-        (Background(2, 1, 1), 40, " Frodo · 8h · 2 running · 1 waiting"),
-        (Background(2, 1, 1), 30, " Frodo · 8h · 2 running"),
-        (Background(2, 1, 1), 20, " Frodo · 8h · 1 job"),
+        (Background(), 100, " Frodo · openai/test · sees 8 h"),
+        (Background(replies=2), 100, " Frodo · openai/test · sees 8 h · 2 running"),
+        (Background(2, 1, 1), 100, " Frodo · openai/test · sees 8 h · 2 running · 1 job · 1 waiting"),
+        (Background(2, 3, 1), 60, " Frodo · openai/test · sees 8 h · 2 running · 1 waiting"),
+        (Background(2, 1, 1), 50, " Frodo · openai/test · sees 8 h · 2 running"),
+        (Background(2, 1, 1), 40, " Frodo · openai/test · sees 8 h · 1 job"),
+        (Background(2, 1, 1), 30, " Frodo · openai/test · 1 job"),
+        (Background(2, 1, 1), 20, " Frodo · openai/test"),
     ],
 )
-def test_work_in_the_background_stays_longer_than_the_model(background: Background, columns: int, line: str) -> None:
+def test_the_persona_and_the_model_stay_longest(background: Background, columns: int, line: str) -> None:
     bar = Toolbar(measured_in_a_step, unexpected, lambda: background)
     bar.names_model = True
     bar.show(target())
@@ -194,6 +195,7 @@ async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_m
     await changes.get()
     [(style, text)] = bar.text(100)
     assert (style, "900 / 1,000" in text) == ("class:warning", True)
+    assert bar.text(40) == [("class:warning", " Frodo · sees 8 h · 90%")]
     bar.show(target(thread_id=2))
     assert " / " not in bar.text(100)[0][1]
     await changes.get()
@@ -233,7 +235,7 @@ async def test_a_bug_in_measuring_is_reported_once_and_harms_nobody() -> None:
     bar.show(target())
     bar.begin(lambda: None)
     assert type(await bugs.get()) is ZeroDivisionError
-    assert bar.text(100) == [("", " Frodo · 8h · thread 1")]
+    assert bar.text(100) == [("", " Frodo · sees 8 h")]
     await bar.close()
     assert bugs.empty()
 

@@ -96,7 +96,19 @@ async def test_a_notice_stands_above_what_is_still_open() -> None:
     file, screen = on_terminal()
     steps = (TextDelta("One\n\ntwo"), lambda: "two" in file.written, Notice("Trying again."), TextDelta(" three"), DONE)
     await begun(screen, *steps)
-    assert file.window.text() == ["One", "Trying again.", "", "two three"]
+    assert file.window.text() == ["One", "", "Trying again.", "", "two three"]
+
+
+async def test_a_reply_stands_apart_from_notices_and_below_the_name_of_its_speaker() -> None:
+    file, screen = on_terminal()
+    screen.notice("Before.")
+    said = TextDelta("# H\n\nOne.\n\n")
+    await begun(screen, said, lambda: "One." in file.written, Notice("After."), Notice("More."), DONE)
+    screen.gap()
+    steps = (ASKING, Notice("Asked again."), ReasoningDelta("hm"), TextDelta("Yes."), TextDelta(" No."), DONE)
+    await show_events(turn(*steps), screen, screen, speaker="Mira")
+    rows = [row.strip() for row in file.window.text()]
+    assert rows == ["Before.", "", "H", "", "One.", "", "After.", "More.", "", "Asked again.", "", "Mira", "Yes. No."]
 
 
 async def test_nothing_is_painted_over_while_the_window_changes_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +134,7 @@ async def test_nothing_is_painted_over_while_the_window_changes_its_size(monkeyp
 
 async def test_why_it_broke_off_stands_below_it() -> None:
     file = await shown(TextDelta("One *two"), TurnDone(1, Status.TRUNCATED, error=ModelError("The line is dead.")))
-    assert file.window.text() == ["One *two", "The line is dead."]
+    assert file.window.text() == ["One *two", "", "The line is dead."]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
@@ -133,7 +145,7 @@ async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(
     await asyncio.sleep(0)
     await stopped(showing)
     screen.line("❯")
-    assert file.window.text() == [" " * 38 + "Head", "", "", " x = '1", "", "❯"]
+    assert file.window.text() == [" " * 38 + "Head", "", f"── python {'─' * 30}", "x = '1", "─" * 40, "❯"]
     assert file.written.count("\x1b[?2026h") == file.written.count("\x1b[?2026l")
     assert file.written.count("\x1b[?7l") == file.written.count("\x1b[?7h")
 

@@ -234,7 +234,7 @@ def lines(file: TerminalFile) -> list[str]:
 
 async def test_a_dim_line_below_the_reply_says_how_long_the_model_thought() -> None:
     file = await shown(ASKING, ReasoningDelta("hm"), 0.1, TextDelta("Tea *it* is."), THOUGHT_ABOUT)
-    assert file.window.text() == ["Tea it is.", LINE]
+    assert file.window.text() == ["Tea it is.", "", LINE]
     assert f"\x1b[2m{LINE}" in file.written
 
 
@@ -287,7 +287,7 @@ async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between
 
 async def test_thoughts_that_cannot_be_read_are_told_in_the_line_all_the_same() -> None:
     file = await shown(TextDelta("Tea."), THOUGHT_ABOUT, shows_thoughts=True)
-    assert file.window.text() == ["Tea.", LINE]
+    assert file.window.text() == ["Tea.", "", LINE]
 
 
 async def test_a_turn_that_is_stopped_keeps_the_thoughts_that_were_printed() -> None:
