@@ -222,7 +222,7 @@ def test_the_program_goes_on_with_them(
             monkeypatch.setenv(variable, value)
         server.will(Reply("It goes on."), Reply("Still."))
         for question, answer in (("/context 36500d", ""), ("And now?", "It goes on."), ("And then?", "Still.")):
-            asked = called.run("ask", "--persona", persona, "--model", model, question)
+            asked = called.run("ask", "-c", "--persona", persona, "--model", model, question)
             assert (asked.code, answer in asked.output) == (0, True), asked.errors
         assert server.refused == []
         assert ["word0" in str(body) for body in server.bodies] == [True, True]

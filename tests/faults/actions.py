@@ -212,7 +212,7 @@ ACTIONS = (
             _TOLD,
             _SAVED,
             ("ask", "/thread new other"),
-            ("ask", "-c", "I am glad"),
+            ("ask", "--thread", "2", "I am glad"),
             ("ask", "/context save I am unhappy"),
             ("backup",),
         ),

@@ -66,9 +66,7 @@ async def show_events(
 
     def begun() -> PaintedReply | PlainReply:
         if answers.guard.allows_sequences:
-            return PaintedReply(
-                answers, asides, keyboard=keyboard, shows_thoughts=shows_thoughts, is_spoken=bool(speaker)
-            )
+            return PaintedReply(answers, asides, keyboard, shows_thoughts=shows_thoughts, is_spoken=bool(speaker))
         return PlainReply(answers, asides)
 
     reply = begun()
@@ -196,9 +194,9 @@ class PaintedReply:
         self,
         answers: Screen,
         asides: Screen,
-        monotonic: Callable[[], float] = time.monotonic,
         keyboard: ReplyKeyboard | None = None,
         *,
+        monotonic: Callable[[], float] = time.monotonic,
         shows_thoughts: bool = False,
         is_spoken: bool = False,
     ) -> None:

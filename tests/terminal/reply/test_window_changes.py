@@ -390,7 +390,7 @@ def tells_of_silence(file: TerminalFile, words: str) -> bool:
 async def test_the_line_of_a_stalled_reply_is_gone_with_the_next_word_and_in_the_end() -> None:
     file, clock = TerminalFile(), Clock()
     screen = Screen(file, XTERM)
-    reply = PaintedReply(screen, screen, clock)
+    reply = PaintedReply(screen, screen, monotonic=clock)
     for piece, words in (("one", "one"), (" two", "one two")):
         reply.show(TextDelta(piece))
         clock.ahead += 10
@@ -404,7 +404,7 @@ async def test_the_line_of_a_stalled_reply_is_gone_with_the_next_word_and_in_the
 async def test_a_model_that_thinks_is_not_silent() -> None:
     file, clock = TerminalFile(), Clock()
     screen = Screen(file, XTERM)
-    reply = PaintedReply(screen, screen, clock)
+    reply = PaintedReply(screen, screen, monotonic=clock)
     reply.show(TextDelta("one"))
     reply.show(ReasoningDelta("hm"))
     clock.ahead = 10

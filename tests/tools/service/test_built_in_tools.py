@@ -298,6 +298,7 @@ async def test_looking_is_an_access_that_why_names_and_a_search_of_messages_does
 
 async def test_macros_in_a_recalled_item_are_replaced(world: World, tmp_path: Path) -> None:
     (tmp_path / "mira.json").write_text(json.dumps(card(2)))
+    world.personas.config_file.write_text('{"defaults": {"user_name": "User"}}')
     await world.told(f"/persona import {tmp_path}/mira.json")
     result, _line = await result_of(world, "recall_memory", query="lens")
     assert result.endswith("The lamp was made in Mira's youth.")
