@@ -65,7 +65,7 @@ def _take(home: Home, address: str) -> None:
     _furnish(home)
     with _chat(home, address, 94, 12) as (terminal, screen):
         terminal.type("/context ")
-        terminal.await_text("the longest window")
+        terminal.await_text("24 hours ago")
         terminal.await_text(" / 16,000 (")
         _write("toolbar", _all(terminal, screen))
         terminal.type(_CLEAR_LINE)
