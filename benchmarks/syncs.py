@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GOAL = 8
 _ROUNDS, _QUICK_ROUNDS = 5, 1
-_NAME = "chorus ask --new: waits for the disk"
+_NAME = "chorus ask: waits for the disk"
 
 
 def measure(*, quick: bool) -> Iterator[Figure | Skipped]:
