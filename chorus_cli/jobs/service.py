@@ -333,7 +333,8 @@ class Jobs:
         if job.number in self._forgotten:
             return [first, *leftover_lines(job.number, job.leftovers)]
         withheld = rules.withheld_line(self.shell.withheld) if ending.code and not ending.is_stopped else ""
-        captured = await self.memory.capture_output(job.target.persona, job.command, job.output.text())
+        persona, has_failed = job.target.persona, ending.is_stopped or ending.code != 0
+        captured = await self.memory.capture_output(persona, job.command, job.output.text(), has_failed=has_failed)
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):

@@ -14,6 +14,7 @@ from chorus_cli.core.errors import DatabaseUnconfirmedError, MessageNotStoredErr
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import (
     IN_LOG,
+    Fence,
     ReasoningDelta,
     TextDelta,
     ThreadOpened,
@@ -68,6 +69,8 @@ async def shown_as_json(
     try:
         async with aclosing(turn) as events:
             async for event in events:
+                if isinstance(event, Fence):
+                    continue
                 came.append(event)
                 if isinstance(event, WaitOver):
                     began = clock.monotonic()

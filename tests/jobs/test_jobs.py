@@ -399,6 +399,13 @@ async def test_errors_and_results_of_tests_in_the_output_are_captured(world: Wor
     assert not await world.services.memory.listing("chorus")
 
 
+async def test_an_error_is_dropped_by_a_run_that_ends_well_not_by_one_that_fails(world: World) -> None:
+    for code, output, number in ((2, b"a.c:1:2: error: no ring\n", 1), (2, b"Killed\n", 1), (0, b"Built\n", 0)):
+        world.shell.enqueue(output, code=code)
+        await in_foreground(world, "make")
+        assert len(await world.services.memory.listing("chorus")) == number
+
+
 async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:
     world.shell.withheld = ("OPENAI_API_KEY",)
     world.shell.enqueue(code=1)

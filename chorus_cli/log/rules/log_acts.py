@@ -103,6 +103,7 @@ class Inclusion(Act):
 _DONE = {
     "add": "remembered",
     "capture": "captured",
+    "drop": "dropped",
     "edit": "edited",
     "forget": "forgot",
     "import": "imported",
@@ -219,10 +220,10 @@ class MemoryAct(Act, ABC):
 
 @dataclass(frozen=True)
 class MemoryChange(MemoryAct):
-    """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
+    """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture, drop or restore.
 
     ``title`` holds the first words of a single item, or the place from which several items come, and ``command`` the
-    command whose output was captured.
+    hash of the command whose output was captured.
     """
 
     kind = "memory"

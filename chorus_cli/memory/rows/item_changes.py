@@ -36,7 +36,7 @@ class Addition(NamedTuple):
 
     If the memory has an item already, an addition counts an access, sets the item's age to zero, and brings the item
     back if it is forgotten or archived; but if it is captured, it leaves the item as it is. What is captured from the
-    output of a ``command`` replaces what was captured from its earlier outputs.
+    output of a command, whose hash is ``command``, replaces what was captured from its earlier outputs.
     """
 
     persona: str
@@ -88,12 +88,18 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
             ids.append(_insert(connection, addition, new))
             shown = ItemState(visible=True, pinned=True if new.pinned else None)
             changes.append(ItemChange(ids[-1], ItemState(visible=False), shown))
-        elif addition.source.change != "capture" and present.item.id not in ids:
+        elif (addition.source.change != "capture" or _is_dropped(connection, present)) and present.item.id not in ids:
             ids.append(present.item.id)
             known |= {present.item.id} if present.state.visible else set()
             changes += _brought_back(connection, addition, new, present)
-    changes += (ItemChange(each.item.id, ItemState(visible=True), ItemState(visible=False)) for each in outdated)
     operation = _introduced(connection, addition, changes) if changes else operation
+    if outdated:
+        dropped = tuple(
+            ItemChange(each.item.id, ItemState(visible=True), ItemState(visible=False)) for each in outdated
+        )
+        title = addition.title if len(outdated) > 1 else shortened(outdated[0].item.content)
+        act = MemoryChange("drop", dropped, title, addition.command)
+        change(connection, addition.persona, act, addition.now, automatic=True)
     found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
 
@@ -201,6 +207,16 @@ def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Prese
         "SELECT id FROM context_items WHERE persona = ? AND content_hash = ?", (persona, rules.content_hash(content))
     ).fetchone()
     return None if row is None else _present(connection, persona, row[0])
+
+
+def _is_dropped(connection: sqlite3.Connection, present: _Present) -> bool:
+    """Return whether a later output of a command, not the user, has hidden an item."""
+    found = connection.execute(
+        "SELECT 1 FROM operations JOIN context_items ON forgotten_by = operations.id "
+        f"WHERE context_items.id = ? AND json_extract({DETAIL}, '$.change') = 'drop'",
+        (present.item.id,),
+    )
+    return found.fetchone() is not None
 
 
 def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Present | None:

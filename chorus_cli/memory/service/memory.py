@@ -23,7 +23,16 @@ from chorus_cli.machine.ports import Clock, TokenCounter
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import capture_notice, captured, sections
-from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, MemoryStatistics, Source, Tier, checked_content
+from chorus_cli.memory.rules.items import (
+    FlashReport,
+    Item,
+    ItemType,
+    MemoryStatistics,
+    Source,
+    Tier,
+    checked_content,
+    content_hash,
+)
 from chorus_cli.memory.rules.recall import indented, named_in
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.storage.store import Connection, Store
@@ -69,14 +78,18 @@ class Memory:
         items = [NewItem(ItemType.PRD_SECTION, checked_content(content)) for content in contents]
         return await self._add(Addition(slug, items, Source.FILE, self._now, title))
 
-    async def capture_output(self, persona: Persona, command: str, output: str) -> str:
-        """Capture items from the output of a command in place of those from earlier outputs; return the notice."""
-        addition = Addition(persona.slug, (), Source.OUTPUT, self._now, f"the output of {shortened(command)}", command)
+    async def capture_output(self, persona: Persona, command: str, output: str, *, has_failed: bool = False) -> str:
+        """Capture items from the output of a command in place of those from earlier outputs; return the notice.
+
+        A command that has failed without a word to capture leaves the earlier items.
+        """
+        title = f"the output of {shortened(command)}"
+        addition = Addition(persona.slug, (), Source.OUTPUT, self._now, title, content_hash(command))
 
         def search() -> list[NewItem]:
             return [NewItem(each.item_type, each.content) for each in captured(output, is_output=True)]
 
-        return await self._captured(persona, addition, search, len(output))
+        return await self._captured(persona, addition, search, len(output), is_news=not has_failed)
 
     async def capture_turn(self, persona: Persona, messages: Sequence[Message]) -> str:
         """Capture items from the last of some messages, and the code that it names of replies; return the notice.
@@ -96,14 +109,24 @@ class Memory:
         return await self._captured(persona, addition, search, sum(map(len, texts.values()), len(question.content)))
 
     async def _captured(
-        self, persona: Persona, addition: Addition, search: Callable[[], list[NewItem]], characters: int
+        self,
+        persona: Persona,
+        addition: Addition,
+        search: Callable[[], list[NewItem]],
+        characters: int,
+        *,
+        is_news: bool = False,
     ) -> str:
-        """Add what a search in so many characters finds; a persona with a card plays a role and captures nothing."""
+        """Add what a search in so many characters finds, which may be nothing if that ``is_news`` as well.
+
+        A persona with a card plays a role and captures nothing.
+        """
         # The text searched is stored already, so nothing fails if the memory cannot be written.
         with suppress(StorageError):
             if persona.settings.auto_memory and not persona.has_card:
                 items = search() if characters <= _LONGEST_INLINE else await asyncio.to_thread(search)
-                return capture_notice((await self._add(addition._replace(items=items))).new) if items else ""
+                if items or is_news:
+                    return capture_notice((await self._add(addition._replace(items=items))).new)
         return ""
 
     async def listing(self, slug: str, tier: Tier | None = None, types: Collection[ItemType] = ()) -> Sequence[Item]:

@@ -60,6 +60,12 @@ class TextDelta:
     text: str
 
 
+class Fence(TextDelta):
+    """The fence of a block of code in which the reply goes on; no model wrote it, so only a terminal gets it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     """The next piece of the model's thoughts, which mostly come before the reply."""

@@ -21,7 +21,9 @@ from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import (
+    Fence,
     Notice,
     TextDelta,
     ThreadOpened,
@@ -227,15 +229,17 @@ class ToolLoop:
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
+        # What /continue goes on with is the model's, and what ELIZA is told is for no other model.
+        is_captured = opened.reply.revises is None and turn.target.choice.model != ELIZA
         fence = open_fence(opened.reply.content)
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
                     if fence and isinstance(event, TextDelta):
                         # What goes on within a block of code is shown as code.
-                        yield TextDelta(f"{fence}\n")
+                        yield Fence(f"{fence}\n")
                         fence = ""
-                    if isinstance(event, TurnDone):
+                    if isinstance(event, TurnDone) and is_captured:
                         told = await self.memory.capture_turn(turn.target.persona, opened.snapshot.view.messages)
                         yield replace(event, remembered=told)
                     else:

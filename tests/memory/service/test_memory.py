@@ -224,6 +224,20 @@ async def test_an_output_replaces_all_of_the_earlier_one_but_what_the_user_has_t
     assert await memory.listed() == ["2 passed in 0.01s", "3 passed in 0.01s"]
 
 
+async def test_a_clean_output_drops_an_error_which_comes_back_when_it_occurs_again(memory: Remembering) -> None:
+    persona = memory.world.current.target().persona
+    error = "a.c:1:2: error: no ring"
+    for output, has_failed, kept in (
+        (f"{error}\n", True, [error]),
+        ("Interrupted\n", True, [error]),
+        ("Built\n", False, []),
+        (f"{error}\n", True, [error]),
+    ):
+        await memory.service.capture_output(persona, "make", output, has_failed=has_failed)
+        assert await memory.listed() == kept
+    assert f'dropped #1 "{error}"' in await memory.told("/context ops")
+
+
 @pytest.mark.parametrize("work", ["capture", "import"])
 async def test_a_long_text_is_searched_beside_the_event_loop(memory: Remembering, work: str) -> None:
     turned = asyncio.Event()

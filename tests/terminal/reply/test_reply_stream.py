@@ -18,7 +18,7 @@ import pytest
 from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.shell import marked_processes
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
+from chorus_cli.models.rules.events import Fence, Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.driver import await_pane
@@ -90,6 +90,16 @@ async def test_a_pipe_gets_the_words_as_they_come() -> None:
         turn(ASKING, 0.4, ReasoningDelta("hm"), TextDelta("# He"), TextDelta("ad\r\n*x*"), DONE), screen, screen
     )
     assert (stream.getvalue(), done) == ("# Head\n*x*\n", DONE)
+
+
+async def test_only_a_terminal_gets_the_fence_of_a_block_that_goes_on() -> None:
+    code = (Fence("```\n"), TextDelta("x *= 1\n```\n"), DONE)
+    stream, (file, screen) = io.StringIO(), on_terminal()
+    piped = Screen(stream, XTERM)
+    await show_events(turn(*code), piped, piped)
+    assert stream.getvalue() == "x *= 1\n```\n"
+    await show_events(turn(*code), screen, screen)
+    assert "x *= 1" in file.window.text()
 
 
 async def test_a_notice_stands_above_what_is_still_open() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
@@ -15,6 +17,8 @@ from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone, TurnEvent
+from chorus_cli.terminal.one_shot import shown_as_json
+from chorus_cli.terminal.screen.output import Screen
 from tests.turns.service.test_conversation import Script
 from tests.turns.service.tool_talk import call, calls
 from tests.world import World, of_run, words_come
@@ -91,8 +95,25 @@ async def test_what_goes_on_within_a_block_of_code_is_shown_as_code(world: World
     world.model.enqueue(TextDelta(said), ReplyEnd("length"))
     await world.say("Code")
     world.model.enqueue(TextDelta("y = 2\n```"), ReplyEnd("stop"))
-    assert "".join(event.text for event in await go_on(world) if isinstance(event, TextDelta)) == shown
+    events = await go_on(world)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == shown
     assert await world.seen() == ["Code", f"{said}y = 2\n```"]
+
+
+async def test_json_has_only_what_the_model_wrote(world: World) -> None:
+    world.model.enqueue(TextDelta("```python\nx = 1\n"), ReplyEnd("length"))
+    await world.say("Code")
+    world.model.say("y = 2\n```")
+    target, stream = world.current.target(), io.StringIO()
+    screen = Screen(stream, {})
+    await shown_as_json(target, world.conversation.retry(target, Way.CONTINUE), world.clock, screen, screen)
+    assert json.loads(stream.getvalue())["reply"] == "y = 2\n```"
+
+
+async def test_code_of_the_reply_that_goes_on_is_not_captured(world: World) -> None:
+    world.model.enqueue(TextDelta("```\na = 1\nb = 2\nc = 3\n```\nand"), ReplyEnd("length"))
+    await world.say("Code")
+    assert done(await go_on(world)).remembered == ""
 
 
 @pytest.mark.parametrize(

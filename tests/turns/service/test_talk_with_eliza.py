@@ -30,6 +30,14 @@ async def test_neither_question_nor_reply_is_in_a_request_of_another_model(met: 
     assert [content for _, content in met.asked()] == ["And you?", "ok", "Go on."]
 
 
+async def test_nothing_is_captured_from_what_eliza_is_told(world: World) -> None:
+    code = "```\na = 1\nb = 2\nc = 3\n```"
+    await world.told(f"/model {ELIZA} --once")
+    assert (await world.say(code)).remembered == ""
+    await world.told(f"/model {MODEL} --once")
+    assert (await world.say(code)).remembered.startswith("Remembered #1")
+
+
 async def test_eliza_gets_what_was_said_with_her_and_with_others(met: World) -> None:
     await met.say("And you?")
     assert await met.told(f"/model {ELIZA} --once") == f"Model: {ELIZA} (for this run)"
