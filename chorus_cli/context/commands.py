@@ -18,9 +18,9 @@ from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
 from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice, format_span
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, in_hours
-from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Candidate, Parameter
+from chorus_cli.framework.arguments import ASKED_TIME, TIME, AskedTime, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Aside, Drawing, Question, Report, Table, Text
+from chorus_cli.framework.replies import Aside, Drawing, Question, Reply, Report, Table, Text
 from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
@@ -181,16 +181,18 @@ _HOURS_OF_A_DAY = 24
 _ALSO = "/context edit, /context save, /new, /undo, /help context"
 
 
-def _time_or_default(text: str, now: datetime) -> AskedTime | None:
-    words, question, _ = text.strip().casefold().partition("?")
-    if words.strip() == ALL:
-        return AskedTime(EVERYTHING, preview=bool(question))
-    return None if words in _DEFAULT else ASKED_TIME.parse(text, now)
+def _asked_window(text: str, now: datetime) -> tuple[Span | None, bool]:
+    """Parse a window, which is ``None`` for the default; a question mark after it asks for a preview."""
+    time = text.rstrip("? \t")
+    is_preview, word = "?" in text[len(time) :], time.strip().casefold()
+    if word in _DEFAULT:
+        return None, is_preview
+    return EVERYTHING if word == ALL else TIME.parse(time, now), is_preview
 
 
 _MORE = (Candidate(ALL, "messages of any age"), Candidate("default", "the default again"))
 _TIMES = (*ASKED_TIME.complete(None, ""), *_MORE)
-WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, lambda _services, _text: _TIMES)
+WINDOW = Parameter(ASKED_TIME.name, _asked_window, ASKED_TIME.help, lambda _services, _text: _TIMES)
 
 
 @GROUP.command("", "why", aliases=("why", "status"), guesses=("window",), listed="everyday")
@@ -233,7 +235,7 @@ async def show(services: Services) -> Report:
 
 
 @GROUP.command("set", default=True, guesses=("reset",), listed="everyday")
-async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report | Question:
+async def set_window(services: Services, time: Annotated[tuple[Span | None, bool], WINDOW]) -> Reply:
     """Let the model see 24h back; or +8h, -4h, all.
 
     A sign adds to the window or takes away from it, "default" makes it the default again, and a question mark at the
@@ -247,14 +249,17 @@ async def set_window(services: Services, time: Annotated[AskedTime | None, WINDO
         /context since monday
         /context 24h?
     """
-    if time is None:
+    span, is_preview = time
+    if span is None:
+        if is_preview:
+            return await previewed(services, WindowChoice(services.current.target().persona.defaults.context_hours))
         return Text((await services.window.reset()).reset_confirmation())
-    if time.preview:
-        choice = timespan.window_hours(time.span)
-        return await previewed(services, choice, _rounding(time.span, choice))
-    if time.span == EVERYTHING and (dear := await _beyond_budget(services)):
-        return Question(f"{dear} Take all?", partial(_set, services, time.span), Text("The window is as it was."))
-    return await _set(services, time.span)
+    if is_preview:
+        choice = timespan.window_hours(span)
+        return await previewed(services, choice, _rounding(span, choice))
+    if span == EVERYTHING and (dear := await _beyond_budget(services)):
+        return Question(f"{dear} Take all?", partial(_set, services, span), Text("The window is as it was."))
+    return await _set(services, span)
 
 
 async def _set(services: Services, span: Span) -> Text:

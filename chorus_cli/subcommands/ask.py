@@ -83,20 +83,20 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
             app.warm_client(target.choice.model)
         with app.notifier.heard_by(standard_error().notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
-        sent = one_shot.Asked(message, target, partial(_again, chosen))
+        sent = one_shot.Asked(message, target, partial(_again, chosen, "/retry"))
         conversation = app.turns().conversation
         return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
 
 
-def _again(chosen: argparse.Namespace, thread: int) -> str:
-    """Tell how to ask a message again that got no reply; its thread is 0 if nobody knows its number."""
+def _again(chosen: argparse.Namespace, command: str, thread: int) -> str:
+    """Tell how ``command`` asks a message again that got no reply; its thread is 0 if nobody knows its number."""
     if "private" in chosen:
         return ""
     if not thread:
         return "Your message is kept in the log."
     given = {option: vars(chosen).get(name) for option, name in _WHERE.items()} | {"--thread": thread}
     options = [word for option, value in given.items() if value is not None for word in (option, str(value))]
-    return f"Your message is kept; {shlex.join(['chorus', 'ask', *options, '/retry'])} asks again."
+    return f"Your message is kept; {shlex.join(['chorus', 'ask', *options, command])} asks again."
 
 
 def _dropped(_sentence: str) -> None:

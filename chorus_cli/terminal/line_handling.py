@@ -53,9 +53,9 @@ _UNSENT = (
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
 )
 
-_STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
+_STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopped; the part that arrived is being stored."
-_STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
+_STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _READ_ONLY = "Your message is at the prompt again. Once the log can be written, leave Chorus and start it again."
@@ -351,7 +351,7 @@ class Following:
             self._screen.notice(_NOT_SENT)
         elif turn.error is None:
             self._unsent.release()
-            self._screen.notice(_STOPPED if has_words else _STOPPED_EARLY)
+            self._screen.notice((_STOPPED if has_words else _STOPPED_EARLY).format(turn.again))
         if turn.next is not None:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from chorus_cli.catalogue import asks_model
@@ -23,7 +24,7 @@ class Manner(NamedTuple):
     as_json: bool = False
     yes: bool = False
     may_ask: bool = False
-    again: Callable[[int], str] = lambda _thread: ""
+    again: Callable[[str, int], str] = lambda _command, _thread: ""
 
 
 async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
@@ -37,7 +38,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
-        events = advised(answer.target, answer.followed(), manner.again)
+        events = advised(answer.target, answer.followed(), partial(manner.again, answer.again))
         if manner.as_json:
             return await shown_as_json(answer.target, events, services.clock, answers, asides)
         at_rest = services.conversation.tool_loop.context.store.at_rest

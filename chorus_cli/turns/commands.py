@@ -145,19 +145,21 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     moment = time.before(services.clock.now())
     past = await services.context.past(target, moment)
     view, hours = past.view, past.request_settings.target.persona.settings.context_hours
-    amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
+    heard = [row for row in view.messages if row.id not in view.withheld]
+    amount = f"{counted(len(heard), 'message')}, ~{sum(map(tokens_of, heard)):,} tokens"
     lines = [
         f"The context at {local(moment)}, with a window of {in_hours(hours)}: {amount}.",
         "Earlier system prompts and documents are not kept; a request would have today's.",
+        *filter(None, [past.withheld_notice]),
     ]
     then = past.request_settings.target
     if then.thread_id != target.thread_id:
         lines.insert(1, f"Thread #{then.thread_number} had this context; this thread was forked from it later.")
     if view.summary is not None:
-        folded = counted(view.folded_number, "message")
+        folded = counted(sum(row.id not in view.withheld for row in view.folded), "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
     name = target.persona.name
-    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in view.messages]
+    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in heard]
     table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))
 

@@ -346,13 +346,25 @@ async def test_redo_brings_back_whatever_undo_took_the_output_of_each_job_too(wo
         "Redone: your next message will have the output of job #1 (make).",
         "Redone: your next message will have the output of job #2 (ls).",
     ]
-    await world.told("/undo 2")
-    assert (await world.steps())[1] == "the output of job #1 (make), undone"
+    await world.told("/undo")
+    assert (await world.steps())[2] == "the output of job #2 (ls), undone"
     await world.say("What now?")
     assert [line for line in preamble_of(world).splitlines() if line.startswith("  #")] == [
-        "  #2 ls: done after 0.0 s. Its output, 1 line:"
+        "  #1 make: done after 0.0 s. Its output, 1 line:"
     ]
     assert await world.steps() == [HELLO, 'your message "What now?" and its reply']
+
+
+async def test_the_output_of_a_job_has_no_number_so_that_a_message_that_takes_it_moves_none(world: World) -> None:
+    await in_foreground(world, "make")
+    assert "No." in (alone := await world.told("/undo list"))
+    assert "/undo " not in alone
+    world.clock.advance(timedelta(minutes=1))
+    await world.told("/new")
+    assert (await world.told("/undo list")).endswith("/undo 1 undoes only number 1; /redo 1 redoes it.")
+    assert await world.told("/undo 2") == "There is no number 2 here. /undo list shows the numbers."
+    await world.say("What now?")
+    assert await world.told("/undo 1") == "Undone: new conversation"
 
 
 async def test_undo_of_a_message_brings_back_the_output_that_went_with_it_and_redo_takes_it_again(world: World) -> None:

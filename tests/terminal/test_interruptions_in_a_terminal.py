@@ -29,8 +29,9 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
     model = {"OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
     with home.chat(**model) as chat:
         for line, chunks, seen, told in (
-            ("say something", 4, "Mock response from", "Stopped. The part that arrived is kept"),
-            ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before the reply began"),
+            ("say something", 4, "Mock response from", "Stopped. The part that arrived is kept; /retry asks again."),
+            ("/continue", 0, "waiting for openai/x … 1 s", "Stopped before the reply began; /continue asks again."),
+            ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before the reply began; /retry asks again."),
             (
                 "/context save",
                 0,
@@ -49,7 +50,7 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
         assert "failed" not in chat.screen_text()
         chat.leave()
         assert chat.echoes
-    assert home.replies() == [("Mock response from ", "interrupted"), ("", "interrupted")]
+    assert home.replies() == [*[("Mock response from ", "interrupted")] * 2, ("", "interrupted")]
     assert home.sql("SELECT summary FROM sessions") == ["(no summary: stopped)"]
 
 

@@ -162,6 +162,8 @@ def test_a_reply_that_broke_off_says_how_to_ask_again(
     mock_provider.behave(**fault)
     assert home.run("ask", "-c", "Hello").errors == f"{kept}chorus ask --thread 1 /retry asks again.\n"
     mock_provider.behave(**fault)
+    assert home.run("ask", "/continue").errors == f"{kept}chorus ask --thread 1 /continue asks again.\n"
+    mock_provider.behave(**fault)
     assert home.run("ask", "--private", "Hello").errors == f"The reply of openai/x broke off ({cause}).\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from chorus_cli.context.rows import thread_views
 from chorus_cli.core.errors import JournalError, SettingsError
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.rules import EndedJob
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Connection
+
+
+Done_co = TypeVar("Done_co", covariant=True)
 
 
 class Entry(NamedTuple):
@@ -37,13 +39,13 @@ class Entry(NamedTuple):
     counts: bool
 
 
-class Step(NamedTuple):
-    """Something that the user did, when, and when it was redone; a turn is its question, a job stands for its output.
+class Step(NamedTuple, Generic[Done_co]):
+    """Something that the user did, when, and when it was redone; a turn is its question.
 
     A step that ``is_open`` is in effect here, so that an undo without a number may take it back.
     """
 
-    done: Operation | Message | EndedJob
+    done: Done_co
     at: datetime
     redone_at: datetime
     is_undone: bool
@@ -101,11 +103,12 @@ class Journal:
         await self._reverse(target, Undo(subject_of(chosen)), chosen)
         return chosen
 
-    async def steps(self, target: Target) -> list[Step]:
+    async def steps(self, target: Target) -> list[Step[Operation | Message]]:
         """Return what the user did in the thread and in all threads, oldest first."""
         operations, questions = await self.context.store.read(_done_and_said, target)
         seen = {message.turn_id for message in (await self.context.snapshot(target, self.clock.now())).view.messages}
-        reversals, found = journal.latest_reversals(operations), list[Step]()
+        reversals = journal.latest_reversals(operations)
+        found: list[Step[Operation | Message]] = []
         for done in journal.steps(operations, questions):
             reversal = reversals.get(subject_of(done))
             is_undone = reversal is not None and isinstance(reversal.act, Undo)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from itertools import count
+from typing import Annotated, TypeAlias
 
 from chorus_cli.context.service.journal import Step
 from chorus_cli.core.errors import JournalError
@@ -35,6 +36,8 @@ GROUP: CommandGroup[Services] = CommandGroup("", "Your messages and the replies.
 _LONGEST_VALUE = 60
 _MOST_LISTED = 15
 _LIST = 0
+_Step: TypeAlias = Step[Operation | Spoken | EndedJob]
+"""A step of the journal, or a job that stands for its output."""
 
 
 def _number_or_list(text: str, now: datetime) -> int:
@@ -71,15 +74,14 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
         services.attachments.give_back(unsent.attachments)
         words = unsent.text if unsent.text or unsent.attachments else unsent.again
         return Refill(f"Not sent: {shortened(words)}", typed_line(unsent.text))
-    steps = await _steps(services, target)
     if which == _LIST:
-        return await _listed(services, steps)
+        return await _listed(services, await _steps(services, target))
     if which is not None:
-        step = _numbered(steps, which)
+        step = await _numbered(services, target, which)
         if step.is_undone:
             raise JournalError(f"Number {which} is undone already. /redo {which} redoes it.")
         return await _undo_unless_doubtful(services, target, step)
-    newest = next((each for each in reversed(steps) if each.is_open), None)
+    newest = next((each for each in reversed(await _steps(services, target)) if each.is_open), None)
     passed_over = unrecorded.newest(target.persona.slug, newest.redone_at if newest else None)
     if newest is None:
         raise JournalError(f"There is nothing to undo here. {_said_of(passed_over) if passed_over else ''}".strip())
@@ -87,7 +89,7 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
 
 
 async def _undo_unless_doubtful(
-    services: Services, target: Target, step: Step, passed_over: Change | None = None, *, is_newest: bool = False
+    services: Services, target: Target, step: _Step, passed_over: Change | None = None, *, is_newest: bool = False
 ) -> Reply:
     """Undo a step; ask first if the user may mean another one."""
     done = step.done
@@ -117,9 +119,9 @@ async def _undo_unless_doubtful(
     return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
 
 
-async def _steps(services: Services, target: Target) -> list[Step]:
+async def _steps(services: Services, target: Target) -> list[_Step]:
     """Return the steps of the user, oldest first, with the jobs whose output the next message may have."""
-    found = await services.journal.steps(target)
+    found: list[_Step] = [*await services.journal.steps(target)]
     news, thread_id = services.jobs.news, target.thread_id
     kept_back = [each.ended for each in news.kept_back(thread_id)]
     for job in sorted([*news.waiting(thread_id), *kept_back], key=lambda each: (each.at, each.number)):
@@ -128,20 +130,22 @@ async def _steps(services: Services, target: Target) -> list[Step]:
     return found
 
 
-def _numbered(steps: Sequence[Step], number: int) -> Step:
-    """Return a step by its number, which is its place from the oldest, so that what comes later changes no number."""
+async def _numbered(services: Services, target: Target, number: int) -> Step[Operation | Spoken]:
+    """Return a step by its number: its place from the oldest in the journal, so that what comes later changes none."""
+    steps = await services.journal.steps(target)
     if number > len(steps):
         raise JournalError(f"There is no number {number} here. /undo list shows the numbers.")
     return steps[number - 1]
 
 
-async def _name(services: Services, step: Step) -> str:
+async def _name(services: Services, step: _Step) -> str:
     return step.done.named if isinstance(step.done, EndedJob) else await named(services, step.done)
 
 
-async def _listed(services: Services, steps: Sequence[Step]) -> Reply:
-    """List the newest steps, newest first."""
-    numbered = [*enumerate(steps, 1)][::-1]
+async def _listed(services: Services, steps: Sequence[_Step]) -> Reply:
+    """List the newest steps, newest first; the output of a job has no number, because a message may take it away."""
+    numbers = count(1)
+    numbered = [(None if isinstance(step.done, EndedJob) else next(numbers), step) for step in steps][::-1]
 
     async def data() -> object:
         return [
@@ -152,12 +156,13 @@ async def _listed(services: Services, steps: Sequence[Step]) -> Reply:
     if not numbered:
         return Text("There is nothing to undo here.", data)
     rows = [
-        (str(number), local(step.at), await _name(services, step), "undone" if step.is_undone else "")
+        (str(number or ""), local(step.at), await _name(services, step), "undone" if step.is_undone else "")
         for number, step in numbered[:_MOST_LISTED]
     ]
     table = Table("", ("No.", "When", "What", ""), tuple(rows), cut=frozenset({"What"}))
-    newest = len(steps)
-    return Report((table, Text(f"/undo {newest} undoes only number {newest}; /redo {newest} redoes it.")), data)
+    newest = next((number for number, _ in numbered if number), 0)
+    hint = Text(f"/undo {newest} undoes only number {newest}; /redo {newest} redoes it.")
+    return Report((table, *([hint] if newest else [])), data)
 
 
 def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
@@ -192,11 +197,9 @@ async def redo(services: Services, number: Annotated[int | None, STEP] = None) -
     """
     target, news = services.current.target(), services.jobs.news
     if number is not None:
-        step = _numbered(await _steps(services, target), number)
+        step = await _numbered(services, target, number)
         if not step.is_undone:
             raise JournalError(f"Number {number} is not undone, so there is nothing to redo.")
-        if isinstance(step.done, EndedJob):
-            return _sent_again(services, target, step.done)
         await services.journal.put_back(target, step.done)
         return await _redone(services, step.done)
     undone = await services.journal.redoable(target)

@@ -177,7 +177,8 @@ def closing_lines(stopped: Sequence[RunningTurn], unsent: int) -> list[str]:
     if stopped:
         replies = counted(len(stopped), "reply", "replies")
         places = enumerated([f"thread #{turn.target.thread_number}" for turn in stopped])
-        lines.append(f"Stopped: {replies} in {places}. What has come is kept; /retry asks again.")
+        again = " or ".join(dict.fromkeys(turn.again for turn in stopped))
+        lines.append(f"Stopped: {replies} in {places}. What has come is kept; {again} asks again.")
     if unsent:
         kept = "kept as a draft" if unsent == 1 else "kept as drafts"
         lines.append(f"Not sent: {counted(unsent, 'message')}, {kept} for the next start.")

@@ -313,6 +313,13 @@ async def test_what_is_no_time_is_refused_and_changes_nothing(
     assert await at_ten.journal.entries(at_ten.current.target()) == []
 
 
+@pytest.mark.parametrize("line", ["/context default?", "/context Reset ?", "/context all?x", "/context ?default"])
+async def test_a_question_mark_changes_no_window(at_ten: World, line: str) -> None:
+    is_preview = "With a context window of 8h instead of 10h:" in await at_ten.told(line)
+    assert is_preview is line.endswith("?")
+    assert at_ten.settings_text() == BEFORE
+
+
 @pytest.mark.parametrize("line", ["/context reset", "/context default", "/context set reset", "/context set Default "])
 async def test_the_default_is_reached_back_to_by_its_words(at_ten: World, line: str) -> None:
     assert (await at_ten.told(line)).startswith("Context window reset to default (8h)\n")

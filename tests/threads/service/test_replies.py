@@ -12,6 +12,7 @@ from chorus_cli.core.errors import CommandError, EditorError, JournalError, Mess
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import thread_rows
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
 from chorus_cli.personas.rules.persona import Target
@@ -76,6 +77,15 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
         (Role.ASSISTANT, "half", Status.INTERRUPTED),
     ]
     assert await unsent(world) == ["second"]
+
+
+async def test_leaving_the_chat_names_the_commands_whose_replies_are_stopped(world: World) -> None:
+    await world.say("first")
+    slow_reply(world, "half")
+    await words_come(replies(world).retry(world.current.target(), Way.CONTINUE).followed())
+    slow_reply(world, "half")
+    await sent(world, await world.services.threads.new_aside(), "second")
+    assert (await replies(world).close())[0].endswith("What has come is kept; /continue or /retry asks again.")
 
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:

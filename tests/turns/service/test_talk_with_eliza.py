@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from chorus_cli.context.service.report import context_report
@@ -53,6 +55,16 @@ async def test_the_reports_count_it_with_its_reason(met: World) -> None:
     report = await context_report(met.context, met.current.target(), met.clock.now())
     assert [(each.reason, each.messages) for each in report.omissions] == [("said with chorus/eliza", 2)]
     assert report.plan.message_tokens == 0
+
+
+async def test_an_earlier_context_does_not_have_it_either(met: World) -> None:
+    await met.say("And you?")
+    met.clock.advance(timedelta(minutes=2))
+    told = await met.told("/context at 1m")
+    assert ": 2 messages, ~" in told
+    assert f"\n{NOTICE}\n" in told
+    assert [line.split()[-1] for line in told.splitlines()[-2:]] == ["you?", "ok"]
+    assert "who are you?" not in told
 
 
 async def test_a_question_that_another_model_answers_too_is_sent_on(met: World) -> None:
