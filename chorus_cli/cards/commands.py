@@ -86,7 +86,7 @@ async def arrived(services: Services, taken: Taken) -> Report:
     if taken.slug in services.personas.archived():
         return Report((Text(taken.told),))
     turned = await turn_to(services, taken.slug)
-    return Report((Text(taken.told), *turned.parts, *([Said(taken.greeting)] if taken.greeting else [])))
+    return Report((Text(taken.told), *turned.parts, *([Said(taken.greeting, taken.name)] if taken.greeting else [])))
 
 
 @GROUP.command("greeting")
@@ -97,7 +97,8 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
         /persona greeting
         /persona greeting 2
     """
-    return Said(await services.cards.greet(services.current.target(), number or 1))
+    target = services.current.target()
+    return Said(await services.cards.greet(target, number or 1), target.persona.name)
 
 
 @GROUP.command("export")

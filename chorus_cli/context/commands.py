@@ -26,6 +26,7 @@ from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
+from chorus_cli.personas.commands.settings import all_in_context
 from chorus_cli.services import Services
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
@@ -257,9 +258,8 @@ async def set_window(services: Services, time: Annotated[tuple[Span | None, bool
     if is_preview:
         choice = timespan.window_hours(span)
         return await previewed(services, choice, _rounding(span, choice))
-    if span == EVERYTHING and (dear := await _beyond_budget(services)):
-        return Question(f"{dear} Take all?", partial(_set, services, span), Text("The window is as it was."))
-    return await _set(services, span)
+    wanted = partial(_set, services, span)
+    return await (all_in_context(services, wanted) if span == EVERYTHING else wanted())
 
 
 async def _set(services: Services, span: Span) -> Text:
@@ -267,19 +267,6 @@ async def _set(services: Services, span: Span) -> Text:
     assumed = "A number without a unit means hours." if span.bare_number else ""
     rounded = _rounding(span, timespan.window_hours(span))
     return Text("\n".join(filter(None, (assumed, rounded, state.confirmation()))))
-
-
-async def _beyond_budget(services: Services) -> str:
-    """Say that the next request would cost more than the day's budget has left if all was in context; else ``""``."""
-    target = services.current.target()
-    budget = target.persona.settings.budget
-    spending = await services.costs.spending(budget, target.choice.model)
-    if budget is None or spending is None:
-        return ""
-    _, price = await services.window.next_request(timespan.window_hours(EVERYTHING))
-    if price is None or spending.spent + price <= budget:
-        return ""
-    return f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
 
 
 @GROUP.command("add", "+", listed="nowhere")

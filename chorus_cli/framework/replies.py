@@ -44,9 +44,10 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of a persona in Markdown, shown as a reply is."""
+    """Words of a persona in Markdown, shown as a reply is, below the name of the ``speaker``."""
 
     text: str
+    speaker: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageErr
 from chorus_cli.core.text.command_signs import is_command, unescaped
 from chorus_cli.machine.paths import paths
 from chorus_cli.models.rules.choice import ELIZA
-from chorus_cli.subcommands.conventions import go_where_told, joined_text, options
+from chorus_cli.subcommands.conventions import go_where_told, joined_text, options, screens
 from chorus_cli.terminal import one_shot
-from chorus_cli.terminal.screen.output import standard_error, standard_output
 from chorus_cli.turns.rules import refuse_unreadable_settings
 
 if TYPE_CHECKING:
@@ -50,8 +49,9 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         from chorus_cli.framework.command_line import resolve
         from chorus_cli.terminal.one_command import Manner, carry_out
 
-        asides, services = standard_error(), app.services()
+        services = app.services()
         await app.current.settle()
+        answers, asides = screens(app)
         bound = resolve(services.registry, line, app.clock.now())
         is_question = services.own_commands.is_own(bound.command)
         _refuse_options(line, chosen, ("attach",) if is_question else ("json", "attach"))
@@ -59,7 +59,7 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
             app.current.begin_own_thread()
         manner = Manner(as_json=chosen.json, again=partial(_again, chosen))
         with app.notifier.heard_by(asides.notice, _dropped):
-            code = await carry_out(bound, services, standard_output(), asides, manner)
+            code = await carry_out(bound, services, answers, asides, manner)
         for stopped in await app.break_off():
             asides.notice(stopped)
         return code
@@ -75,17 +75,18 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
             app.current.begin_own_thread()
         _apply_options(app, chosen)
         target = app.current.target()
+        answers, asides = screens(app)
         for warning in target.persona.warnings:
-            standard_error().notice(warning)
+            asides.notice(warning)
         refuse_unreadable_settings(target.persona)
-        await one_shot.refuse_overspent(app.turns().costs, target, standard_error())
+        await one_shot.refuse_overspent(app.turns().costs, target, asides)
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
-        with app.notifier.heard_by(standard_error().notice, _dropped):
+        with app.notifier.heard_by(asides.notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
         sent = one_shot.Asked(message, target, partial(_again, chosen, "/retry"))
         conversation = app.turns().conversation
-        return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
+        return await one_shot.ask(sent, conversation, answers, asides, as_json=chosen.json)
 
 
 def _again(chosen: argparse.Namespace, command: str, thread: int) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from chorus_cli.app import App, Options
-from chorus_cli.core.errors import CommandError
-from chorus_cli.terminal.screen.output import Screen, standard_output
+from chorus_cli.core.errors import CommandError, PersonaError
+from chorus_cli.terminal.screen.output import Screen, standard_error, standard_output
 
 
 def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
@@ -18,6 +19,16 @@ def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Optio
     if any(_is_mangled(name or "") for name in (result.model, environment.get("CHORUS_MODEL"))):
         raise CommandError("The name of the model is not valid UTF-8.")
     return result
+
+
+def screens(app: App) -> tuple[Screen, Screen]:
+    """Return the screens for answers and for everything else, plain if the persona's settings say so."""
+    both = standard_output(), standard_error()
+    with suppress(PersonaError):
+        if app.current.target().persona.settings.plain:
+            for screen in both:
+                screen.make_plain()
+    return both
 
 
 async def go_where_told(app: App, chosen: argparse.Namespace, asides: Screen | None = None) -> bool:

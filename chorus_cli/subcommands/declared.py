@@ -15,9 +15,8 @@ from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Question
 from chorus_cli.services import Services
 from chorus_cli.subcommands.argument_parser import VALUED, Parser, add_common, add_json, add_thread, first_word, path
-from chorus_cli.subcommands.conventions import go_where_told, joined_text, options
+from chorus_cli.subcommands.conventions import go_where_told, joined_text, options, screens
 from chorus_cli.terminal.one_command import Manner, carry_out
-from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 _PATHS = frozenset({"FILE", "DIR"})
 _WORD, _OPTION = "word ", "option "
@@ -85,14 +84,14 @@ async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[st
         joined_text(words)
     if "persona" in {each.option for each in command.options}:
         given = given._replace(persona=None)
-    asides = standard_error()
     async with opened(given, environment) as app:
         bound = command.bound_to(words, of_options, app.clock.now())
         await app.current.settle()
+        answers, asides = screens(app)
         await go_where_told(app, chosen, asides)
         manner = Manner(as_json=chosen.json, yes="yes" in chosen, may_ask=True)
         with app.notifier.heard_by(asides.notice, lambda _sentence: None):
-            code = await carry_out(bound, app.services(), standard_output(), asides, manner)
+            code = await carry_out(bound, app.services(), answers, asides, manner)
         for stopped in await app.break_off():
             asides.notice(stopped)
     return code

@@ -54,15 +54,24 @@ def draw(reply: Reply, screen: Screen) -> None:
         case Report(parts) if screen.is_terminal:
             for part in parts:
                 draw(part, screen)
-        case Said(text) if screen.guard.allows_sequences:
-            rows, _ = _markdown(text, screen, len(text))
-            screen.rows(["", *rows])
+        case Said() if screen.is_terminal:
+            _draw_said(reply, screen)
         case Text(text) | Refill(text):
             screen.paragraph(text)
         case Aside(text):
             screen.notice(text)
         case _:
             screen.line(plain(reply))
+
+
+def _draw_said(said: Said, screen: Screen) -> None:
+    screen.gap()
+    screen.speaker(said.speaker)
+    if screen.guard.allows_sequences:
+        screen.rows(_markdown(said.text, screen, len(said.text))[0])
+    else:
+        screen.paragraph(said.text)
+    screen.part_of_reply(said.text, said.text)
 
 
 def _draw_table(table: Table, screen: Screen) -> None:

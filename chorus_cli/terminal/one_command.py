@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from chorus_cli.catalogue import asks_model
-from chorus_cli.core.errors import CommandError, PersonaError
+from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.registry import Bound
 from chorus_cli.framework.replies import PrivateChat, Question, Reply, Text, as_json, plain
 from chorus_cli.services import Services
@@ -29,9 +28,6 @@ class Manner(NamedTuple):
 
 async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
     """Carry out a command and show its answer; return the exit code."""
-    with suppress(PersonaError):
-        if services.current.target().persona.settings.plain:
-            answers.make_plain()
     if asks_model(services, bound.command):
         await refuse_overspent(services.costs, services.current.target(), asides)
     answer = await bound.run(services)

@@ -131,8 +131,6 @@ async def shown(
     target: Target, events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest
 ) -> int:
     """Show a turn as it arrives; ``at_rest`` is entered while Ctrl-Z stops the program. Return the exit code."""
-    if target.persona.settings.plain:
-        answers.make_plain()
     with suspendable(answers.take_down, at_rest):
         return _code(await show_events(events, answers, asides, shows_thoughts=target.persona.settings.show_thoughts))
 

@@ -136,7 +136,17 @@ def test_on_a_terminal_a_reply_and_words_of_a_persona_are_drawn_as_markdown(draw
     assert any("\x1b[3mThe lantern\x1b[0m swings." in row for row in rows)
     assert len(rows) == 11
     assert rows[-1].endswith("more lines; /thread history shows all")
-    assert drawn(Said("*Sit*, she says.\x1b[2J"), 80) == "\n\x1b[3mSit\x1b[0m, she says.␛[2J\n"
+    assert drawn(Said("*Sit*, she says.\x1b[2J", "Mira"), 80) == "\nMira\n\x1b[3mSit\x1b[0m, she says.␛[2J\n"
+
+
+def test_plain_words_of_a_persona_are_wrapped_below_its_name_and_apart_from_a_notice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    screen = Screen(file := TerminalFile(), {"ACCESSIBLE": "1"})
+    draw(Said("Sit *down*, she says.", "Mira"), screen)
+    screen.notice("Noted.")
+    assert file.written == "\nMira:\nSit\n*down*,\nshe says.\n\nNoted.\n"
 
 
 EVERYTHING = Selection("chorus")

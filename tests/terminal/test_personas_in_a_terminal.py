@@ -108,6 +108,7 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         assert "Character cards call you Ada (user_name in config.jsonc)." in terminal.screen_text()
         assert "Made Mira of a mira.png by" in terminal.screen_text()
         assert terminal.screen_text().count("Welcome, Ada.") == 1
+        assert "\n\nMira\n␛[2JWelcome, Ada.\n" in terminal.screen_text()
         terminal.ask("The lens is broken", "lens")
         assert re.search(r"^From memory.*\n\nMira\n\S", terminal.screen_text(), re.MULTILINE)
         assert "Memory:" not in home.seen()[-1]

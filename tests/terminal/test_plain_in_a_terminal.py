@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 
 import pytest
 
 from tests.loopback_providers import SlowProvider, slow
+from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, Home, Terminal
 
 ALLOWED = re.compile(rb"\x1b\[\?2004[hl]")  # marks pastes, and draws nothing
@@ -58,6 +60,20 @@ def test_a_plain_chat_redraws_nothing_and_names_who_speaks(home: Home, *, is_set
         assert chat.await_end() == 0
     assert_plain(chat)
     assert home.said()[1:] == ["I am sad", "I am here"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [(("Hello",), "unknown setting"), (("--thread", "1", "/thread list"), "In thread #1.")],
+)
+def test_a_question_at_the_shell_is_plain_by_the_setting(home: Home, arguments: Sequence[str], told: str) -> None:
+    by_the_setting(home)
+    assert home.run("ask", "Hello").code == 0
+    (home.path / "config.jsonc").write_text('{"defaults": {"colour": 1}}')
+    with closing(Terminal(home.environment, command=[*PROGRAM, "ask", *arguments])) as shell:
+        assert shell.await_end() == 0
+    assert told in shell.screen_text()
+    assert_plain(shell)
 
 
 def test_nothing_ticks_while_a_plain_chat_waits_for_a_reply(home: Home, provider: SlowProvider) -> None:

@@ -172,7 +172,7 @@ class Journal:
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)
         if not found:
-            raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
+            raise JournalError(f"Turn {turn_id} cannot be redone: its first message is not in the log.")
         return found[0]
 
     async def _redone(self, target: Target, subject: Subject) -> Operation | Message:

@@ -336,13 +336,15 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
     """Return the times after ``since`` at which something was said in a thread.
 
-    Rewordings do not count, nor do messages that were undone or replaced.
+    Messages that were undone or replaced do not count, nor do rewordings whose first wording counts.
     """
     operations = all_of(connection, persona, thread_id)
     marks = journal.log_marks(operations, thread_id) if operations else journal.NO_MARKS
     found = connection.execute(
         "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
-        f"WHERE thread_id = :thread AND timestamp > :since AND revises IS NULL AND {LIVE}",
+        "WHERE thread_id = :thread AND timestamp > :since "
+        "AND (revises IS NULL OR introduced_by IN (SELECT id FROM operations WHERE kind = 'retry')) "
+        f"AND {LIVE}",
         {"thread": thread_id, "since": timestamps.to_text(since), **live_values(marks)},
     ).fetchall()
     read = (message_rows.counted_moment(text) for (text,) in found)

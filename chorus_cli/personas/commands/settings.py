@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,10 +12,12 @@ from typing import Annotated
 from chorus_cli.core.errors import ChorusError, CommandError, ModelNameError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time.timespan import WindowChoice
+from chorus_cli.core.time.timestamps import ALL
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
+from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.models.rules.choice import LOCAL, in_full
 from chorus_cli.personas.rows import hours_in
 from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
@@ -138,7 +140,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
 
 
 @GROUP.command("set", listed="nowhere")
-async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
+async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text | Question:
     """Change one setting in the persona's file.
 
     The rest of the file stays as it is. A text is taken as typed, the items of a list are separated by commas. A change
@@ -149,14 +151,39 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
         /settings set aliases Strider, Ranger
         /settings set on_idle off
     """
+    read = read_value(key, value)
+    wanted = partial(_set, services, key, read)
+    return await (all_in_context(services, wanted) if key.key == _WINDOW and read == ALL else wanted())
+
+
+async def _set(services: Services, key: Setting, value: JsonValue) -> Text:
     slug = services.current.slug
-    doubt = await services.models.doubt(value) if key.key in _MODELS else None
-    change = await services.persona_admin.set(slug, key.key, read_value(key, value))
+    doubt = await services.models.doubt(value) if key.key in _MODELS and isinstance(value, str) else None
+    change = await services.persona_admin.set(slug, key.key, value)
     path = services.personas.settings_path(slug)
     after = _short(_written(change.after))
     now = f"is now {after} ({_formerly(change)}), in {path}."
     told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
     return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
+
+
+async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text]]) -> Text | Question:
+    """Carry out a change of the window to all; ask first if the next request would go beyond the day's budget."""
+    dear = await _beyond_budget(services)
+    return Question(f"{dear} Take all?", wanted, Text("The window is as it was.")) if dear else await wanted()
+
+
+async def _beyond_budget(services: Services) -> str:
+    """Say that the next request would cost more than the day's budget has left if all was in context; else ``""``."""
+    target = services.current.target()
+    budget = target.persona.settings.budget
+    spending = await services.costs.spending(budget, target.choice.model)
+    if budget is None or spending is None:
+        return ""
+    _, price = await services.window.next_request(WindowChoice(ALL))
+    if price is None or spending.spent + price <= budget:
+        return ""
+    return f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
 
 
 @GROUP.command("unset", listed="nowhere")
@@ -288,7 +315,7 @@ async def set_or_show(
     value: Annotated[str, VALUE] = "",
     *,
     once: Annotated[bool, ONCE] = False,
-) -> Text | Report:
+) -> Text | Report | Question:
     """Change a setting, or show it; /settings has all.
 
     The change is written to the persona's file. With --once it ends when you quit, and no file is changed; without a

@@ -274,10 +274,11 @@ async def test_a_window_of_all_has_no_cutoff_but_the_boundary(world: World) -> N
     assert await world.told("/context undo 1") == "Undone: window default → all; it is the default again."
 
 
-async def test_a_window_of_all_beyond_the_days_budget_is_asked_about(world: World) -> None:
+@pytest.mark.parametrize("line", ["/context all", "/set context_hours all"])
+async def test_a_window_of_all_beyond_the_days_budget_is_asked_about(world: World, line: str) -> None:
     await world.say("One " * 100)
     world.configure('{"budget": 0.01}')
-    question = await world.asked_back("/context all")
+    question = await world.asked_back(line)
     assert question.text.endswith("With all in context the next request costs about $0.1300. Take all?")
     assert question.declined.text == "The window is as it was."
     assert world.settings_text() == '{"budget": 0.01}'

@@ -40,6 +40,13 @@ async def test_undo_takes_back_a_turn_and_gives_its_text_back(world: World) -> N
     assert await world.told("/undo") == "There is nothing to undo here."
 
 
+async def test_a_turn_without_its_first_message_is_not_redone(world: World) -> None:
+    await world.say("One")
+    await world.told("/undo")
+    await world.store.write(lambda log: log.execute("DELETE FROM messages WHERE id = 1"))
+    assert await world.told("/redo") == "Turn 1 cannot be redone: its first message is not in the log."
+
+
 @pytest.mark.parametrize(("message", "line"), [("/quit is a word", "//quit is a word"), ("!wow", "!!wow")])
 async def test_a_message_comes_back_as_the_line_that_sends_it(world: World, message: str, line: str) -> None:
     await world.say(message)
