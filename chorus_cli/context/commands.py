@@ -20,7 +20,7 @@ from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice, format
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, in_hours
 from chorus_cli.framework.arguments import ASKED_TIME, TIME, AskedTime, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Aside, Drawing, Question, Reply, Report, Table, Text
+from chorus_cli.framework.replies import Aside, Drawing, Reply, Report, Table, Text
 from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
