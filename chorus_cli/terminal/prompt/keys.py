@@ -247,6 +247,11 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
             line.end(event.app.invalidate)
 
     # prompt_toolkit's own binding would leave pastes marked for the shell.
+    # Pasted colours look like a report of the mouse, which prompt_toolkit then fails to read.
+    @bindings.add(Keys.Vt100MouseEvent)
+    def _ignore(_event: KeyPressEvent) -> None:
+        return
+
     @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
         # 0 stops all processes of the job, because the shell waits for all of them.

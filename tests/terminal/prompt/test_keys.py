@@ -59,7 +59,7 @@ def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home, ter
         chat.press("ctrl-c")
         chat.await_line(PROMPT)
         chat.press("ctrl-c")
-        chat.type("still here")
+        chat.type("still \x1b[31mhere")
         chat.await_line(f"{PROMPT} still here")
         chat.press("ctrl-c", "ctrl-c", "ctrl-c")
         assert chat.await_end() == 0
