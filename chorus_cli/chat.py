@@ -32,8 +32,8 @@ _NOTHING_KEPT = (
 )
 _LEAVING = "Ctrl-D or /private off brings you back to your chat."
 _BACK = (
-    "The private chat is over: nothing of it is kept, but its text may still be in the scrollback of your terminal. "
-    "This chat is kept as before."
+    "Private chat ended; nothing of it was kept. Its text may still be in your terminal's scrollback. "
+    "Chorus keeps this chat as before."
 )
 _SWITCH_SECONDS = 0.001
 """How long a thread that draws a reply may hold Python's lock while the event loop waits to handle a key."""

@@ -35,7 +35,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 _ALLOWED = frozenset({"/persona", "/persona switch", "/persona info", "/persona greeting"})
 """Commands of refused groups that are allowed, because they change nothing."""
 
-_FILE = "This goes to a file, which is kept."
+_FILE = "This writes a file, which is kept."
 _UNTIL_THE_END = "This holds until the private chat ends."
 ANNOUNCED: Mapping[str, str] = MappingProxyType(
     {

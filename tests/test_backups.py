@@ -212,7 +212,7 @@ def test_a_restore_refuses_while_another_chorus_runs(home: Home, tmp_path: Path)
     with home.chat() as terminal:
         outcome = home.run("restore", "--yes", str(tmp_path / "all.zip"))
         assert outcome.code == 1
-        assert f"Another Chorus runs (process {terminal.pid})" in outcome.errors
+        assert f"Another Chorus is running (process {terminal.pid})" in outcome.errors
         assert "cannot be read: No such file" in home.run("restore", "--yes", str(tmp_path / "none.zip")).errors
 
 

@@ -78,12 +78,12 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         (("export", "--all", ""), 2, "argument --all: the path is empty; name a file or folder"),
         (("ask", "-a", "", "hi"), 2, "argument -a/--attach: the path is empty; name a file or folder"),
         *((("log", "--thread", "one"), 2, "usage: chorus"), (("purge",), 2, "required:")),
-        (("purge", "thread", "x", "--yes"), 1, "'x' is not a number"),
+        (("purge", "thread", "x", "--yes"), 1, "'x' is not a whole number"),
         (("purge", "backups", "x", "--yes"), 2, "unrecognized arguments: x"),
         (("purge", "everything", "--yes"), 2, "invalid choice"),
-        (("purge", "search", "--yes"), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),
+        (("purge", "search", "--yes"), 1, "chorus purge search needs <words>, for example: chorus purge search"),
         (("purge", "search", "said", "--persona", "nobody", "--yes"), 1, "nobody"),
-        (("log", "-n", "0"), 2, "'0' is not a number from 1 upwards"),
+        (("log", "-n", "0"), 2, "'0' is not a whole number above 0"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_stderr(

@@ -85,7 +85,7 @@ def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home
 def test_a_restore_says_first_how_many_messages_of_the_backup_were_purged_since(home: Home, tmp_path: Path) -> None:
     backup = str(tmp_path / "before.zip")
     assert home.run("backup", backup).code == 0
-    told = "in it was purged since, and would come back."
+    told = "that you have purged since."
     assert told not in home.run("restore", backup).errors
     assert home.run("purge", "message", "3", "--yes").code == 0
     asked = home.run("restore", backup)
@@ -204,7 +204,7 @@ def typed(home: Home) -> list[str]:
 def test_a_chat_asks_before_it_purges_and_forgets_the_line_that_asked_for_it(home: Home) -> None:
     with home.chat() as chat:
         chat.say(f"/purge search {CANARY}")
-        chat.await_text("No undo brings it back.")
+        chat.await_text("It cannot be undone.")
         chat.say("y")
         chat.await_text("purged, for good.")
         chat.await_line(PROMPT)

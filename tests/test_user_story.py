@@ -61,7 +61,7 @@ def test_a_user_moves_in_meets_a_character_shows_a_picture_and_sees_the_cost(
     foreseen, imported, made, answered, cost = (outcome.output for outcome in outcomes)
     assert "chatgpt" in foreseen
     assert "2 messages" in imported
-    assert "Made Mira of mira.png by somebody" in made
+    assert "Created Mira from mira.png (by somebody)" in made
     assert answered == "seen.\n"
     assert [part["type"] for part in server.contents()[-1]] == ["image_url", "text"]
     address = f"data:image/png;base64,{b64encode(FILES['photo.png']).decode()}"

@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Home:
 
 def test_a_talk(home: Home) -> None:
     with home.chat() as chat:
-        chat.await_text(f"{SMALL} answers")
+        chat.await_text(f"Model: {SMALL} (")
         chat.say("What is a cat?")
         chat.until(lambda: len(ended(home)) == 1, "the reply", seconds=120)
         chat.say("And a dog?")

@@ -17,9 +17,7 @@ from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.typed_paths import bare
 
-GROUP: CommandGroup[Services] = CommandGroup(
-    "attach", "Files that go with your next message.", topic="files", only_in_chat=True
-)
+GROUP: CommandGroup[Services] = CommandGroup("attach", "Files for your next message.", topic="files", only_in_chat=True)
 
 _PASTED_NAME = "clipboard.png"
 
@@ -45,7 +43,7 @@ async def listing(services: Services) -> Table | Text:
     rows = tuple(
         (each.name, size_in_words(each.size_bytes), f"~{attachment_tokens([each], model):,}") for each in waiting
     )
-    return Table("These files go with your next message:", ("File", "Size", "Tokens"), rows)
+    return Table("Attached to your next message:", ("File", "Size", "Tokens"), rows)
 
 
 @GROUP.command("add", default=True)
@@ -77,8 +75,7 @@ async def clear(services: Services) -> Text:
     cleared = services.attachments.clear()
     if not cleared:
         return Text("Nothing was attached.")
-    verb = "goes" if len(cleared) == 1 else "go"
-    return Text(f"{enumerated([each.name for each in cleared])} no longer {verb} with your next message.")
+    return Text(f"Removed {enumerated([each.name for each in cleared])} from your next message.")
 
 
 @GROUP.command("paste", aliases=("paste",))
@@ -97,7 +94,5 @@ async def paste(services: Services) -> Text:
 
 def _waiting(services: Services, attached: Attachment, model: str) -> Text:
     services.attachments.wait([attached])
-    return Text(
-        f"{attached.label} goes with your next message (~{attachment_tokens([attached], model):,} tokens). "
-        "/attach clear takes it back."
-    )
+    size = f"{size_in_words(attached.size_bytes)}, ~{attachment_tokens([attached], model):,} tokens"
+    return Text(f"Attached {attached.name} ({size}) to your next message. /attach clear removes it.")

@@ -132,18 +132,17 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     preview = await services.window.preview(choice)
     hours_now = preview.present.request_settings.target.persona.settings.context_hours
     name = services.current.target().persona.name
-    change = f"With a context window of {in_hours(choice.hours)} instead of {in_hours(hours_now)}:"
-    lines = [choice.warning, rounded, change]
-    begin = Text("\n".join(line for line in lines if line))
     present, then = preview.present.view, preview.then.view
     entering, leaving = _only_in(then, present), _only_in(present, then)
-    moving = (_moved(entering, "come in", name), _moved(leaving, "fall out", name))
+    moving = (_moved(entering, "be added", name), _moved(leaving, "be left out", name))
     shown = [table for table in moving if table is not None]
-    same = [] if shown else [Text("The model would see the same messages.")]
+    change = f"With {in_hours(choice.hours)} instead of {in_hours(hours_now)}"
+    change += ":" if shown else " the model would see the same messages."
+    begin = Text("\n".join(line for line in (choice.warning, rounded, change) if line))
     end = Text(
         f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."
     )
-    return Report((begin, *shown, *same, end))
+    return Report((begin, *shown, end))
 
 
 def _only_in(view: View, other: View) -> list[LogMessage]:

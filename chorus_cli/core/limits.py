@@ -28,7 +28,7 @@ class Limit(NamedTuple):
 
 
 MESSAGE = Limit("a message", 8 * _MB, "Refused and not stored.")
-PASTE = Limit("a paste at the prompt", _MB, "Left out; the text typed before it stays.", "characters")
+PASTE = Limit("a paste at the prompt", _MB, "Left out; the text typed before it is kept.", "characters")
 STANDARD_INPUT = Limit("standard input of `chorus ask`", 20 * _MB, "Nothing is sent.")
 INPUT_LINE = Limit("a line of the input history", 100 * _KB, "Sent, but Up does not bring it back.", "characters")
 INPUT_LINES = Limit("lines of a persona's input history", 2_000, "The oldest are deleted.", "pieces")

@@ -154,7 +154,7 @@ def _number(text: str, _now: datetime, example: str = "3 or #3") -> int:
     match = _NUMBER.fullmatch(text)
     number = int(match[1]) if match else 0
     if number == 0:
-        raise CommandError(f"{quoted(text)} is not a number from 1 upwards, such as {example}.")
+        raise CommandError(f"{quoted(text)} is not a whole number above 0, such as {example}.")
     return number
 
 

@@ -119,7 +119,7 @@ async def answered(editing: Editing, edited: Edited, store: Store, name: str) ->
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
-        return Text(f"{edited.doubt} Nothing was changed. The draft stays in {edited.path}.")
+        return Text(f"{edited.doubt} Nothing was changed. Your draft is kept in {edited.path}.")
     if not edited.changed or not edited.text.strip():
         editing.finish(edited)
         nothing = "Nothing was changed: the saved text is empty." if edited.changed else "Nothing was changed."

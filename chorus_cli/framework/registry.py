@@ -76,15 +76,12 @@ class Command(Generic[C]):
     @property
     def usage(self) -> str:
         """The name that is shown, with the arguments: ``/context <time>``; optional ones are in brackets."""
-        return self._usage(self.shown)
+        return " ".join((self.shown, *(argument.usage for argument in (*self.arguments, *self.options))))
 
     @property
     def brief(self) -> str:
         """The name that is shown, with the arguments that are needed: ``/persona <name>``."""
         return " ".join((self.shown, *(argument.usage for argument in self.arguments if argument.required)))
-
-    def _usage(self, name: str) -> str:
-        return " ".join((name, *(argument.usage for argument in (*self.arguments, *self.options))))
 
     @property
     def help_text(self) -> str:
@@ -126,8 +123,8 @@ class Command(Generic[C]):
         left_out = self.arguments[len(words) :]
         for argument in left_out:
             if argument.required:
-                usage, example = self._usage(called), f"{lead}{self.documentation.examples[0][1:]}"
-                raise CommandError(f"{called} needs {argument.usage}. Usage: {usage}, for example: {example}")
+                example = f"{lead}{self.documentation.examples[0][1:]}"
+                raise CommandError(f"{called} needs {argument.usage}, for example: {example}")
         read = [argument.parameter.parse(word, now) for argument, word in zip(self.arguments, words, strict=False)]
         options = {each.option: each.default for each in self.options}
         for option in self.options:

@@ -206,7 +206,7 @@ async def import_files(
 
     Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
     adds only its new messages. /search finds the messages at once, /thread TITLE opens a conversation, /context edit
-    brings old messages into the context. Ctrl-C stops between two conversations. /context undo takes the import back,
+    brings old messages into the context. Ctrl-C stops between two conversations. /context undo reverts the import,
     once for each of its personas. A character card makes a persona, as with /persona import.
 
     Examples:
@@ -250,7 +250,7 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
             services.notifier.progress(report.text())
             raise
         is_stopped = isinstance(error, asyncio.CancelledError)
-        stopped = "It was stopped before the end; the same import goes on from there."
+        stopped = "It was stopped before the end; the same import will go on from there."
         return report, f"{report.text()}\n{stopped if is_stopped else f'Then the import stopped: {error}'}"
     if not services.is_chat:
         # The import is complete; if the index cannot be filled now, the next search fills it.

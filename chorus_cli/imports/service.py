@@ -137,8 +137,8 @@ class ImportReport:
         facts = []
         if self.off:
             facts.append(
-                f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
-                "of abandoned branches; these messages stay out of context."
+                f"{counted(self.branched, 'conversation')} with branches: "
+                f"{counted(self.off, 'message')} of unused branches will be kept, but not sent."
             )
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
@@ -148,9 +148,9 @@ class ImportReport:
             operations = counted(self.added.redone, "operation")
             facts.append(f"The undone import is redone in full ({operations}), including what is not in these files.")
         if self.purged:
-            was, stays = ("was", "stays") if self.purged == 1 else ("were", "stay")
-            fate = "purged before and would not be brought back" if self.is_dry else f"purged and {stays} purged"
-            facts.append(f"{counted(self.purged, 'message')} {was} {fate}.")
+            was = "was" if self.purged == 1 else "were"
+            fate = "would not be imported" if self.is_dry else f"{was} not imported"
+            facts.append(f"{counted(self.purged, 'message')} that you purged {fate}.")
         return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]
 
     def _left_out(self) -> list[str]:
@@ -170,7 +170,7 @@ class ImportReport:
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
         return (
             f"Imported {came}, for {enumerated([*self.personas])}. /search finds them, "
-            f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}takes the import back."
+            f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}reverts the import."
         )
 
 

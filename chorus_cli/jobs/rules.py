@@ -93,11 +93,10 @@ def elapsed(seconds: float) -> str:
 def going_line(ended: EndedJob, elsewhere: str = "") -> str:
     """Say how many lines of a job the next message has; ``elsewhere`` names the job's thread if it is not in focus."""
     number = len(ended.last_lines)
-    lines = counted(number, "line") if number else "Its end"
-    go, them = ("go", "them") if number > 1 else ("goes", "it")
+    lines = {0: "Its result", 1: "The last line"}.get(number, f"The last {number:,} lines")
     if elsewhere:
-        return f"{lines} {go} with the next message in {elsewhere}."
-    return f"{lines} {go} with your next message; /undo keeps {them} back."
+        return f"{lines} will go with the next message in {elsewhere}."
+    return f"{lines} will go with your next message; /undo leaves {'them' if number > 1 else 'it'} out."
 
 
 def kept_back_line(ended: EndedJob) -> str:
@@ -108,7 +107,7 @@ def kept_back_line(ended: EndedJob) -> str:
 def going_again_line(ended: Sequence[EndedJob]) -> str:
     """Say that the next message has the output of jobs again, because the message that had it was undone."""
     jobs = ", ".join(f"#{each.number}" for each in ended)
-    return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} goes with your next message again."
+    return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} will go with your next message again."
 
 
 def withheld_line(names: Sequence[str]) -> str:

@@ -114,7 +114,7 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
 def _entry(match: Match, name: str) -> str:
     message = match.message
     marks = [str(message.status)] if message.status.broke_off else []
-    marks += ["taken back"] if match.taken_back else []
+    marks += ["undone"] if match.taken_back else []
     marks += ["thought"] if match.is_thought else []
     head = f"#{message.id}  {local(message.timestamp)}  {name}, thread #{match.thread_number}"
     return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, name)}: {match.excerpt}"

@@ -42,7 +42,7 @@ _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
 _ATTEMPTS = 3
-_RENEWED = "The index of the search was damaged. Chorus makes it again from the log; no message is damaged."
+_RENEWED = "The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."
 
 
 class Match(NamedTuple):

@@ -46,7 +46,7 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
             f"Chorus cannot keep the file {path} locked while it runs: {error.strerror or error}."
         ) from error
     if lock is None:
-        raise HomeError(f"{path} is held by another Chorus. Start Chorus again.")
+        raise HomeError(f"Another Chorus is using {path}. Start Chorus again.")
     return lock
 
 

@@ -166,7 +166,7 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
             return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
         return _rewriting_offered(services, done.sentence, done.backups, found.wanted, purged)
 
-    question = f"{extent}\nOverwrite all of that for good? No undo brings it back."
+    question = f"{extent}\nOverwrite all this for good? It cannot be undone."
     return Question(question, confirmed, _NOTHING)
 
 

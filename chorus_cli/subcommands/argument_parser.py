@@ -76,7 +76,7 @@ def thread_number(text: str) -> int:
     return number(text, "a thread number")
 
 
-def number(text: str, expected: str = "a number from 1 upwards") -> int:
+def number(text: str, expected: str = "a whole number above 0") -> int:
     """Return a number that the database can store. The error for other texts says that they are not ``expected``."""
     if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
         raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")

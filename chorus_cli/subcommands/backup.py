@@ -69,7 +69,7 @@ def alone(home: Paths) -> Iterator[None]:
         others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
         if others:
             processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
-            raise CommandError(f"Another Chorus runs ({processes}). Leave it and try again; nothing was changed.")
+            raise CommandError(f"Another Chorus is running ({processes}). Quit it and try again; nothing was changed.")
         yield
 
 
@@ -105,8 +105,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
         are = "is" if len(found.missing) == 1 else "are"
         yield f"{counted(len(found.missing), 'attachment')} {are} neither in the backup nor here."
     if number := purged_since(home.database, home_in(found.folder).database):
-        was = "was" if number == 1 else "were"
-        yield f"{counted(number, 'message')} in it {was} purged since, and would come back."
+        yield f"The restore would bring back {counted(number, 'message')} that you have purged since."
 
 
 def _local(text: str) -> str:

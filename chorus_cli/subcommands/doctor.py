@@ -89,21 +89,21 @@ async def _model(home: Paths, option: str | None, environment: Mapping[str, str]
         named = naming.named(None, {})
     choice = named or detected_model(await asyncio.to_thread(naming.ask_ollama))
     model = choice.model
-    answers = f"{model} answers ({choice.reason})"
+    chosen = f"{model} ({choice.reason})"
     if model == ELIZA or model.startswith(LOCAL):
-        return fine(_SUBJECT, f"{answers}; it needs no server.")
+        return fine(_SUBJECT, f"{chosen} needs no server.")
     if problem := request_problem(model, environment) or missing_key(model, environment):
-        return wrong(_SUBJECT, f"{answers}. {problem}")
+        return wrong(_SUBJECT, f"{chosen}: {problem}")
     endpoint = providers.endpoint(model, environment)
     address = servers.ollama_address(environment) if is_ollama(model) else endpoint.address if endpoint else ""
     if address:
-        way, failure = "litellm" if endpoint is None else "the wire", await _failure(address)
-        advice = f"cannot be reached: {failure}. Check the network and the address."
-        reached = f"{answers} through {way}; {address} can be reached."
-        return wrong(_SUBJECT, f"{answers}, but {address} {advice}") if failure else fine(_SUBJECT, reached)
+        if failure := await _failure(address):
+            advice = f"cannot be reached: {failure}. Check the network and the address."
+            return wrong(_SUBJECT, f"{chosen}: {address} {advice}")
+        return fine(_SUBJECT, f"{chosen}: {address} can be reached.")
     if package_folder("litellm"):
-        return note(_SUBJECT, f"{answers} through litellm, which alone knows the address.")
-    missing = f"{answers} through litellm, which is not installed. Install it with: pip install litellm."
+        return note(_SUBJECT, f"{chosen}: only litellm knows its address, so its server was not tried.")
+    missing = f"{chosen} needs litellm, which is not installed. Install it with: pip install litellm."
     return wrong(_SUBJECT, missing)
 
 

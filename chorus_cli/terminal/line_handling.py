@@ -54,7 +54,7 @@ _UNSENT = (
 )
 
 _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
-_BEING_STORED = "Stopped; the part that arrived is being stored."
+_BEING_STORED = "Stopped; Chorus is storing the part that arrived."
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."

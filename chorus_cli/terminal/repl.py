@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _RETURNED = "The text you had typed when the chat ended is at the prompt again."
-_PUT_OFF = "The text you had typed when the chat ended comes back once the prompt is empty."
+_PUT_OFF = "Once the prompt is empty, you get back the text you had typed when the chat ended."
 
 _PRIVATE = ("private", "nothing is kept")
 _BELL, _OSC = "bell", "osc"
@@ -239,7 +239,7 @@ class Repl:
 
     def _name_model(self, target: Target) -> None:
         self._toolbar.names_model = True
-        self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
+        self._screen.notice(f"Chorus {__version__}. {target.choice.sentence()}")
         if way := self._current.way_to_a_model(target.choice):
             self._screen.notice(way)
 

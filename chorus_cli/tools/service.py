@@ -321,7 +321,7 @@ class ToolOffers:
         # If this cannot be stored, the next run finds it out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
-        return f"{model} takes no tools, so it is asked without them from now on."
+        return f"{model} takes no tools, so Chorus asks it without them from now on."
 
     async def _ask_whether_taken(self, model: str) -> bool:
         written = await self.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)

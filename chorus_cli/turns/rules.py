@@ -207,8 +207,8 @@ def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now:
     if snapshot.last_spoken is not None and boundary.created_at <= (last_window or cutoff(snapshot.last_spoken, hours)):
         return ""
     number = len(boundary.members)
-    have, them = ("has", "it") if number == 1 else ("have", "them")
-    lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {in_hours(hours)} window"
+    are, them = ("is", "it") if number == 1 else ("are", "them")
+    lead = f"The {counted(number, 'message')} of your {boundary.act.kind} {are} now older than {in_hours(hours)}"
     age = now - boundary.created_at
     if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
         return f"{lead}. /context all brings {them} back."

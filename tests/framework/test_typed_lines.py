@@ -233,13 +233,13 @@ def unknown(typed: str, meant: str = "", listing: str = "/help all lists all com
         *((line, "/new takes no argument.") for line in ("/new hello", "/n hello")),
         ("/context default 3", "/context default takes no argument."),
         ("/etc/passwd", f"{unknown('/etc/passwd')} // sends a line that begins with a slash."),
-        ("/memory -", "/memory - needs <number>. Usage: /memory - <number>, for example: /memory -3"),
-        ("/memory pin -3", "'-3' is not a number from 1 upwards, such as 3 or #3."),
-        ("/memory pin", "/memory pin needs <number>. Usage: /memory pin <number>, for example: /memory pin 3"),
-        ("/context set", "/context set needs <time>. Usage: /context set <time>, for example: /context set 24h"),
+        ("/memory -", "/memory - needs <number>, for example: /memory -3"),
+        ("/memory pin -3", "'-3' is not a whole number above 0, such as 3 or #3."),
+        ("/memory pin", "/memory pin needs <number>, for example: /memory pin 3"),
+        ("/context set", "/context set needs <time>, for example: /context set 24h"),
         (
             "/memory add task",
-            "/memory add needs <text>. Usage: /memory add <persona> <text>, for example: /memory add task buy bread",
+            "/memory add needs <text>, for example: /memory add task buy bread",
         ),
     ],
 )
@@ -255,7 +255,7 @@ def test_what_is_neither_subcommand_nor_time_gets_the_sentence_of_the_time(time:
 
 def test_after_a_subcommand_the_sentence_is_its_parameters() -> None:
     assert _refusal("/context set soon").startswith("Cannot read 'soon' as a length of time")
-    assert _refusal("/memory pin soon").startswith("'soon' is not a number")
+    assert _refusal("/memory pin soon").startswith("'soon' is not a whole number")
 
 
 def test_what_is_echoed_is_short() -> None:

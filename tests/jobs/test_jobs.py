@@ -37,9 +37,13 @@ def test_the_end_of_a_job_in_words(code: int, *, is_stopped: bool, state: str) -
 @pytest.mark.parametrize(
     ("lines", "here", "elsewhere"),
     [
-        ("", "Its end goes with your next message; /undo keeps it back.", "Its end goes with"),
-        ("a", "1 line goes with your next message; /undo keeps it back.", "1 line goes with"),
-        ("ab", "2 lines go with your next message; /undo keeps them back.", "2 lines go with"),
+        ("", "Its result will go with your next message; /undo leaves it out.", "Its result will go with"),
+        ("a", "The last line will go with your next message; /undo leaves it out.", "The last line will go with"),
+        (
+            "ab",
+            "The last 2 lines will go with your next message; /undo leaves them out.",
+            "The last 2 lines will go with",
+        ),
     ],
 )
 def test_the_user_is_told_what_goes_with_the_next_message(lines: str, here: str, elsewhere: str) -> None:
@@ -213,7 +217,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
     world.shell.enqueue(b"one\n", b"two\n", code=3)
     assert await in_foreground(world, "make") == [
         "Exit code 3 after 0.0 s.",
-        "2 lines go with your next message; /undo keeps them back.",
+        "The last 2 lines will go with your next message; /undo leaves them out.",
     ]
     await world.carry_out("/thread new")
     await world.say("Hello")
@@ -233,10 +237,10 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
 async def test_of_a_quick_success_only_the_lines_are_told(world: World) -> None:
     world.shell.enqueue()
     assert await in_foreground(world, "true") == []
-    assert await in_foreground(world, "ls") == ["1 line goes with your next message; /undo keeps it back."]
+    assert await in_foreground(world, "ls") == ["The last line will go with your next message; /undo leaves it out."]
     world.shell.enqueue(code=1)
     _, line = await in_foreground(world, "false")
-    assert line == "Its end goes with your next message; /undo keeps it back."
+    assert line == "Its result will go with your next message; /undo leaves it out."
 
 
 async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(world: World) -> None:
@@ -244,7 +248,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
     await all_ended(world)
     assert await in_background(world, "make") == [
         "Job #2 (make): done after 0.0 s.",
-        "1 line goes with your next message; /undo keeps it back.",
+        "The last line will go with your next message; /undo leaves it out.",
     ]
 
 
@@ -259,8 +263,8 @@ async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: Worl
     await world.carry_out(away)
     may_end.set()
     (lines,) = await asyncio.gather(*world.services.jobs._tasks.values())
-    here = "1 line goes with your next message; /undo keeps it back."
-    assert lines[-1] == (f"1 line goes with the next message in {place}." if place else here)
+    here = "The last line will go with your next message; /undo leaves it out."
+    assert lines[-1] == (f"The last line will go with the next message in {place}." if place else here)
 
 
 async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) -> None:
@@ -325,7 +329,7 @@ async def test_undo_right_after_a_job_keeps_its_output_back(world: World) -> Non
     await world.say("What now?")
     assert world.asked()[-1] == ("user", "What now?")
     assert len(await world.seen()) == 4
-    assert (await world.told("/redo")).startswith("There is nothing to redo.")
+    assert (await world.told("/redo")).startswith("Nothing to redo.")
 
 
 async def test_redo_brings_back_whatever_undo_took_the_output_of_each_job_too(world: World) -> None:
@@ -372,7 +376,7 @@ async def test_undo_of_a_message_brings_back_the_output_that_went_with_it_and_re
     world.clock.advance(timedelta(minutes=1))
     await world.say("What is that?")
     told = await world.told("/undo")
-    assert told.endswith("The output of job #1 goes with your next message again.")
+    assert told.endswith("The output of job #1 will go with your next message again.")
     await world.carry_out("/redo")
     await world.say("And that?")
     assert not preamble_of(world)
@@ -447,7 +451,7 @@ async def test_the_jobs_are_listed_and_their_output_shown(world: World) -> None:
     row = (await world.told("/jobs")).splitlines()[-1]
     assert " ".join(row.split()) == "#1 exit code 1 0.0 s two make all"
     assert await world.told("/jobs log 1") == "one\ntwo"
-    assert "/run needs <command>. Usage: /run <command>, for example: /run pytest -q" in await world.told("/run")
+    assert "/run needs <command>, for example: /run pytest -q" in await world.told("/run")
 
 
 async def test_the_jobs_of_all_personas_are_listed_shown_and_stopped(world: World) -> None:

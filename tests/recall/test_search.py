@@ -26,7 +26,7 @@ from tests.log.service.thinking_talk import parts_of, think
 from tests.storage.database import database
 from tests.world import World
 
-TOLD = ["The index of the search was damaged. Chorus makes it again from the log; no message is damaged."]
+TOLD = ["The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."]
 EVERYWHERE = Scope(None, None, 10)
 
 

@@ -94,11 +94,11 @@ async def test_everybody_is_searched_also_whoever_is_archived_or_gone(world: Wor
 async def test_what_was_taken_back_or_broke_off_is_marked(world: World) -> None:
     await world.say("the ring")
     await world.told("/undo")
-    assert "thread #1  [taken back]\nHuman" in await world.told("/search ring")
+    assert "thread #1  [undone]\nHuman" in await world.told("/search ring")
     await world.store.write(
         lambda connection: connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = 2")
     )
-    assert "thread #1  [interrupted]  [taken back]\nchorus: «ok»" in await world.told("/search ok")
+    assert "thread #1  [interrupted]  [undone]\nchorus: «ok»" in await world.told("/search ok")
 
 
 async def test_ten_are_shown_and_the_rest_is_counted(world: World) -> None:

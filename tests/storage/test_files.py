@@ -183,7 +183,7 @@ def test_a_lock_is_seen_and_refused_to_others_while_it_is_held(tmp_path: Path) -
         assert is_locked(run)
         assert try_lock(run) is None
         assert mode(run) == 0o600
-        with pytest.raises(HomeError, match="is held by another Chorus"):
+        with pytest.raises(HomeError, match="Another Chorus is using"):
             hold(run, patience_seconds=0)
         lock.close()
         assert not is_locked(run)

@@ -50,7 +50,7 @@ def deleting(*beginnings: str) -> str:
 FIVE = ("A1", "B1", "A2", "B2", "A3")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
 A_MINUTE = timedelta(minutes=1)
-QUESTION = "(y/n, or d to discard it)"
+QUESTION = "(y = yes, n = keep a draft, d = discard)"
 EDITED = "Context edited:"
 REWORDING = replacing("Human: A2", "Human: A two")
 MISNAMING = replacing("Human: A2", "Humn: A2")

@@ -29,7 +29,7 @@ from tests.terminal.small_model import (
 )
 
 LIMIT = 1000  # in tokens: a request may have 800, above 700 a fold begins behind the talk, and it leaves some 500
-FOLDED = "messages in context are summarised now."
+FOLDED = "The model now gets a summary of the oldest"
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_summary_is_made_and_shown_and_reworded_and_taken_back(home: Home, pro
         assert provider.asked[-1][0]["content"].endswith("Above all keep what concerns: the colour of the door")
         chat.ask("/context summary", f"Summary of 4 messages (#1 to #4), by {MODEL}, ")
         chat.ask("/context summary edit", "Summary replaced.")
-        chat.ask("/why", "stands for the 4 oldest messages (operation 2)")
+        chat.ask("/why", "replaces the 4 oldest messages (operation 2)")
         told = report(home)
         chat.ask("/context ops", "another wording of the summary")
         chat.ask("/undo", "Undone: another wording of the summary")
@@ -123,7 +123,7 @@ def test_a_fold_behind_the_talk_holds_up_neither_typing_nor_leaving(home: Home, 
         chat.await_line(f"{PROMPT} half a li")
         chat.await_bottom_line("(75%)")
         provider.may_write.set()
-        chat.await_text(f"The oldest 2 {FOLDED} /context summary shows how; /context undo 1")
+        chat.await_text(f"{FOLDED} 2 messages. /context summary shows it; /context undo 1")
         chat.await_line(f"{PROMPT} half a li")
         chat.await_bottom_line("(52%)")
         assert chat.screen_text().count(PROMPT) == 4

@@ -131,7 +131,7 @@ class Ending:
 ENDINGS = {
     "saves nothing": Ending(': > "$file"', "the saved text is empty."),
     "goes to the background": Ending(
-        '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &', "The draft stays in", kept=b"# later"
+        '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &', "Your draft is kept in", kept=b"# later"
     ),
     "fails, and what it saved is used": Ending(
         f"{REWORDING}; exit 1", f"Use what was saved? {QUESTION}", "y", f"{EDITED} 5 messages", REWORDED
@@ -228,7 +228,7 @@ INTERRUPTED = {
     "by the signal": (f"{REWORDING}; {READING}", KEPT, os.kill, signal.SIGTERM),
     "only when it is killed": (f"{REWORDING}; trap '' TERM HUP; {READING}", KEPT, os.kill, signal.SIGTERM),
     "in order": (f"{REWORDING}; trap 'exit 0' TERM HUP; {READING}", KEPT, os.kill, signal.SIGTERM),
-    "without a change": (READING, "Nothing was changed. The draft stays in", os.kill, signal.SIGTERM),
+    "without a change": (READING, "Nothing was changed. Your draft is kept in", os.kill, signal.SIGTERM),
     "with a mistake": (f"{MISNAMING}; {READING}", KEPT, os.kill, signal.SIGHUP),
     "with a mistake, by the signal to both": (f"{MISNAMING}; {READING}", KEPT, os.killpg, signal.SIGTERM),
 }
@@ -259,7 +259,7 @@ def test_what_was_edited_when_the_window_closed_or_the_program_died_is_named_lat
         chat.say("/context edit")
         chat.await_text("now editing")
         with home.chat() as other:
-            other.await_text("chorus/eliza answers")
+            other.await_text("ELIZA (1966) is answering")
             other.leave()
             assert notice not in other.screen_text()
         assert chat.hang_up() == 128 + signal.SIGHUP

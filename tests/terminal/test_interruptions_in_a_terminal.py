@@ -69,7 +69,7 @@ def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home) -> None:
 
 def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
     with home.chat() as chat:
-        chat.await_text("chorus/eliza answers")
+        chat.await_text("ELIZA (1966) is answering")
         chat.type(LONG_MESSAGE)
         chat.await_text("word49")
         for columns in (50, 120, 80):
@@ -218,7 +218,7 @@ def ask_in_the_chat(shell: Terminal) -> None:
 def ask_behind_the_prompt(shell: Terminal) -> None:
     ask_in_the_chat(shell)
     shell.press("ctrl-b")
-    shell.await_text("goes on")
+    shell.await_text("continues in the background")
     shell.await_line(PROMPT)
 
 
@@ -247,7 +247,7 @@ def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
         with reading(home):
             shell.until(lambda: is_committing(home), "a commit")
             shell.press("ctrl-c")
-            shell.await_text("Stopped; the part that arrived is being stored.")
+            shell.await_text("Stopped; Chorus is storing the part that arrived.")
         shell.await_text("Stopped. The part that arrived is kept; /retry asks again.")
     assert home.replies()[-1][1] == "interrupted"
 

@@ -31,7 +31,7 @@ LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], rep
 @pytest.mark.usefixtures("_litellm")
 def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> None:
     with listening(LLAMA) as address, Home(tmp_path).chat(OLLAMA_API_BASE=address) as terminal:
-        terminal.await_text("ollama_chat/llama3.2:latest answers (a running Ollama's most recently used model).")
+        terminal.await_text("Model: ollama_chat/llama3.2:latest (a running Ollama's most recently used model).")
         terminal.ask("Hello", "Hello from the llama.")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
         terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (a running Ollama's")
@@ -62,7 +62,7 @@ def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(home:
         terminal.await_line(f"{PROMPT} I am here")
         assert asked.wait(10)
         terminal.press("enter")
-        terminal.await_text("chorus/eliza answers (embedded: no provider's key is set and no Ollama answered).")
+        terminal.await_text("No API key and no Ollama found, so ELIZA (1966) is answering.")
         terminal.await_line(PROMPT)
         may_answer.set()
     assert [status for _, status in home.replies()] == ["complete"]
@@ -78,7 +78,7 @@ def test_ctrl_c_while_ollama_is_asked_loses_nothing_and_the_chat_goes_on(home: H
         terminal.say("I am here")
         terminal.await_busy()
         terminal.press("ctrl-c")
-        terminal.await_text("chorus/eliza answers")
+        terminal.await_text("ELIZA (1966) is answering")
         terminal.await_line(PROMPT)
         terminal.ask("/model", "Model: chorus/eliza")
         may_answer.set()
@@ -187,7 +187,7 @@ def test_of_a_private_chat_within_the_chat_nothing_is_noted(home: Home, client: 
         terminal.watch(0.2)
         assert file.stat().st_size == before
         terminal.say("/private off")
-        terminal.await_text("The private chat is over")
+        terminal.await_text("Private chat ended")
         terminal.until(lambda: file.stat().st_size > before, "another note")
 
 

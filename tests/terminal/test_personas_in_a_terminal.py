@@ -38,21 +38,21 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.ask("I am Charles", "Charles")
         terminal.ask("/settings set note Answer in rhyme.", "note is now")
         terminal.ask("/why", "4 messages before the end")
-        terminal.ask("/p chor", "Talking to Chorus")
+        terminal.ask("/p chor", "You are now talking to Chorus")
         terminal.ask("/context", "Context window: 8h (default: 8h)")
-        terminal.ask("/persona ADA", "Talking to Ada")
+        terminal.ask("/persona ADA", "You are now talking to Ada")
         terminal.await_prompt("Ada")
         terminal.ask("/context", "Context window: 72h (default: 8h)")
     with home.chat() as terminal:
         terminal.await_prompt("Ada")
-        terminal.await_text("chorus/eliza answers (from system.jsonc:")
+        terminal.await_text("Model: chorus/eliza (from system.jsonc:")
         terminal.ask("/context", "Context window: 72h (default: 8h)")
         assert home.seen()[:2] == ["[Note: Answer in rhyme.]", "I am Charles"]
         terminal.ask("/persona archive chorus", "cannot be archived")
         terminal.ask("/persona archive", "Archived Ada")
         terminal.ask("/persona ada", "ada is archived. /persona unarchive ada brings it back.")
         terminal.say("/persona delete ada")
-        terminal.await_text("Delete Ada? Its folder moves to the backups; 2 messages stay in the log. (y/n)")
+        terminal.await_text("Delete Ada? Chorus will move its folder to the backups")
         terminal.ask("n", "Ada was not deleted.")
         terminal.say("/persona delete ada")
         terminal.await_text("(y/n)", times=2)
@@ -69,7 +69,7 @@ def test_what_is_said_to_a_persona_whose_folder_is_gone_comes_back_to_the_prompt
         (tmp_path / "personas" / "ada").rename(tmp_path / "elsewhere")
         terminal.ask("Never lose me", "There is no persona called 'ada'.", f"{PROMPT} Never lose me")
         terminal.press("ctrl-c")
-        terminal.ask("/persona chorus", "Talking to Chorus")
+        terminal.ask("/persona chorus", "You are now talking to Chorus")
         terminal.ask("I am back", "back")
     assert home.said() == ["I am back"]
 
@@ -106,7 +106,7 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         terminal.await_text("Welcome, Ada.")
         terminal.await_prompt("Mira")
         assert "Character cards call you Ada (user_name in config.jsonc)." in terminal.screen_text()
-        assert "Made Mira of a mira.png by" in terminal.screen_text()
+        assert "Created Mira from a mira.png (by" in terminal.screen_text()
         assert terminal.screen_text().count("Welcome, Ada.") == 1
         assert "\n\nMira\n␛[2JWelcome, Ada.\n" in terminal.screen_text()
         terminal.ask("The lens is broken", "lens")
@@ -145,7 +145,7 @@ def test_a_command_of_ones_own_is_completed_and_sent_and_a_taken_name_is_told(ow
         terminal.await_text("/new is a command of Chorus; rename the file.")
         terminal.await_text("What has made you unhappy?")
         terminal.ask("/pin 1", 'Pinned: #1 "I am unhappy"')
-        terminal.ask("/set temperature 0.3 --once", "temperature is 0.3 until the end of this run.")
+        terminal.ask("/set temperature 0.3 --once", "temperature is 0.3 until you quit.")
     assert own.said() == ["I am unhappy"]
 
 
@@ -213,7 +213,7 @@ def test_ctrl_c_stops_an_import_between_two_conversations(home: Home, tmp_path: 
         terminal.say(f"/import {path}")
         terminal.until(lambda: home.sql("SELECT COUNT(*) FROM messages") > [2_000], "two conversations")
         terminal.press("ctrl-c")
-        terminal.await_text("It was stopped before the end; the same import goes on from there.")
+        terminal.await_text("It was stopped before the end; the same import will go on from there.")
         left = home.sql("SELECT COUNT(*) FROM messages GROUP BY thread_id")
         assert set(left) == {1_000}
         assert len(left) < number

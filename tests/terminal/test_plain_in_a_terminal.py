@@ -54,7 +54,7 @@ def test_a_plain_chat_redraws_nothing_and_names_who_speaks(home: Home, *, is_set
         chat.ask("/thread list", "I am word0", ">", times=2)
         chat.say("/persona Ada")
         chat.await_line("There is no persona called 'Ada'. Create it? (y/n)")
-        chat.ask("yes", "Talking to Ada", ">")
+        chat.ask("yes", "You are now talking to Ada", ">")
         chat.ask("I am here", "Ada:", ">")
         chat.press("ctrl-d")
         assert chat.await_end() == 0

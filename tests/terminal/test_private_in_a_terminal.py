@@ -22,7 +22,7 @@ from tests.terminal.editors import editor, replacing
 IN_MEMORY = Path("/dev") / "shm"
 WORD = "xyzzy-canary-0451"  # A word that is nowhere unless a private chat has left it there
 PRIVATE = "private · nothing is kept"
-OVER = "The private chat is over"
+OVER = "Private chat ended"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def use_everything(chat: Terminal, user: PrivateUser) -> None:
     chat.ask(f"look at @{user.temporary}/notes.txt please", "+ notes.txt")
     (user.temporary / "notes.txt").unlink()
     chat.ask(f"/remember {WORD}", "This holds until the private chat ends.")
-    chat.ask(f"!echo {WORD}", "1 line goes with your next message")
+    chat.ask(f"!echo {WORD}", "The last line will go with your next message")
     chat.ask(f"/run echo {WORD} behind", "behind")
     chat.ask("/context 24h", "24h")
     chat.ask(f"/settings set user_name {WORD}", "user_name is now")
@@ -160,7 +160,7 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.ask("/private", "This chat is private")
         chat.until(lambda: user.home.replies()[1][1] == "complete", "the end of the reply in the background")
         assert "thread #2 is done" not in chat.screen_text()
-        chat.ask("/persona frodo", "Talking to Frodo")
+        chat.ask("/persona frodo", "You are now talking to Frodo")
         chat.await_prompt("Frodo")
         chat.ask("/private off", OVER)
         # Keys that come before the prompt are dropped: they may be meant for the private chat.
@@ -223,7 +223,7 @@ def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_
         with new.chat("--private", **server.environment("openai/gpt-4o-mini")) as chat:
             chat.ask(f"I am {WORD}", "seen.")
             assert not new.home.path.exists()
-            chat.ask("/context save a talk", "This goes to a file, which is kept.")
+            chat.ask("/context save a talk", "This writes a file, which is kept.")
             chat.await_text("Saved")
             chat.await_line(PROMPT)
             chat.ask("/cost", "1 request for summaries (200,000 prompt and 0 completion tokens, cost $0.03).")

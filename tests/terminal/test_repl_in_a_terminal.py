@@ -50,7 +50,7 @@ raise SystemExit(main([], os.environ))
 
 def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
     with home.chat() as chat:
-        chat.await_text("chorus/eliza answers (embedded")
+        chat.await_text("so ELIZA (1966) is answering")
         chat.await_text("OPENAI_API_KEY")
         chat.await_text("start Ollama")
         for line, answer in (

@@ -39,7 +39,7 @@ def begin_one(chat: Terminal) -> None:
     chat.say("one goes on")
     chat.await_text("About one")
     chat.press("ctrl-b")
-    chat.await_text("The reply goes on in the background; /thread 1 shows it.")
+    chat.await_text("The reply continues in the background; /thread 1 shows it.")
 
 
 def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(
@@ -89,8 +89,8 @@ def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(
 def test_a_reply_in_the_background_is_followed_again_and_waited_for(home: Home, provider: SlowProvider) -> None:
     with home.chat(**provider.variables) as chat:
         begin_one(chat)
-        chat.ask("two waits", "Your message waits for the reply in thread #1; /undo takes it back.")
-        chat.ask("three is taken back", "Your message waits for the reply in thread #1", times=2)
+        chat.ask("two waits", "Your message will be sent after the reply in thread #1; /undo cancels it.")
+        chat.ask("three is taken back", "Your message will be sent after the reply in thread #1", times=2)
         chat.ask("/undo", "Not sent: three is taken back", f"{PROMPT} three is taken back")
         chat.press("ctrl-c")
         chat.say("/thread 1")
@@ -109,7 +109,7 @@ def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_wh
         begin_one(chat)
         chat.ask("/bg two is aside", "Thread #2 answers")
         chat.until(lambda: len(provider.asked) == 2, "the request of thread 2")
-        chat.ask("three waits", "waits for the reply")
+        chat.ask("three waits", "will be sent after the reply")
         chat.kill(signal.SIGKILL)
     assert (home.run("log").code, home.run("context").code) == (0, 0)
     provider.finish("one", "two", "three")

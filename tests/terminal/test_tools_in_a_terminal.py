@@ -252,7 +252,7 @@ def test_its_newest_words_are_seen_while_a_model_thinks_and_all_on_request(
         printed = "\nThe user asks for tea.\n\nGreen is best.\n"
         chat.until(lambda: chat.screen_text().count(printed) == 2, "the thoughts once more")
         chat.await_line(PROMPT)
-        chat.ask("/set show_thoughts true --once", "show_thoughts is true until the end of this run.")
+        chat.ask("/set show_thoughts true --once", "show_thoughts is true until you quit.")
         chat.ask("Tea?", f"{printed}\nGreen tea.")
     assert home.said() == ["Tea?"] * 2
 
@@ -319,7 +319,7 @@ def test_ctrl_c_stops_the_command_and_not_the_chat(home: Home, tmp_path: Path) -
         chat.await_busy()
         chat.press("ctrl-c")
         chat.await_text("Stopped after ")
-        chat.await_text("Its end goes with your next message; /undo keeps it back.")
+        chat.await_text("Its result will go with your next message; /undo leaves it out.")
         chat.await_line(PROMPT)
         await_death(pid)
         chat.ask("I am tired", "tired?")
@@ -368,7 +368,7 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
         chat.ask("/run sleep 0.5; echo done; exit 2", "Job #1 runs: sleep 0.5; echo done; exit 2")
         chat.type("I am")
         chat.await_text("Job #1 (sleep 0.5; echo done; exit 2): exit code 2 after ")
-        chat.await_text("1 line goes with your next message; /undo keeps it back.")
+        chat.await_text("The last line will go with your next message; /undo leaves it out.")
         chat.await_line(f"{PROMPT} I am")
         chat.ask(" tired", "tired?")
         chat.ask("/jobs", "exit code 2")
@@ -381,7 +381,7 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
 def test_undo_list_numbers_messages_and_jobs_and_each_step_comes_back(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("I am tired", "tired?")
-        chat.ask("!echo out", "1 line goes with your next message; /undo keeps it back.")
+        chat.ask("!echo out", "The last line will go with your next message; /undo leaves it out.")
         chat.ask("/undo list", "the output of job #1 (echo out)")
         chat.await_text('your message "I am tired" and its reply')
         chat.ask("/undo 1", 'Undone: your message "I am tired" and its reply', f"{PROMPT} I am tired")

@@ -17,9 +17,9 @@ from tests.terminal.editors import editor
 from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnish, patient, talking
 
 DRAFT = "I am a draft"
-GREETING = "chorus/eliza answers"
+GREETING = "ELIZA (1966) is answering"
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
-PUT_OFF = "The text you had typed when the chat ended comes back once the prompt is empty"
+PUT_OFF = "Once the prompt is empty, you get back the text you had typed when the chat ended"
 """The sentence goes on in another row."""
 
 _WAITING = 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"'

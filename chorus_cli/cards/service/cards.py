@@ -21,7 +21,7 @@ from chorus_cli.cards.rules.card import (
     written,
 )
 from chorus_cli.core.errors import PersonaError, SettingsError
-from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.log_acts import Greeting
@@ -187,15 +187,15 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
     card, pinned = file.card, sum(lore.pinned for lore in persona.lore)
     amounts = {"document": len(persona.documents), "memory item": len(persona.lore)}
     parts = [counted(number, thing) for thing, number in amounts.items() if number]
-    having = enumerated([*(["a greeting"] if card.greetings else []), *parts])
-    having += f", {pinned:,} of them pinned" if pinned else ""
-    creator = f" by {card.creator}" if card.creator else ""
-    made = f"{'Would make' if is_dry else 'Made'} {persona.name}"
-    yield f"{made} of {file.name}{creator}{', with ' + having if having else ''}."
+    having = ", ".join([*(["a greeting"] if card.greetings else []), *parts])
+    having += f" ({pinned:,} pinned)" if pinned else ""
+    creator = f" (by {card.creator})" if card.creator else ""
+    created = f"{'Would create' if is_dry else 'Created'} {persona.name}"
+    yield f"{created} from {file.name}{creator}{': ' + having if having else ''}."
     if len(card.greetings) > 1:
-        yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 puts the second into a thread."
+        yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 uses the second."
     if card.creator_notes:
-        yield f"Its creator notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
+        yield f"Creator's notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
     yield from card.notes
 
 

@@ -26,9 +26,9 @@ _HOT_SHARE = 0.1
 _RECALLED_SHARE = 0.05
 _HEADING_TOKENS = 4
 FORGOTTEN = "(forgotten)"
-CORRECTED = "corrected: the new wording goes with your next message"
+CORRECTED = "corrected: the new wording will be sent with your next message"
 _REASONS_OUTSIDE: Mapping[Tier, str] = {
-    Tier.HOT: "HOT: goes with your next message, if there is room",
+    Tier.HOT: "HOT: will be sent with your next message, if there is room",
     Tier.WARM: "WARM: sent when a message refers to it",
     Tier.COLD: "COLD: only /memory show opens it",
     Tier.ARCHIVED: "ARCHIVED by a flash save",

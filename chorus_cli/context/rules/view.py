@@ -96,10 +96,10 @@ def standing(
 class Reason(StrEnum):
     """The reason why a message is not sent; ``reasons_outside`` finds the first four."""
 
-    BOUNDARY = "before the boundary"
+    BOUNDARY = "before the context starts"
     AGE = "older than the window"
-    TAKEN_BACK = "taken back"
-    WITHDRAWN = "put in by an undone operation"
+    TAKEN_BACK = "undone"
+    WITHDRAWN = "added by an undone operation"
     REPLACED = "replaced by another reply"
     HIDDEN = "hidden in the program it came from"
     SUMMARISED = "summarised"

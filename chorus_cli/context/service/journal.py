@@ -144,10 +144,7 @@ class Journal:
             return await self._redone(target, journal.to_redo(await self._listed(target), number))
         undone = await self.redoable(target)
         if undone is None or undone.subject is None:
-            raise JournalError(
-                "There is nothing to redo. An undo that something has followed is redone by its number: "
-                "/undo list shows the numbers, and /redo N redoes one."
-            )
+            raise JournalError("Nothing to redo. /undo list shows older operations; /redo N redoes one.")
         return await self._redone(target, undone.subject)
 
     async def redoable(self, target: Target) -> Operation | None:

@@ -20,7 +20,7 @@ from chorus_cli.core.time.timestamps import ALL, BEGINNING, WindowHours, cutoff,
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
-from chorus_cli.log.rules.wording import reach
+from chorus_cli.log.rules.wording import reach, start
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
@@ -149,7 +149,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if offer.tools:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
     if plan.summary is not None:
-        stands_for = f"stands for the {len(without_eliza(usable(view.folded)))} oldest messages"
+        stands_for = f"replaces the {len(without_eliza(usable(view.folded)))} oldest messages"
         yield "summary", summary_tokens(plan.summary), f"{stands_for} (operation {plan.summary.number})"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
@@ -177,7 +177,7 @@ def _why_sent(plan: RequestPlan) -> str:
     boundary, target = view.boundary, plan.snapshot.request_settings.target
     members = set(boundary.members_in(target.thread_id)) - view.kept if boundary else set()
     old = sum(row.id in members and row.timestamp <= view.cutoff for row in plan.sent)
-    since = " since the boundary" if boundary is not None else ""
+    since = f" since {start(boundary)}" if boundary else ""
     window = target.persona.settings.context_hours
     reached = "of any age" if window == ALL else f"in the {in_hours(window)} window"
     parts = [f"{len(plan.sent) - number - old} {reached}{since}"]

@@ -222,7 +222,10 @@ _CLOCK_OR_HOURS = (
     "has a number that may be a time of day or hours; write since 9:00 or 9h.",
 )
 _REFUSED = (
-    (re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"), "has a sign; write it without one, as in 5h."),
+    (
+        re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"),
+        "has a sign; write it without one, as in 5h.",
+    ),
     (re.compile(r"^(?:(?:just|right) )?now$"), _NOW),
     (
         re.compile(r"^\d{4}$|^0\d{3} ?h(?:ours?|rs?)?$"),

@@ -227,9 +227,9 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} is an undo or a redo itself, so it cannot be undone.")
     if chosen.act.is_final:
-        raise JournalError(f"No undo takes operation {number} back: it {chosen.act.describe()}.")
+        raise JournalError(f"Operation {number} cannot be undone: it {chosen.act.describe()}.")
     if chosen not in effective(operations):
-        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
+        raise JournalError(f"Operation {number} is undone already. /redo {number} redoes it.")
     return chosen
 
 

@@ -43,7 +43,7 @@ _MEANINGS = {
     "hot": "in every request",
     "warm": "in a request that refers to it",
     "cold": "in no request",
-    "archived": "put away by a flash save",
+    "archived": "archived by a flash save",
 }
 _TYPES, _TIERS = list(_MEANINGS)[:3], list(_MEANINGS)[3:]
 
@@ -159,7 +159,7 @@ async def overview(services: Services) -> Text | Report:
         told = f"ARCHIVED: {put_away}; /memory checkpoints lists the flash saves.\n{told}"
     name = services.current.target().persona.name
     table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
-    more = Text("/memory list shows the items with their numbers; /memory edit N corrects item N.")
+    more = Text("/memory list shows the items; /memory edit N corrects one.")
     return Report((table, Text(told), more), data)
 
 
@@ -274,13 +274,13 @@ async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
         /memory forget 3
     """
     found = await services.memory.item(services.current.slug, item)
-    origin = f" Its source, message #{found.source_message_id}, stays in the log." if found.source_message_id else ""
+    origin = f" The log keeps its source, message #{found.source_message_id}." if found.source_message_id else ""
 
     async def confirmed() -> Text:
         operation = await services.memory.forget(found.persona, item)
         return Text(f"{_capitalized(operation.describe())}.{origin} /undo brings it back.")
 
-    return Question(f"Forget {_named(found)}?{origin}", confirmed, Text(f"Memory item #{item} stays."))
+    return Question(f"Forget {_named(found)}?{origin}", confirmed, Text(f"Kept memory item #{item}."))
 
 
 @GROUP.command("import")

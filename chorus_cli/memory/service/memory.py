@@ -44,7 +44,7 @@ MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000
 """Characters of the longest text that is searched on the main thread; a longer search would delay the screen."""
 
-_RENEWED = "The index of the memory was damaged. Chorus has made it again; no memory item is damaged."
+_RENEWED = "The index of the memory was damaged. Chorus has rebuilt it; no memory item is damaged."
 
 
 @dataclass(slots=True)

@@ -69,10 +69,15 @@ class ModelChoice(NamedTuple):
     model: str
     reason: str
 
+    def sentence(self) -> str:
+        """Name the model and the reason in a sentence."""
+        return _ELIZA_ANSWERS if self == _NOBODY_ELSE else f"Model: {self.model} ({self.reason})."
+
 
 _ELIZA_ALONE = ELIZA.rpartition("/")[2]
-_WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
-_NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+_WAYS = "For a real model: set a key such as OPENAI_API_KEY, start Ollama, or use a GGUF file with"
+_NOBODY_ELSE = ModelChoice(ELIZA, "no API key and no Ollama found")
+_ELIZA_ANSWERS = "No API key and no Ollama found, so ELIZA (1966) is answering."
 
 
 class Naming(NamedTuple):
@@ -88,7 +93,7 @@ class Naming(NamedTuple):
         ``sources`` has the file and line of each setting. ``None`` means that no model is set, so ask Ollama.
         """
         places = (
-            (self.option, "chosen for this run"),
+            (self.option, "--model"),
             (self.environment.get("CHORUS_MODEL"), "from CHORUS_MODEL"),
             # The file's name and line number are enough; its folder would fill a line on the screen.
             (persona_model, f"from {sources.get('model', '').rpartition('/')[2]}"),
@@ -125,8 +130,7 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
     if found := _key_in(environment):
         provider, variable = found
         return f"{variable} is set: /model {provider.default_model} switches to a language model."
-    names = f"ollama/NAME or /model {LOCAL}FILE.gguf" if choice == _NOBODY_ELSE else "NAME"
-    return f"{_WAYS}; then say /model {names}."
+    return f"{_WAYS} /model {LOCAL}FILE.gguf."
 
 
 def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:

@@ -157,4 +157,4 @@ class DaySpending(NamedTuple):
 def without_price(line: CostLine) -> str:
     """Return a sentence that names the models without a known price; empty if there are none."""
     named = [model or "an unnamed model" for model in line.unpriced]
-    return f"No price is known for {enumerated(named)}." if named else ""
+    return f"The price of {enumerated(named)} is not known." if named else ""

@@ -184,7 +184,7 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
 
     messages = counted(member.messages, "message")
     return Question(
-        f"Delete {member.persona.name}? Its folder moves to the backups; {messages} stay in the log.",
+        f"Delete {member.persona.name}? Chorus will move its folder to the backups and keep {messages} in the log.",
         confirmed,
         Text(f"{member.persona.name} was not deleted."),
     )
@@ -239,7 +239,7 @@ async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Rep
     await services.current.turn_to(slug)
     await services.current.settle()
     target = services.current.target()
-    says = f"Talking to {target.persona.name}: {target.choice.model} answers ({target.choice.reason})."
+    says = f"You are now talking to {target.persona.name} ({target.choice.model})."
     notices = services.current.sharing_notices() if is_new else await services.current.notices()
     return Report((Text(says), *map(Text, notices)))
 

@@ -356,7 +356,7 @@ async def _set_for_this_run(services: Services, key: Setting | None, value: str)
         services.current.use_model(slug, None)
         await services.current.settle()
     held = shortened(as_typed(key.value_in(files.load(slug).settings))) or key.default_text
-    return _lines(f"{key.key} is {held} {'again' if is_default else 'until the end of this run'}.", doubt)
+    return _lines(f"{key.key} is {held} {'again' if is_default else 'until you quit'}.", doubt)
 
 
 @TOP.command("model", listed="everyday")
@@ -401,10 +401,10 @@ async def chosen_model(services: Services) -> str:
     withheld = (await services.context.snapshot(target, services.clock.now())).withheld_notice
     in_force = "\n".join(filter(None, (f"Model: {target.choice.model} ({target.choice.reason})", withheld)))
     if limit.relative:
-        return f"{in_force}\nlitellm has no figures for this model, so Chorus assumes those of {limit.relative}."
+        return f"{in_force}\nThe figures of this model are not known, so Chorus assumes those of {limit.relative}."
     if not limit.is_assumed:
         return in_force
     return (
-        f"{in_force}\nlitellm does not know this model, so a context of {limit.tokens:,} tokens is assumed "
+        f"{in_force}\nThe context size of this model is not known, so Chorus assumes {limit.tokens:,} tokens "
         f"({limit.source}). /settings set context_token_limit N sets another."
     )

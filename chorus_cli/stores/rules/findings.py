@@ -29,7 +29,7 @@ class Repair(StrEnum):
         return repair
 
     INDEX = "index", "Make the index again from the log?"
-    CODE = "code", "Remove the parts of the log that are not of Chorus? No message is lost."
+    CODE = "code", "Remove the parts of the log that Chorus did not make? No message is lost."
     CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."

@@ -226,12 +226,12 @@ class Extent:
             if number > len(self.shown):
                 yield f"  and {number - len(self.shown):,} more"
         if derived := self._derived():
-            yield f"{'With them' if number else 'To purge'}: {enumerated(derived)}."
+            yield f"{'Also' if number else 'To purge'}: {enumerated(derived)}."
         for number, content in self.items[:MOST_SHOWN]:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
             ids, have = first_few([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
-            yield f"{ids} {have} the same words and would stay; name these numbers too, or use /purge search."
+            yield f"{ids} {have} the same words and would not be purged; name these numbers too, or use /purge search."
         yield from self._documents()
         yield from filter(None, [self._unsearched()])
 

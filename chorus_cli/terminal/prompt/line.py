@@ -227,7 +227,7 @@ class Prompt:
         ``otherwise``.
         """
         words = [word for word in _ANSWERS if word[0] in choices]
-        choice = "(y/n, or d to discard it)" if "d" in choices else "(y/n)"
+        choice = "(y = yes, n = keep a draft, d = discard)" if "d" in choices else "(y/n)"
         while (line := await self.answer(f"{question} {choice}")) is not None:
             answer = line.strip()
             if answer.casefold() in words:

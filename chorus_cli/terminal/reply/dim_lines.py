@@ -15,7 +15,7 @@ _THOUGHT_SECONDS = 0.25
 _PATIENCE_SECONDS = 3.0
 _TAB_COLUMNS = 4
 PREPARING = Wait("preparing the request", 1.0)
-WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your message back")
+WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to cancel your message")
 
 
 class Thinking:

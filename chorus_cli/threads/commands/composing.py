@@ -33,7 +33,7 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
     text = edited.text.strip("\r\n").rstrip()
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
-        return Text(f"{edited.doubt} Nothing was sent. The draft stays in {edited.path}.")
+        return Text(f"{edited.doubt} Nothing was sent. Your draft is kept in {edited.path}.")
     if not text:
         services.drafts.finish(edited)
         return Text(" ".join(filter(None, (edited.doubt, "Nothing was sent: the message is empty."))))
@@ -58,7 +58,7 @@ async def edited_line(services: Services, typed: str) -> Refill:
     text = edited.text.rstrip()
     if len(text) > limits.PASTE.most:
         told = f"The text has {len(text):,} characters; the prompt takes at most {limits.PASTE.most:,}."
-        return Refill(f"{told} The text stays in {edited.path}.", typed)
+        return Refill(f"{told} Your text is kept in {edited.path}.", typed)
     services.drafts.finish(edited)
     return Refill("", text)
 

@@ -172,7 +172,7 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
         threads = [thread for thread in await services.threads.all() if thread.closed_at is None]
         whose = f"{counted(len(threads), 'thread')} of {services.current.target().persona.name}"
         return Question(
-            f"Close {whose}? Replies are broken off; no message is deleted.",
+            f"Close {whose}? This stops their replies; it deletes no message.",
             lambda: _closed(services, threads),
             Text("No thread was closed."),
         )

@@ -139,15 +139,15 @@ class RunningTurn:
 def waiting_line(target: Target) -> str:
     """Say that a message waits for the end of the reply in its thread."""
     return (
-        f"Your message waits for the reply in thread #{target.thread_number}; /undo takes it back. "
-        "/thread new opens a thread that answers now."
+        f"Your message will be sent after the reply in thread #{target.thread_number}; /undo cancels it. "
+        "/thread new opens a thread where you need not wait."
     )
 
 
 def left_line(target: Target) -> str:
     """Say that a reply goes on in the background."""
     return (
-        f"The reply goes on in the background; /thread {target.thread_number} shows it. "
+        f"The reply continues in the background; /thread {target.thread_number} shows it. "
         "Messages here wait for it; /thread new opens another thread."
     )
 
@@ -178,7 +178,7 @@ def closing_lines(stopped: Sequence[RunningTurn], unsent: int) -> list[str]:
         replies = counted(len(stopped), "reply", "replies")
         places = enumerated([f"thread #{turn.target.thread_number}" for turn in stopped])
         again = " or ".join(dict.fromkeys(turn.again for turn in stopped))
-        lines.append(f"Stopped: {replies} in {places}. What has come is kept; {again} asks again.")
+        lines.append(f"Stopped: {replies} in {places}. The text that arrived is kept; {again} asks again.")
     if unsent:
         kept = "kept as a draft" if unsent == 1 else "kept as drafts"
         lines.append(f"Not sent: {counted(unsent, 'message')}, {kept} for the next start.")

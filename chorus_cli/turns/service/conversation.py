@@ -168,7 +168,7 @@ async def _replies(conversation: Conversation, question: Message) -> list[Messag
 
 
 _PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
-_FOLDING = "The conversation no longer fits its model; the older part is being summarised."
+_FOLDING = "The conversation no longer fits the model, so Chorus is summarising the older part."
 
 
 @dataclass(slots=True)

@@ -268,8 +268,8 @@ class Folding:
         self.told[target.thread_id].clear()
         number = len(expanded(summary.stands_for))
         return (
-            f"The oldest {number:,} messages in context are summarised now. /context summary shows how; "
-            f"/context undo {summary.number} takes it back."
+            f"The model now gets a summary of the oldest {number:,} messages. /context summary shows it; "
+            f"/context undo {summary.number} brings them back."
         )
 
     async def _is_resting(self, target: Target) -> bool:

@@ -266,8 +266,8 @@ class TurnOpener:
             refuse_unfitting(snapshot, own_tokens(question, self.context.counter.count, target.choice.model))
         except MessageRefusedError as error:
             raise JournalError(
-                f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
-                "stays in the log. Choose a model with a larger limit, or shorten the system prompt and the documents."
+                f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. The "
+                "log keeps it. Choose a model with a larger limit, or shorten the system prompt and the documents."
             ) from error
         continued = _to_continue(replies, target.choice.model) if way is Way.CONTINUE else None
         view = snapshot.view.through(asked + 1)

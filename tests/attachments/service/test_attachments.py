@@ -36,23 +36,23 @@ def names(world: World) -> list[str]:
 
 async def test_attached_files_wait_are_listed_and_taken_back(world: World) -> None:
     assert await world.told("/attach photo.png") == (
-        "photo.png 68 bytes goes with your next message (~255 tokens). /attach clear takes it back."
+        "Attached photo.png (68 bytes, ~255 tokens) to your next message. /attach clear removes it."
     )
-    assert "paper.pdf 247 bytes" in await world.told("/attach my paper.pdf")
+    assert "paper.pdf (247 bytes" in await world.told("/attach my paper.pdf")
     assert await world.told("/attach") == (
-        "These files go with your next message:\n"
+        "Attached to your next message:\n"
         "File          Size       Tokens\n"
         "photo.png     68 bytes   ~255\n"
         "my paper.pdf  247 bytes  ~6,000"
     )
-    assert await world.told("/attach clear") == "photo.png and my paper.pdf no longer go with your next message."
+    assert await world.told("/attach clear") == "Removed photo.png and my paper.pdf from your next message."
     assert (await world.told("/attach")).startswith("Nothing is attached.")
     assert await world.told("/attach clear") == "Nothing was attached."
     assert (await world.log(), world.model.requests) == ([], [])
 
 
 async def test_a_picture_of_the_clipboard_goes_with_the_next_message(world: World) -> None:
-    assert (await world.told("/paste")).startswith("clipboard.png 68 bytes goes with your next message")
+    assert (await world.told("/paste")).startswith("Attached clipboard.png (68 bytes")
     await say(world, "what is it?")
     assert [each.name for each in (await world.log())[0].attachments] == ["clipboard.png"]
 
@@ -70,7 +70,7 @@ async def test_it_waits_again_if_the_message_in_the_background_cannot_be_sent(wo
     "typed", ["'{}/my paper.pdf'", "{}/my\\ paper.pdf", "file://{}/my%20paper.pdf", "my\\ paper.pdf"]
 )
 async def test_a_path_may_be_written_as_terminals_paste_it(world: World, folder: Path, typed: str) -> None:
-    assert (await world.told(f"/attach {typed.format(folder)}")).startswith("my paper.pdf 247 bytes goes")
+    assert (await world.told(f"/attach {typed.format(folder)}")).startswith("Attached my paper.pdf (247 bytes, ")
 
 
 async def test_a_file_that_cannot_be_read_is_told(world: World) -> None:

@@ -65,11 +65,11 @@ def system_message(world: World) -> str:
 
 async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world: World, mira: Path) -> None:
     assert await imported(world, f"/persona import {mira}") == (
-        "Made Mira of mira.png by somebody, with a greeting, 1 document and 3 memory items, 1 of them pinned.\n"
-        "The card has 2 greetings; /persona greeting 2 puts the second into a thread.\n"
-        "Its creator notes: Best with patience.\n"
+        "Created Mira from mira.png (by somebody): a greeting, 1 document, 3 memory items (1 pinned).\n"
+        "The card has 2 greetings; /persona greeting 2 uses the second.\n"
+        "Creator's notes: Best with patience.\n"
         "1 entry of its lorebook is off or empty.\n\n"
-        "Talking to Mira: openai/test answers (chosen for this run).\n\n"
+        "You are now talking to Mira (openai/test).\n\n"
         f"{GREETING}"
     )
     assert world.current.slug == "mira"
@@ -107,9 +107,9 @@ async def test_a_declined_question_a_dry_run_and_a_shell_leave_the_name(world: W
     inquiry = await world.carry_out(f"/import {mira}")
     assert isinstance(inquiry, Inquiry)
     assert plain(inquiry.declined) == "Nothing was imported."
-    assert "Would make Mira" in await world.told(f"/import {mira} --dry-run")
+    assert "Would create Mira" in await world.told(f"/import {mira} --dry-run")
     shell = replace(world, services=replace(world.services, is_chat=False))
-    assert "Made Mira" in await shell.told(f"/import {mira}")
+    assert "Created Mira" in await shell.told(f"/import {mira}")
     assert not world.personas.config_file.exists()
 
 
@@ -163,7 +163,7 @@ async def test_the_same_card_makes_one_persona(arrived: World, mira: Path) -> No
 
 async def test_another_card_of_the_same_name_keeps_it_for_the_model(arrived: World, tmp_path: Path) -> None:
     other = written(tmp_path, "other.json", card(2, creator_notes=""))
-    assert (await arrived.told(f"/persona import {other}")).startswith("Made Mira 2 of other.json")
+    assert (await arrived.told(f"/persona import {other}")).startswith("Created Mira 2 from other.json")
     arrived.model.say("So.")
     await arrived.say("hello")
     assert "Mira keeps the lighthouse." in system_message(arrived)
@@ -201,7 +201,7 @@ async def test_an_existing_file_is_overwritten_only_on_yes(arrived: World, mira:
 async def test_a_persona_without_a_card_goes_out_and_comes_back(world: World, tmp_path: Path) -> None:
     world.configure('{"name": "Chorus", "system_prompt": "Say {{user}}.", "description": "A friend."}')
     await world.told(f"/persona export chorus {tmp_path}/chorus.png")
-    assert (await world.told(f"/persona import {tmp_path}/chorus.png")).startswith("Made Chorus 2 of chorus.png.")
+    assert (await world.told(f"/persona import {tmp_path}/chorus.png")).startswith("Created Chorus 2 from chorus.png.")
     chosen = world.current.target().persona.settings
     assert (chosen.system_prompt, chosen.description) == ("Say {{user}}.", "A friend.")
 
@@ -252,15 +252,15 @@ async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: P
 @pytest.mark.usefixtures("_named")
 async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, tmp_path: Path) -> None:
     told = await world.told(f"/import {mira} --dry-run")
-    assert told.startswith("Would make Mira of mira.png by somebody, with a greeting")
+    assert told.startswith("Would create Mira from mira.png (by somebody): a greeting")
     assert world.personas.slugs() == ("chorus",)
     other = written(tmp_path, "ben.json", card(1, name="Ben"))
     reply = await world.carry_out(f"/import {mira} {other}")
     assert isinstance(reply, Text)
-    assert plain(reply).startswith("Made Mira of mira.png")
-    assert "\nMade Ben of ben.json, with a greeting and 1 document." in plain(reply)
+    assert plain(reply).startswith("Created Mira from mira.png")
+    assert "\nCreated Ben from ben.json: a greeting, 1 document." in plain(reply)
     assert reply.data
-    ben = {"persona": "ben", "new": True, "told": "Made Ben of ben.json, with a greeting and 1 document."}
+    ben = {"persona": "ben", "new": True, "told": "Created Ben from ben.json: a greeting, 1 document."}
     assert json.dumps(ben) in json.dumps(await reply.data())
     assert world.current.slug == "chorus"
     assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
@@ -277,9 +277,11 @@ async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_
         ("ben.PNG", picture(text_chunk("chara", card(1, name="Ben")))),
     ):
         (folder / name).write_bytes(data)
-    assert [line.split(",")[0] for line in (await world.told(f"/import {folder}")).splitlines() if "Made" in line] == [
-        "Made Ben of ben.PNG",
-        "Made Mira of mira.png by somebody",
+    assert [
+        line.split(":")[0] for line in (await world.told(f"/import {folder}")).splitlines() if "Created" in line
+    ] == [
+        "Created Ben from ben.PNG",
+        "Created Mira from mira.png (by somebody)",
     ]
     assert world.personas.slugs() == ("ben", "chorus", "mira")
     path = folder / "a.png"

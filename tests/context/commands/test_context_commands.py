@@ -194,9 +194,9 @@ REFUSED = {
 
 
 INCOMPLETE = {
-    "/context set  ": "/context set needs <time>. Usage: /context set <time>, for example: /context 24h",
-    "/context add": "/context add needs <time>. Usage: /context add <time>, for example: /context +8h",
-    "/context +": "/context + needs <time>. Usage: /context + <time>, for example: /context +8h",
+    "/context set  ": "/context set needs <time>, for example: /context 24h",
+    "/context add": "/context add needs <time>, for example: /context +8h",
+    "/context +": "/context + needs <time>, for example: /context +8h",
     # No time, but the beginning of a name.
     "/context a": "/context a is ambiguous: /context add or /context at?",
 }
@@ -253,9 +253,9 @@ async def test_a_window_of_all_has_no_cutoff_but_the_boundary(world: World) -> N
     world.clock.advance(timedelta(days=400))
     await world.say("Two")
     preview = await world.told("/context all?")
-    assert "With a context window of all instead of 8h:" in preview
+    assert "With all instead of 8h:" in preview
     assert "2 messages, ~" in preview
-    assert "would come in" in preview
+    assert "would be added" in preview
     told = (await world.told("/context all")).splitlines()
     assert told[:2] == ["Context window set to all", "Messages of any age are in context."]
     assert re.fullmatch(r"The next request has ~\d+ tokens and costs about \$0\.\d{4}\.", told[2])

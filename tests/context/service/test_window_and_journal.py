@@ -95,7 +95,7 @@ async def test_redo_is_over_once_something_was_said(world: World) -> None:
     await world.journal.clear(place)
     await world.journal.undo(place, None)
     await world.say("Now")
-    with pytest.raises(JournalError, match="nothing to redo"):
+    with pytest.raises(JournalError, match="Nothing to redo"):
         await world.journal.redo(place)
 
 
@@ -145,9 +145,9 @@ async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) 
     path.write_text(path.read_text(encoding="utf-8").replace('"ok"', '"words of another log"'), encoding="utf-8")
     await world.told("/new")
     await world.told(f"/context restore {path.stem}")
-    assert await _left_out(world) == {"before the boundary": 1}
+    assert await _left_out(world) == {"before the context starts": 1}
     await world.told("/context undo")
-    assert await _left_out(world) == {"before the boundary": 2, "put in by an undone operation": 1}
+    assert await _left_out(world) == {"before the context starts": 2, "added by an undone operation": 1}
 
 
 async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(world: World) -> None:
@@ -156,16 +156,16 @@ async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(w
         pass
     assert await _left_out(world) == {"replaced by another reply": 1}
     await world.told("/undo")
-    assert await _left_out(world) == {"taken back": 1}
+    assert await _left_out(world) == {"undone": 1}
     await world.told("/new")
-    assert await _left_out(world) == {"before the boundary": 3}
+    assert await _left_out(world) == {"before the context starts": 3}
 
 
 async def test_a_reply_that_never_came_is_not_counted(world: World) -> None:
     world.model.enqueue(ModelError("It is down.", status_code=400))
     await world.say("One")
     await world.told("/undo")
-    assert await _left_out(world) == {"taken back": 1}
+    assert await _left_out(world) == {"undone": 1}
 
 
 async def test_a_call_of_a_tool_without_its_result_is_counted_apart(world: World) -> None:
@@ -259,7 +259,7 @@ async def test_what_an_edit_put_in_is_said_to_have_left_when_it_has(world: World
         world.clock.advance(timedelta(minutes=minutes))
         notices = await world.notices("and now?")
         is_sent = any("other words" in content for _, content in world.asked())
-        heard.append((is_sent, any("have left the 8h window" in notice for notice in notices)))
+        heard.append((is_sent, any("are now older than 8h" in notice for notice in notices)))
     assert heard == [(True, False), (True, False), (True, False), (False, True), (False, False)]
 
 

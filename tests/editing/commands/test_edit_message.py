@@ -34,7 +34,7 @@ async def test_the_newest_reply_is_edited_with_nothing_but_its_text_and_its_word
     rows = await turns.log()
     assert [(row.content, row.revises) for row in rows[5:]] == [("B3", None), ("Bee\nthree", 6), ("Bee", 7)]
     assert "B3 [replaced by another wording]" in await turns.told("/thread history")
-    assert "taken back" not in await turns.told("/context why")
+    assert "undone" not in await turns.told("/context why")
     assert "█ 6 messages in " in await turns.told("/context")
     assert await turns.told("/undo") == "Undone: another wording of the last message"
     assert (await turns.seen())[-1] == "Bee\nthree"

@@ -54,7 +54,7 @@ async def test_a_code_block_of_the_last_reply_with_code_is_copied(world: World, 
     [
         ("No code.", "/copy code", "There is nothing to copy: no reply in context has a code block."),
         (TWO_BLOCKS, "/copy code 3", "The last reply with code has 2 code blocks; there is no #3."),
-        (TWO_BLOCKS, "/copy code x", "'x' is not a number from 1 upwards, such as 3 or #3."),
+        (TWO_BLOCKS, "/copy code x", "'x' is not a whole number above 0, such as 3 or #3."),
         (TWO_BLOCKS, "/copy it", "/copy takes nothing, or code and a number, such as /copy code 2."),
     ],
 )

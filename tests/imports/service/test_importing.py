@@ -106,7 +106,7 @@ async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(world:
     assert report.personas == {"sam": 1, "chorus": 1}
     assert "sam" in world.personas.slugs()
     assert "for sam and chorus" in report.text()
-    assert "/context undo with each of these personas takes the import back." in report.text()
+    assert "/context undo with each of these personas reverts the import." in report.text()
 
 
 @pytest.mark.parametrize("name", ["Frodo Baggins", "frodo baggins", "Zoë"])
@@ -202,10 +202,9 @@ async def test_import_says_what_came_in(world: World) -> None:
     path = written(world.folder, ROME, WHERE, ITALY, LATIUM, OSLO, OFTEN)
     assert await world.told(f"/import {path}") == (
         "Found 2 conversations, 4 messages, 2025-01-01 to 2025-01-01 (demo).\n"
-        "1 conversation with branches: the log keeps 1 message of abandoned branches; these messages stay out of "
-        "context.\n"
+        "1 conversation with branches: 1 message of unused branches will be kept, but not sent.\n"
         "Imported 4 new messages in 2 new threads, for chorus. /search finds them, /thread TITLE opens one, "
-        "/context undo takes the import back."
+        "/context undo reverts the import."
     )
     assert (await world.told(f"/import {path}")).endswith("Everything is in the log already; nothing was changed.")
 
@@ -215,13 +214,13 @@ async def test_a_dry_run_says_what_would_come_in_and_changes_nothing(world: Worl
     await taken_in(world, ROME, WHERE)
     told = await world.told(f"/import {line.format(written(world.folder, ROME, WHERE, ITALY, LATIUM))}")
     assert told.startswith("Found 1 conversation, 3 messages, ")
-    assert "the log keeps 1 message of abandoned branches" in told
+    assert "1 message of unused branches will be kept, but not sent" in told
     assert told.endswith("Of the messages 1 are in the log already and 2 are new. Nothing was changed.")
     assert await contents(world) == ["Where is Rome?"]
 
 
 async def test_an_import_without_a_file_is_refused(world: World) -> None:
-    usage = "/import needs <file…>. Usage: /import <file…> [--dry-run]"
+    usage = "/import needs <file…>, for example: /import"
     assert (await world.told("/import --dry-run")).startswith(usage)
     assert await world.told("/import /nowhere/a.zip") == "/nowhere/a.zip cannot be read: No such file or directory."
 
@@ -392,7 +391,7 @@ async def test_an_undone_import_is_not_sent_whatever_had_brought_its_messages_in
     assert "Where is Rome?" not in await world.seen()
     await world.say("What did I ask?")
     assert "Where is Rome?" not in [content for _, content in world.asked()]
-    assert "taken back" in await world.told("/why")
+    assert "undone" in await world.told("/why")
     await world.carry_out(f"/context redo {number}")
     assert "Where is Rome?" in await world.seen()
 

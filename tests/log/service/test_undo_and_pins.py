@@ -118,7 +118,7 @@ async def test_an_edit_comes_back_by_its_number_after_something_was_said(world: 
     await edited(world)
     await world.told("/context undo")
     await world.say("Two")
-    assert "An undo that something has followed is redone by its number" in await world.told("/context redo")
+    assert "/undo list shows older operations; /redo N redoes one." in await world.told("/context redo")
     assert await world.told("/context redo 1") == "Redone: edit of the context, 2 messages kept"
     assert await world.seen() == ["ONE", "ok", "Two", "ok"]
 
@@ -298,7 +298,7 @@ async def test_what_cannot_be_pinned_is_a_sentence(pinned: World) -> None:
         ("/pin 99", "There is no message #99 in this thread. /search shows the numbers of messages."),
         ("/pin 7", "There is no message #7 in this thread. /search shows the numbers of messages."),
         ("/unpin 2", "Message #2 is not pinned in this thread. /pin lists the pinned messages."),
-        ("/pin x", "'x' is not a number from 1 upwards, such as 3 or #3."),
+        ("/pin x", "'x' is not a whole number above 0, such as 3 or #3."),
     ):
         assert await pinned.told(line) == refusal
 

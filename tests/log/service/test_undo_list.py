@@ -50,7 +50,7 @@ async def test_undo_with_a_number_takes_back_that_one_alone_and_no_number_moves(
     three = 'your message "Three" and its reply'
     assert await busy.steps() == [f"{ONE}, undone", f"{WINDOW}, undone", ITEM, TWO, three]
     assert await busy.told("/undo 1") == "Number 1 is undone already. /redo 1 redoes it."
-    assert (await busy.told("/redo")).startswith("There is nothing to redo.")
+    assert (await busy.told("/redo")).startswith("Nothing to redo.")
     assert await busy.told("/redo 1") == f"Redone: {ONE}"
     assert await busy.seen() == ["One", "ok", "Two", "ok", "Three", "ok"]
     assert await busy.told("/redo 2") == f"Redone: {WINDOW}; it is 24h again."
@@ -64,7 +64,7 @@ async def test_undo_with_a_number_takes_back_that_one_alone_and_no_number_moves(
         ("/undo 5", "There is no number 5 here. /undo list shows the numbers."),
         ("/redo 5", "There is no number 5 here. /undo list shows the numbers."),
         ("/redo 4", "Number 4 is not undone, so there is nothing to redo."),
-        ("/undo lst", "'lst' is not a number from 1 upwards, such as 3 or #3."),
+        ("/undo lst", "'lst' is not a whole number above 0, such as 3 or #3."),
     ],
 )
 async def test_a_number_that_cannot_be_undone_or_redone_is_said(busy: World, line: str, sentence: str) -> None:
@@ -125,7 +125,7 @@ async def test_undo_all_and_redo_all_is_the_same_walk(world: World, walk: str) -
     for what in reversed(undone):
         assert await state(world) == states.pop()
         assert (await world.told("/redo")).startswith(f"Redone: {what}")
-    assert (await world.told("/redo")).startswith("There is nothing to redo.")
+    assert (await world.told("/redo")).startswith("Nothing to redo.")
     assert [await state(world)] == states
 
 

@@ -109,7 +109,7 @@ async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(me
     assert await memory.sql(
         "SELECT tier, COUNT(*), SUM(token_count) FROM context_items GROUP BY tier ORDER BY tier DESC"
     ) == [("HOT", 1, 3), ("ARCHIVED", 1, 3)]
-    assert told[-1] == "/memory list shows the items with their numbers; /memory edit N corrects item N."
+    assert told[-1] == "/memory list shows the items; /memory edit N corrects one."
 
 
 async def test_an_item_is_shown_with_everything_that_is_known_of_it(memory: Remembering) -> None:
@@ -151,11 +151,11 @@ async def test_a_correction_of_an_item_that_was_changed_meanwhile_is_kept_in_a_d
 async def test_forgetting_asks_and_names_the_source(memory: Remembering) -> None:
     await memory.capture("```\na = 1\nb = 2\nc = 3\n```\n")
     question = await memory.world.asked_back("/memory forget 1")
-    assert question.text == 'Forget #1 "a = 1 b = 2 c = 3"? Its source, message #7, stays in the log.'
-    assert question.declined.text == "Memory item #1 stays."
+    assert question.text == 'Forget #1 "a = 1 b = 2 c = 3"? The log keeps its source, message #7.'
+    assert question.declined.text == "Kept memory item #1."
     assert await memory.listed() != []
     assert plain(await question.confirmed()) == (
-        'Forgot #1 "a = 1 b = 2 c = 3". Its source, message #7, stays in the log. /undo brings it back.'
+        'Forgot #1 "a = 1 b = 2 c = 3". The log keeps its source, message #7. /undo brings it back.'
     )
     assert await memory.listed() == []
 

@@ -373,7 +373,7 @@ async def test_changes_of_this_and_of_another_program_are_seen(memory: Rememberi
     assert await offered(memory) == {2: "buy milk", 1: "call the plumber"}
 
 
-TOLD = ["The index of the memory was damaged. Chorus has made it again; no memory item is damaged."]
+TOLD = ["The index of the memory was damaged. Chorus has rebuilt it; no memory item is damaged."]
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ async def test_the_command_shows_a_table_and_today(world: World) -> None:
     told = await world.told("/cost 7d by persona")
     assert "Persona" in told
     assert "chorus" in told
-    assert "No price is known for openai/test." in told
+    assert "The price of openai/test is not known." in told
     assert told.endswith("Today: unknown. A budget counts only models whose price is known.")
 
 

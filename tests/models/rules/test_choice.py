@@ -33,7 +33,7 @@ BY_GOOGLE = ModelChoice("gemini/gemini-3.8-flash", "because GOOGLE_API_KEY is se
 @pytest.mark.parametrize(
     ("option", "environment", "setting", "choice"),
     [
-        ("a/b", {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("a/b", "chosen for this run")),
+        ("a/b", {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("a/b", "--model")),
         (None, {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("c/d", "from CHORUS_MODEL")),
         (None, {"CHORUS_MODEL": "", **EVERY_KEY}, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
         ("", EVERY_KEY, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
@@ -53,7 +53,7 @@ def test_the_first_place_that_names_a_model_decides(
 def test_a_running_ollama_answers_when_nothing_names_a_model_and_else_eliza() -> None:
     choice = detected_model("ollama_chat/llama3.2")
     assert choice == ModelChoice("ollama_chat/llama3.2", "a running Ollama's most recently used model")
-    assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+    assert detected_model(None) == ModelChoice(ELIZA, "no API key and no Ollama found")
 
 
 def test_a_model_whose_key_is_missing_is_said_to_want_it() -> None:
@@ -69,12 +69,12 @@ BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
 
 
 def test_how_a_language_model_comes_to_answer_for_eliza() -> None:
-    ways = "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
-    told = f"{ways}; then say /model ollama/NAME or /model local/FILE.gguf."
-    assert way_to_a_model(detected_model(None), {}) == told
+    ways = "For a real model: set a key such as OPENAI_API_KEY, start Ollama, or use a GGUF file"
+    ways += " with /model local/FILE.gguf."
+    assert way_to_a_model(detected_model(None), {}) == ways
     told = "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model."
     assert way_to_a_model(BY_FILE, {"ANTHROPIC_API_KEY": "key"}) == told
-    assert way_to_a_model(BY_FILE, {}) == f"{ways}; then say /model NAME."
+    assert way_to_a_model(BY_FILE, {}) == ways
     assert way_to_a_model(ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}) == ""
 
 
@@ -107,7 +107,7 @@ def shipped_map() -> Mapping[str, Mapping[str, object]]:
 
 @pytest.mark.parametrize("typed", ["eliza", "ELIZA", "chorus/eliza"])
 def test_eliza_alone_is_the_embedded_model(typed: str) -> None:
-    assert Naming(typed, {}, lambda: None).named(None, {}) == ModelChoice(ELIZA, "chosen for this run")
+    assert Naming(typed, {}, lambda: None).named(None, {}) == ModelChoice(ELIZA, "--model")
     by_variable = Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {})
     assert by_variable == ModelChoice(ELIZA, "from CHORUS_MODEL")
     assert Naming(None, {}, lambda: None).named(typed, {"model": "system.jsonc:3"}) == BY_FILE

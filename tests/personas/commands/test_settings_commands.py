@@ -113,12 +113,12 @@ async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
 @pytest.mark.parametrize(
     ("line", "error", "sentence"),
     [
-        ("set", CommandError, "/settings set needs <key>."),
-        ("set temperature", CommandError, "/settings set needs <value>."),
+        ("set", CommandError, "/settings set needs <key>, for example:"),
+        ("set temperature", CommandError, "/settings set needs <value>, for example:"),
         ("set temperature hot", SettingsError, 'temperature cannot be "hot": it must be a number from 0 to 2.'),
         ("set temprature 1", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
         ("temprature", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
-        ("unset", CommandError, "/settings unset needs <key>."),
+        ("unset", CommandError, "/settings unset needs <key>, for example:"),
         ("unset mine", SettingsError, 'There is no setting "mine"'),
         ("set context_hours 24h", SettingsError, "For a time with a unit, use /context 24h."),
         ("set name new", PersonaError, "A persona cannot be called 'new'"),
@@ -239,7 +239,7 @@ async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: World) -> N
     desk.editor.enqueue(None, seconds=0.1)
     reply = await desk.told("/settings edit")
     assert reply.startswith("The editor returned at once; if it opens a window of its own, have it wait: code --wait")
-    assert f"Nothing was changed. The draft stays in {desk.folder / 'drafts'}" in reply
+    assert f"Nothing was changed. Your draft is kept in {desk.folder / 'drafts'}" in reply
     assert kept(desk) == [TEXT]
 
 
@@ -313,7 +313,7 @@ async def test_set_writes_to_the_file_as_settings_set_does_and_shows_what_has_no
 
 async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(desk: World) -> None:
     before = path(desk).read_text()
-    assert await desk.told("/set temperature 0.9 --once") == "temperature is 0.9 until the end of this run."
+    assert await desk.told("/set temperature 0.9 --once") == "temperature is 0.9 until you quit."
     assert path(desk).read_text() == before
     assert await temperatures(desk) == [0.9]
     assert await desk.told("/set --once") == "temperature: 0.9 (this run)"
@@ -396,7 +396,7 @@ async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: World,
 async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, line: str, reason: str) -> None:
     world.model.has_assumed_limit = True
     warning = (
-        "litellm does not know this model, so a context of 10,000 tokens is assumed (a test). /settings set "
+        "The context size of this model is not known, so Chorus assumes 10,000 tokens (a test). /settings set "
         "context_token_limit N sets another."
     )
     assert f"Model: openai/gpt-99 ({reason})\n{warning}" in await world.told(line)
@@ -407,7 +407,7 @@ async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, 
 
 async def test_a_model_that_takes_the_figures_of_another_names_it(world: World) -> None:
     world.model.has_assumed_limit, world.model.relative = True, "gpt-98"
-    told = "litellm has no figures for this model, so Chorus assumes those of gpt-98."
+    told = "The figures of this model are not known, so Chorus assumes those of gpt-98."
     assert await world.told("/model openai/gpt-99") == f"Model: openai/gpt-99 (set by /model)\n{told}"
     assert await world.told("/model") == f"Model: openai/gpt-99 (set by /model)\n{told}"
 

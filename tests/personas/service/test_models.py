@@ -63,7 +63,7 @@ async def test_a_model_without_a_key_is_set_for_the_persona_the_key_asked_for_an
         "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."
     )
     assert '"model": "anthropic/claude-sonnet-5"' in world.settings_text()
-    assert "openai/test (chosen for this run)" in await world.told("/settings unset model")
+    assert "openai/test (--model)" in await world.told("/settings unset model")
     assert world.current.target().choice.model == "openai/test"
 
 

@@ -116,8 +116,8 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
     ("line", "answer"),
     [
         ("/purge message 99", "There is no message #99, or it is purged already. /search shows the numbers."),
-        ("/purge message x", "'x' is not a number from 1 upwards, such as 3 or #3."),
-        ("/purge message --dry-run", "/purge message needs <number…>."),
+        ("/purge message x", "'x' is not a whole number above 0, such as 3 or #3."),
+        ("/purge message --dry-run", "/purge message needs <number…>, for example:"),
         ("/purge thread 7", "There is no thread #7 of chorus. Its threads are #1."),
         ("/purge persona nobody", "nobody"),
         ("/purge since monday until tomorrow", "future"),
@@ -136,7 +136,7 @@ async def test_a_purge_is_in_the_journal_and_no_undo_takes_it_back(world: World)
     await talk(world)
     await purged(world, "/purge message 1")
     assert "purged 1 message for good" in await world.told("/context ops")
-    assert await world.told("/context undo 1") == "No undo takes operation 1 back: it purged 1 message for good."
+    assert await world.told("/context undo 1") == "Operation 1 cannot be undone: it purged 1 message for good."
     with pytest.raises(JournalError, match="nothing to undo"):
         await world.journal.undo(world.current.target(), None)
 
@@ -205,11 +205,11 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
     for format_ in ("md", "jsonl"):
         dry = (await world.told(f"/import {world.folder / 'out' / format_} --dry-run")).splitlines()
         assert dry[1:] == [
-            "1 message was purged before and would not be brought back.",
+            "1 message that you purged would not be imported.",
             "Of the messages 3 are in the log already and 0 are new. Nothing was changed.",
         ]
         told = await world.told(f"/import {world.folder / 'out' / format_}")
-        assert "1 message was purged and stays purged." in told
+        assert "1 message that you purged was not imported." in told
         assert "Everything else is in the log already; nothing was changed." in told
         assert await world.log() == after
 
@@ -222,13 +222,13 @@ async def test_an_old_export_brings_no_purged_message_into_another_persona(world
     for path in (world.folder / "out").rglob("*.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"chorus"', '"frodo"'), "utf-8")
     dry = await world.told(f"/import {world.folder / 'out'} --dry-run")
-    assert "1 message was purged before and would not be brought back." in dry
+    assert "1 message that you purged would not be imported." in dry
     assert "Of the messages 0 are in the log already and 3 are new." in dry
     told = await world.told(f"/import {world.folder / 'out'}")
     assert holding(world.folder / "attachments", GATE) == []
     contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])
     assert contents == [("frodo", "I see."), ("frodo", MILL), ("frodo", "Good to know.")], told
-    assert "1 message was purged and stays purged." in told
+    assert "1 message that you purged was not imported." in told
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
@@ -238,7 +238,7 @@ async def test_a_message_that_is_repeated_elsewhere_is_named_and_stays(world: Wo
     if is_indexed:
         await world.told("/search mill")
     question = await world.asked_back("/purge message 1")
-    assert "#5 has the same words and would stay" in question.text
+    assert "#5 has the same words and would not be purged" in question.text
     await question.confirmed()
     assert [row.id for row in await world.store.read(message_rows.rows, [1, 5])] == [5]
 

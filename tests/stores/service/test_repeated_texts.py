@@ -97,7 +97,7 @@ async def test_titles_preambles_calls_and_sessions_that_contain_it_go_and_though
     await world.told("/context save some talk")
     await sql(world, "UPDATE messages SET preamble = ? WHERE id = 3", HELD)
     await sql(world, "UPDATE messages SET reasoning = 'the gate is red indeed' WHERE id = 3")
-    assert "#3 has the same words and would stay" in (await world.asked_back("/purge message 1")).text
+    assert "#3 has the same words and would not be purged" in (await world.asked_back("/purge message 1")).text
     await purged(world, "/purge message 1")
     assert holding(world.folder, HELD) == holding(world.folder, SHORT) == []
     assert holding(world.folder, "red indeed") == ["chorus.db"]
@@ -203,7 +203,7 @@ async def test_a_thought_that_repeats_a_purged_message_stays_and_is_named_once(
     await thought(tooled, text, parts)
     await tooled.say(LONG)
     told = await tooled.told("/purge message 3 --dry-run")
-    assert told.count("#2 has the same words and would stay") == 1
+    assert told.count("#2 has the same words and would not be purged") == 1
 
 
 async def test_names_and_signatures_among_the_parts_are_no_texts_that_others_repeat(tooled: World) -> None:

@@ -118,7 +118,7 @@ def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home
     with home.chat() as chat:
         chat.ask("I am one", "one")
         chat.ask("two\nlines", ANSWER)
-        chat.ask("/persona frodo", "Talking to Frodo")
+        chat.ask("/persona frodo", "You are now talking to Frodo")
         chat.press("up")
         chat.watch(0.3)
         chat.await_prompt("Frodo")
@@ -127,7 +127,7 @@ def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home
     assert [path.name for path in files if b"/persona frodo" in path.read_bytes()] == ["chorus.db"]
     with home.chat() as chat:
         chat.await_prompt("Frodo")
-        chat.ask("/p chorus", "Talking to Chorus")
+        chat.ask("/p chorus", "You are now talking to Chorus")
         chat.watch(0.5)
         chat.press("up", "up")
         chat.await_text("two")

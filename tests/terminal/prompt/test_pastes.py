@@ -106,7 +106,7 @@ def test_the_chat_goes_on_after_a_paste_that_is_too_long(home: Home) -> None:
 
 
 ON, OFF = b"\x1b[?2004h", b"\x1b[?2004l"
-FOLDED = "messages in context are summarised now."
+FOLDED = "The model now gets a summary of the oldest"
 ROWS = [f"row {number} of the message" for number in range(1, 21)]
 
 
@@ -176,10 +176,10 @@ def test_a_file_is_completed_after_an_at_sign_and_sent(home: Home, photo: Path, 
 def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, photo: Path, server: Recorder) -> None:
     with home.chat(**server.environment()) as chat:
         chat.say(f"/attach {photo}")
-        chat.await_text("goes with your next message")
+        chat.await_text(" to your next message. /attach clear")
         chat.await_bottom_line("+ my photo.png")
         chat.say("/attach clear")
-        chat.await_text("no longer goes with your next message.")
+        chat.await_text(" from your next message.")
         chat.until(lambda: "my photo" not in chat.bottom_line(), "a line below without it")
         chat.ask("nothing", "seen.")
         chat.say(f"/attach {photo}")

@@ -137,7 +137,7 @@ async def test_a_killed_thread_is_no_longer_listed_and_can_be_opened_again(rome:
 
 async def test_all_are_killed_after_a_question(rome: World) -> None:
     question = await rome.asked_back("/thread kill all")
-    assert question.text == "Close 3 threads of chorus? Replies are broken off; no message is deleted."
+    assert question.text == "Close 3 threads of chorus? This stops their replies; it deletes no message."
     assert question.declined.text == "No thread was closed."
     told = plain(await question.confirmed())
     assert told == "3 threads are closed. /thread list all shows them, /thread N opens one again.\n\nThread #4"

@@ -69,7 +69,7 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
     here, _gate, _turn = await begun(world, "half")
     await replies(world).send(here, "second")
     assert await replies(world).close() == [
-        "Stopped: 1 reply in thread #1. What has come is kept; /retry asks again.",
+        "Stopped: 1 reply in thread #1. The text that arrived is kept; /retry asks again.",
         "Not sent: 1 message, kept as a draft for the next start.",
     ]
     assert await rows(world, here) == [
@@ -397,7 +397,7 @@ async def test_an_editor_that_ends_with_an_error_brings_the_text_to_the_prompt(w
 
 async def test_an_editor_that_returned_at_once_keeps_the_draft_for_its_window(world: World) -> None:
     world.editor.enqueue(None, seconds=0.1)
-    assert f"The draft stays in {world.folder / 'drafts'}" in await world.told("/editor")
+    assert f"Your draft is kept in {world.folder / 'drafts'}" in await world.told("/editor")
     assert drafts(world) == [""]
 
 

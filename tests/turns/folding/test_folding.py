@@ -26,8 +26,8 @@ async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(t
     assert talk.summaries() == []
     assert all(fact in talk.last_request() for fact in facts(7))
     notices = await talk.say("f7!")
-    assert notices[0] == "The conversation no longer fits its model; the older part is being summarised."
-    assert notices[1].startswith("The oldest 10 messages in context are summarised now.")
+    assert notices[0] == "The conversation no longer fits the model, so Chorus is summarising the older part."
+    assert notices[1].startswith("The model now gets a summary of the oldest 10 messages.")
     [asked] = talk.summaries()
     assert [fact in asked for fact in facts(8)] == [True] * 5 + [False] * 3
     sent = talk.last_request()
@@ -369,7 +369,7 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
     assert await talk.say(*facts(7)) == []
     async with asyncio.timeout(5):
         sentence = await told.get()
-    assert sentence.startswith("The oldest 8 messages in context are summarised now.")
+    assert sentence.startswith("The model now gets a summary of the oldest 8 messages.")
     assert await talk.say("next!") == []
     assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
     await folds.close()
@@ -378,7 +378,7 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
 @pytest.mark.parametrize(
     ("failure", "told", "beside"),
     [
-        pytest.param(None, "The oldest 8 messages in context are summarised now.", [], id="done"),
+        pytest.param(None, "The model now gets a summary of the oldest 8 messages.", [], id="done"),
         pytest.param(ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"], id="failed"),
     ],
 )
@@ -411,7 +411,7 @@ async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later
     assert len(talk.summaries()) == 1
     await talk.say("later!", words=0)
     async with asyncio.timeout(5):
-        assert (await told.get()).startswith("The oldest ")
+        assert (await told.get()).startswith("The model now gets a summary of the oldest ")
     await folds.close()
 
 

@@ -181,7 +181,7 @@ async def test_a_corrected_item_is_sent_again_and_why_does_not_claim_otherwise(w
     await world.services.memory.edit(item, "the dentist comes on Tuesday")
     report = await context_report(world.context, world.current.target(), world.clock.now())
     (use,) = report.memory
-    assert (use.sent, use.reason) == (False, "corrected: the new wording goes with your next message")
+    assert (use.sent, use.reason) == (False, "corrected: the new wording will be sent with your next message")
     await world.say("Sure?")
     assert world.asked()[-1][1] == f"From memory:\n#{item.id} {HUMAN}: the dentist comes on Tuesday\n\nSure?"
     await world.say("Really?")
