@@ -157,7 +157,7 @@ def test_a_spelling_goes_on_printing_its_json(home: Home, line: str, promised: s
 def test_a_question_of_a_command_is_answered_by_yes_or_declined(home: Home) -> None:
     declined = home.run("memory", "forget", "1")
     assert (declined.code, declined.output) == (1, "")
-    assert declined.errors.endswith("Memory item #1 stays: agree at a terminal, or add --yes.\n")
+    assert declined.errors.endswith("Kept memory item #1: agree at a terminal, or add --yes.\n")
     assert "/undo brings it back." in outcome_of(home, "memory forget 1 --yes").output
 
 

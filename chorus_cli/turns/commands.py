@@ -19,7 +19,8 @@ from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parame
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
-from chorus_cli.log.rules.acts import Fork, Window
+from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.acts import Edit, Fork, Retry, Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.wording import local, speaker, start, turn
@@ -116,7 +117,7 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
         pins = drawn_pins((await services.context.snapshot(target, services.clock.now())).view, target.persona.name)
         return pins or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
     pinned = await pin(services.journal, target, message)
-    return Text(f'Pinned: #{message} "{shortened(pinned.content)}". /unpin {message} ends that.')
+    return Text(f'Pinned: #{pinned.id} "{shortened(pinned.content)}". /unpin {pinned.id} ends that.')
 
 
 @TOP.command("unpin")
@@ -127,7 +128,7 @@ async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) ->
         /unpin 12
     """
     unpinned = await unpin(services.journal, services.current.target(), message)
-    return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
+    return Text(f'No longer pinned: #{unpinned.id} "{shortened(unpinned.content)}".')
 
 
 @GROUP.command("at")
@@ -179,9 +180,12 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 
 
 async def named(services: Services, done: Operation | Spoken) -> str:
-    """Name an operation or a turn; say how many threads a boundary concerns if it concerns several."""
+    """Name an operation with the message that it edits, or a turn; say how many threads a boundary concerns."""
     if not isinstance(done, Operation):
         return turn(done, is_answered=await is_answered(services.conversation, done))
+    if isinstance(done.act, Edit | Retry) and done.act.message:
+        rows = await services.context.store.read(message_rows.rows, [done.act.message])
+        return done.describe() + "".join(f' "{shortened(row.content)}"' for row in rows)
     concerns_all = done.act.is_boundary and done.thread_id is None
     return done.describe() + (await _in_all_threads(services) if concerns_all else "")
 

@@ -163,3 +163,5 @@ def told(home: Home) -> None:
     """Say a few things, so that there is something to fold, to save and to edit."""
     for text in ("I am unhappy", "I am tired", "I am alone", "I am glad"):
         assert home.run("ask", "-c", text).code == 0
+    # ELIZA has answered, whose talk no other model is sent.
+    home.sql("UPDATE messages SET model = 'openai/test' WHERE model IS NOT NULL")

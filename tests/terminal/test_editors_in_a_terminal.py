@@ -94,7 +94,7 @@ def test_one_reply_is_edited_alone_shown_again_and_sent(
         chat.ask("Next", "As you say.")
         assert said_to(mock_provider) == ["Onward!", "*smiles* The road is **short**.", "Next"]
         undo_turn(chat, "Next")
-        ask_anew(chat, "/undo", "Undone: another wording of the last message")
+        ask_anew(chat, "/undo", "Undone: edit of message #")
     assert drafts(home) == set()
 
 

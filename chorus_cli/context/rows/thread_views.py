@@ -316,6 +316,17 @@ def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], mes
     return message_id
 
 
+def replaced_before(connection: sqlite3.Connection, view: View, row: Message, thread_id: int) -> set[int]:
+    """Return the messages whose place ``row`` has taken: those of its side of its turn that are no longer in the view.
+
+    A new retry replaces them too, so that undoing or redoing an earlier one does not bring back a second reply.
+    """
+    seen, is_question = {each.id for each in view.messages}, row.role is Role.USER
+    known = (*view.taken_back, *message_rows.rows_since(connection, thread_id, row.turn_id, view.cutoff))
+    of_turn = (each for each in known if each.turn_id == row.turn_id and (each.role is Role.USER) is is_question)
+    return {each.id for each in of_turn if each.id not in seen}
+
+
 class EditableRows(NamedTuple):
     """A thread's history with the messages that a fork put in, its operations, and the newest message id of the log."""
 

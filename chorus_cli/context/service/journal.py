@@ -10,7 +10,7 @@ from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
-from chorus_cli.log.rules.journal import subject_of, thread_journal
+from chorus_cli.log.rules.journal import subject_of
 from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unpin
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
@@ -248,7 +248,8 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 async def pin(journal: Journal, target: Target, message_id: int) -> Message:
     """Pin a message of the thread, and return it; refuse a message of a tool, and one that is pinned already."""
-    if message_id in await _pinned(journal, target):
+    message_id, is_pinned = await _present(journal, target, message_id)
+    if is_pinned:
         raise JournalError(f"Message #{message_id} is pinned already. /unpin {message_id} ends that.")
     found = await journal.context.store.read(message_rows.rows, [message_id])
     if found and found[0].thread_id == target.thread_id and found[0].role not in _SPOKEN:
@@ -260,14 +261,16 @@ async def pin(journal: Journal, target: Target, message_id: int) -> Message:
 
 async def unpin(journal: Journal, target: Target, message_id: int) -> Message:
     """End the pinning of a message, and return the message."""
-    if message_id not in await _pinned(journal, target):
+    message_id, is_pinned = await _present(journal, target, message_id)
+    if not is_pinned:
         raise JournalError(f"Message #{message_id} is not pinned in this thread. /pin lists the pinned messages.")
     await journal.introduce(target, Unpin(message_id))
     (message,) = await journal.context.store.read(message_rows.rows, [message_id])
     return message
 
 
-async def _pinned(journal: Journal, target: Target) -> frozenset[int]:
-    slug, thread_id = target.persona.slug, target.thread_id
-    operations = await journal.context.store.read(operation_rows.since_boundary, slug, thread_id)
-    return thread_journal(thread_id, operations).pinned
+async def _present(journal: Journal, target: Target, message_id: int) -> tuple[int, bool]:
+    """Return the id of the present wording of a message, and whether that is pinned."""
+    view = (await journal.context.snapshot(target, journal.clock.now())).view
+    id_ = await journal.context.store.read(thread_views.present_wording, view.messages, message_id)
+    return id_, id_ in view.pinned

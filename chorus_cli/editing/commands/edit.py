@@ -85,4 +85,6 @@ async def _worded(services: Services, opened: OpenMessage, text: str) -> Reply |
         await services.context_editing.reword(opened, words)
     except OvertakenError:
         return _OVERTAKEN
-    return Text(f"Message edited. /undo reverts.\n\n{words}")
+    kept = counted(len(opened.scope.settled), "message")
+    fixed = "" if opened.is_last else f" As after /context edit, the context is {kept}, word for word; none is pinned."
+    return Text(f"Message edited.{fixed} /undo reverts.\n\n{words}")

@@ -14,6 +14,7 @@ from chorus_cli.context.rows.thread_views import (
     introduce_unless_overtaken,
     newest_change,
     present_wording,
+    replaced_before,
 )
 from chorus_cli.context.rules.view import View
 from chorus_cli.context.service.context import Context
@@ -43,7 +44,8 @@ _Read = TypeVar("_Read")
 class OpenMessage(NamedTuple):
     """A message in the editor, the messages in context, and the newest change of the context.
 
-    If it ``is_last``, another wording takes its place as a retry's reply does; else the context is edited.
+    If it ``is_last`` in its turn, and neither summarised nor put in by an operation, another wording takes its place
+    as a retry's reply does, and that of the messages that it ``replaced``; else the context is edited.
     """
 
     target: Target
@@ -51,6 +53,7 @@ class OpenMessage(NamedTuple):
     scope: EditScope
     newest_change: int
     is_last: bool
+    replaced: set[int]
 
 
 class OpenContext(NamedTuple):
@@ -83,18 +86,19 @@ class ContextEditing:
     async def open_message(self, target: Target, number: int | None = None) -> OpenMessage:
         """Find message ``number`` of the context, or the newest reply."""
 
-        def read(log: Connection, view: View) -> tuple[Message, EditableRows]:
+        def read(log: Connection, view: View) -> tuple[Message, set[int], EditableRows]:
             operations = operation_rows.all_of(log, target.persona.slug, target.thread_id)
             rows = EditableRows([], operations, message_rows.newest_id(log))
-            return _to_reword(log, view.messages, number), rows
+            row = _to_reword(log, view.messages, number)
+            return row, replaced_before(log, view, row, target.thread_id), rows
 
-        view, (row, rows) = await self._read(target, read)
+        view, (row, replaced, rows) = await self._read(target, read)
         scope = edit_scope(view.messages, (), rows.operations, rows.newest_id, None)
         if row not in scope.settled:
             raise JournalError(f"Message #{row.id} is empty or is being answered now, so it cannot be edited.")
-        put_in = {*view.kept, *(view.boundary.members if view.boundary else ())}
-        is_last = row == view.messages[-1] and row.id not in put_in
-        return OpenMessage(target, row, scope, newest_change(rows.operations), is_last)
+        put_in = {*(view.kept - view.pinned), *(view.boundary.members if view.boundary else ())}
+        is_last = row.id not in put_in and row not in view.folded and _ends_turn(row, view.messages)
+        return OpenMessage(target, row, scope, newest_change(rows.operations), is_last, replaced)
 
     async def _read(self, target: Target, read: Callable[[Connection, View], _Read]) -> tuple[View, _Read]:
         """Read the view of a thread and more; refuse a thread whose last message is being answered again."""
@@ -125,11 +129,13 @@ class ContextEditing:
             OvertakenError: another operation has changed the context meanwhile.
         """
         row, thread_id = opened.row, opened.target.thread_id
-        wording, act = reworded(row, thread_id, words), Retry(frozenset({row.id}), Way.EDIT)
+        wording = reworded(row, thread_id, words)
+        act = Retry(frozenset({row.id, *opened.replaced}), Way.EDIT, message=row.id)
         new = NewOperation(opened.target.persona.slug, act, self.clock.now(), thread_id, members=(wording,))
         if not opened.is_last:
             members = tuple(wording if each.id == row.id else each.id for each in opened.scope.settled)
-            new = new._replace(act=Edit(), after_message_id=opened.scope.after_message_id, members=members)
+            edit, after = Edit(message=row.id), opened.scope.after_message_id
+            new = new._replace(act=edit, after_message_id=after, members=members)
         if await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change) is None:
             raise OvertakenError
 
@@ -160,6 +166,10 @@ class ContextEditing:
         if stored is None:
             raise OvertakenError
         return edit.counts._replace(all=len(new.members))
+
+
+def _ends_turn(row: Message, seen: Sequence[Message]) -> bool:
+    return next(each for each in reversed(seen) if each.turn_id == row.turn_id) == row
 
 
 def _to_reword(log: Connection, seen: Sequence[Message], number: int | None) -> Message:

@@ -17,7 +17,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
+from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Retry, Reversal, Subject, Undo
 from chorus_cli.log.rules.journal import LogMarks
 from chorus_cli.log.rules.log_acts import Act, Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
@@ -60,10 +60,19 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
             [(operation_id, position, member) for position, member in enumerate(members)],
         )
         act = replace(act, members=members)
+    elif isinstance(act, Retry) and members:
+        store_wording(connection, operation_id, members[0])
     at = new.created_at.astimezone(UTC)
     # A trigger sets the number after the insert, so RETURNING would not return it.
     (number,) = connection.execute("SELECT number FROM operations WHERE id = ?", (operation_id,)).fetchone()
     return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"), number)
+
+
+def store_wording(connection: sqlite3.Connection, operation_id: int, message_id: int) -> None:
+    """Store which message a retry has put in the place of the last one, as another wording of it."""
+    connection.execute(
+        "UPDATE operations SET detail = json_set(detail, '$.wording', ?) WHERE id = ?", (message_id, operation_id)
+    )
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:

@@ -49,14 +49,20 @@ class Clear(Act):
         return "the creation of this persona on" if self.begins else "your /new of"
 
 
+@dataclass(frozen=True)
 class Edit(Inclusion):
-    """An edit of the context."""
+    """An edit of the context; of one ``message`` alone, if it is given."""
 
-    __slots__ = ()
     kind = "edit"
     is_boundary = True
     start = "your edit of"
     words = "edit of the context, {} kept"
+    stored: ClassVar = {"message": Stored("message", int)}
+    message: int = 0
+
+    def describe(self) -> str:
+        """Name the act with its message, or with the number of messages that it kept."""
+        return f"edit of message #{self.message}" if self.message else super().describe()
 
 
 @dataclass(frozen=True)
@@ -135,20 +141,25 @@ _WAYS = {
 class Retry(Act):
     """Another reply to the last message. It takes the messages with the ids ``replaced`` out of the context.
 
-    In any other ``way`` it puts another wording in the place of the last message, which is then the only one replaced.
+    In any other ``way`` it puts another ``wording``, the id of a message, in the place of the last message; an edit
+    names that ``message``.
     """
 
     kind = "retry"
     stored: ClassVar = {
         "replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)]),
         "way": Stored("way", Way),
+        "wording": Stored("wording", int),
+        "message": Stored("message", int),
     }
     replaced: frozenset[int] = frozenset()
     way: Way = Way.AGAIN
+    wording: int = 0
+    message: int = 0
 
     def describe(self) -> str:
         """Name the act."""
-        return _WAYS[self.way]
+        return f"edit of message #{self.message}" if self.message else _WAYS[self.way]
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,10 @@ class ThreadJournal:
     context at any age, and the ``pinned`` messages word for word. The messages ``brought`` may have been said in other
     threads. Retries took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off`` says, by id,
     whether imports moved a message off the live branch (``True``) or back to it. The messages ``hidden`` are off it
-    because another program had hidden them from the model. The messages of the imports ``withdrawn``, which were undone
-    since the boundary, are out, whatever had put them in. ``newest_id`` is the newest operation that breaks the prefix
-    by changing the context or hiding a memory item, 0 if there is none. ``fold_is_undone``: the newest fold was undone.
+    because another program had hidden them from the model. The messages of the imports and retries ``withdrawn``, which
+    were undone since the boundary, are out, whatever had put them in. ``newest_id`` is the newest operation that breaks
+    the prefix by changing the context or hiding a memory item, 0 if there is none. ``fold_is_undone``: the newest fold
+    was undone.
     """
 
     thread_id: int
@@ -81,7 +82,10 @@ def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: 
         moved_off=_moved_off_by(later),
         hidden=hidden_by(later),
         withdrawn=frozenset(
-            each.id for each in operations if isinstance(each.act, Import) and undos.get(Subject(each.id), 0) > after
+            each.id
+            for each in operations
+            if (isinstance(each.act, Import) or (isinstance(each.act, Retry) and each.id > after))
+            and undos.get(Subject(each.id), 0) > after
         ),
         newest_id=max(forgetting, *(each.id for each in operations if each.act.breaks_prefix), 0),
         fold_is_undone=fold_is_undone(operations),
@@ -123,6 +127,8 @@ def _pinned(counting: Iterable[Operation], thread_id: int) -> frozenset[int]:
             pinned.update(each.members_in(thread_id))
         elif isinstance(each.act, Unpin):
             pinned.discard(each.act.message)
+        elif isinstance(each.act, Retry) and each.act.wording and pinned & each.act.replaced:
+            pinned = pinned - each.act.replaced | {each.act.wording}
     return frozenset(pinned)
 
 
@@ -327,13 +333,16 @@ def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> 
 
 def _marks(operations: Sequence[Operation]) -> LogMarks:
     taken_back, counting = undone(operations), effective(operations)
+    retries = (each.act for each in reversed(counting) if isinstance(each.act, Retry))
+    # A retry also replaces what an earlier one did, whose way says how that message was replaced.
+    ways = {id_: act.way for act in retries for id_ in act.replaced}
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in taken_back if subject.turn_id is not None),
         replaced=frozenset(replaced(counting)),
         undone_operations=frozenset(subject.operation_id for subject in taken_back if subject.operation_id is not None),
         moved_off=_moved_off_by(counting),
         hidden=hidden_by(counting),
-        reworded=frozenset(replaced(each for each in counting if isinstance(each.act, Retry) and each.act.way)),
+        reworded=frozenset(id_ for id_, way in ways.items() if way),
     )
 
 

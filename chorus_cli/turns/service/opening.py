@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
-from chorus_cli.context.rows.thread_views import others_at_work, thread_at_work
+from chorus_cli.context.rows.thread_views import others_at_work, replaced_before, thread_at_work
 from chorus_cli.context.rules.preamble import NOTICEABLE_GAP, gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
@@ -275,9 +275,12 @@ class TurnOpener:
             # It may go on, so it is not marked as broken off.
             unmarked = continued._replace(status=Status.COMPLETE)
             view = replace(snapshot.view, messages=(*snapshot.view.messages[:-1], unmarked))
-        act = Retry(frozenset({continued.id} if continued else {reply.id for reply in replies}), way)
+        earlier = replaced_before(connection, snapshot.view, replies[-1], target.thread_id) if replies else set()
+        act = Retry(frozenset(earlier.union([continued.id] if continued else [reply.id for reply in replies])), way)
         retry = operation_rows.introduce(connection, NewOperation(question.persona, act, now, target.thread_id))
         reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run, continued)
+        if continued:
+            operation_rows.store_wording(connection, retry.id, reply.id)
         snapshot = replace(snapshot, view=view, newest_operation_id=retry.id)
         is_closed = message_rows.reopen_thread(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())

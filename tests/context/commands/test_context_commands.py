@@ -316,7 +316,7 @@ async def test_what_is_no_time_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("line", ["/context default?", "/context Reset ?", "/context all?x", "/context ?default"])
 async def test_a_question_mark_changes_no_window(at_ten: World, line: str) -> None:
-    is_preview = "With a context window of 8h instead of 10h:" in await at_ten.told(line)
+    is_preview = "With 8h instead of 10h" in await at_ten.told(line)
     assert is_preview is line.endswith("?")
     assert at_ten.settings_text() == BEFORE
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.editing.service.context import OvertakenError
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.editing.commands.test_context_edit import retry
@@ -16,6 +17,7 @@ from tests.turns.service.tool_talk import call, calls
 from tests.world import World
 
 THREE = ["A1", "B1", "A2", "B2", "A3", "B3"]
+FIXED = "As after /context edit, the context is 6 messages, word for word; none is pinned. "
 UNCHANGED = "Nothing was changed."
 
 
@@ -36,7 +38,8 @@ async def test_the_newest_reply_is_edited_with_nothing_but_its_text_and_its_word
     assert "B3 [replaced by another wording]" in await turns.told("/thread history")
     assert "undone" not in await turns.told("/context why")
     assert "█ 6 messages in " in await turns.told("/context")
-    assert await turns.told("/undo") == "Undone: another wording of the last message"
+    assert (await turns.steps())[3:] == ['edit of message #6 "B3"', 'edit of message #7 "Bee three"']
+    assert await turns.told("/undo") == 'Undone: edit of message #7 "Bee three"'
     assert (await turns.seen())[-1] == "Bee\nthree"
     await turns.told("/redo")
     assert (await turns.seen())[-1] == "Bee"
@@ -62,11 +65,12 @@ async def test_any_message_is_edited_by_its_number_also_by_that_of_an_earlier_wo
     turns: World, number: str, place: int
 ) -> None:
     for words in ("Other", "Yet another"):
-        assert await edited(turns, f"/edit {number}", words) == f"Message edited. /undo reverts.\n\n{words}"
+        told = await edited(turns, f"/edit {number}", words)
+        assert told == f"Message edited. {FIXED if place == 2 else ''}/undo reverts.\n\n{words}"
     assert turns.editor.shown[1] == "Other\n"
     assert await turns.seen() == [*THREE[:place], "Yet another", *THREE[place + 1 :]]
-    for _ in range(2):
-        assert await turns.told("/undo") == "Undone: edit of the context, 6 messages kept"
+    for edit in ('#7 "Other"', f'#{place + 1} "{THREE[place]}"'):
+        assert await turns.told("/undo") == f"Undone: edit of message {edit}"
     assert await turns.seen() == THREE
 
 
@@ -75,6 +79,44 @@ async def test_the_newest_reply_of_an_edited_context_is_edited_in_its_place(turn
     turns.clock.advance(timedelta(hours=7, minutes=59))
     await edited(turns, "/edit", "Bee")
     assert await turns.seen() == ["A one", *THREE[1:-1], "Bee"]
+
+
+async def test_an_older_reply_is_edited_in_its_place_and_the_window_the_pins_and_older_messages_stay(
+    turns: World,
+) -> None:
+    await turns.told("/pin 1")
+    turns.clock.advance(timedelta(hours=7, minutes=56, seconds=30))
+    await edited(turns, "/edit 4", "Bee two")
+    assert await turns.seen() == ["A1", "A2", "Bee two", *THREE[4:]]
+    await turns.told("/context 24h")
+    assert await turns.seen() == [*THREE[:3], "Bee two", *THREE[4:]]
+    assert (await turns.view()).pinned == {1}
+
+
+async def test_an_edit_of_a_summarised_reply_says_that_it_fixes_the_context(turns: World) -> None:
+    turns.model.say("A summary.")
+    assert (await turns.told("/compact")).startswith("2 messages summarised")
+    assert await edited(turns, "/edit 2", "Bee") == f"Message edited. {FIXED}/undo reverts.\n\nBee"
+    assert (await turns.view()).summary is None
+
+
+@pytest.mark.parametrize("line", ["/edit", "/continue"])
+async def test_a_pin_moves_to_the_new_wording_of_its_message_and_back_with_an_undo(turns: World, line: str) -> None:
+    await turns.told("/pin 6")
+    turns.model.say(" and more")
+    if line == "/edit":
+        await edited(turns, line, "B3 and more")
+    else:
+        async for _ in turns.conversation.retry(turns.current.target(), Way.CONTINUE):
+            pass
+    turns.clock.advance(timedelta(hours=9))
+    assert await turns.seen() == ["B3 and more"]
+    assert await turns.told("/pin 6") == "Message #7 is pinned already. /unpin 7 ends that."
+    assert await turns.told("/unpin 6") == 'No longer pinned: #7 "B3 and more".'
+    assert await turns.seen() == []
+    for _ in range(2):
+        await turns.told("/undo")
+    assert (await turns.seen(), (await turns.view()).pinned) == (["B3"], frozenset({6}))
 
 
 async def test_a_reply_that_broke_off_is_whole_after_an_edit(turns: World) -> None:

@@ -21,12 +21,12 @@ from tests.world import World
 
 NAMES = {
     "clear": "new conversation",
-    "edit": "edit of the context, ",
+    "edit": "edit of ",
     "restore": "restored session, ",
     "fork": "fork of thread #",
     "retry": "another reply to the last message",
     "continue": "continuation of the last reply",
-    "reword": "another wording of the last message",
+    "reword": "edit of message #",
     "window": "window ",
 }
 UNEDITED = "Nothing was changed"
@@ -136,7 +136,7 @@ class ActingUser(ExpectingUser):
     # What is done
 
     def edit_message(self, data: st.DataObject) -> None:
-        """Edit one message alone: the last one in its place, another as with all messages in the editor."""
+        """Edit one message alone: the last of a turn in its place, another as with all messages in the editor."""
         view = self._view()
         if not view:
             return
@@ -145,12 +145,16 @@ class ActingUser(ExpectingUser):
         seen = self.story.run(self.story.world.view())
         row = next(row for row in seen.messages if row.content == view[place].text)
         self.story.world.editor.enqueue(word)
-        assert self.story.told(f"/edit {row.id}") == f"Message edited. /undo reverts.\n\n{word}"
+        answer = self.story.told(f"/edit {row.id}")
         worded = [replace(line, text=word) if line is view[place] else line for line in view]
         put_in = seen.boundary.members if seen.boundary else ()
-        if row == seen.messages[-1] and row.id not in put_in:
-            self._do(Told("reword", self.thread, self.now, {self.thread: (worded[-1],)}, frozenset({view[-1].text})))
+        of_turn = [each for each in seen.messages if each.turn_id == row.turn_id]
+        if row == of_turn[-1] and row.id not in put_in:
+            assert answer == f"Message edited. /undo reverts.\n\n{word}"
+            line, replaced = worded[place], frozenset({view[place].text})
+            self._do(Told("reword", self.thread, self.now, {self.thread: (line,)}, replaced))
         else:
+            assert answer.startswith("Message edited. As after /context edit, the context is ")
             self._do(Told("edit", self.thread, self.now, {self.thread: self.here.edited(worded, self.now)}))
 
     def clear(self, _: st.DataObject) -> None:

@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.core.errors import ModelError
 from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rules.acts import Clear
+from chorus_cli.log.rules.acts import Clear, Way
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge
 from chorus_cli.log.rules.operations import NewOperation
 from tests.world import World
@@ -98,6 +98,44 @@ async def test_many_steps_are_listed_from_the_newest(world: World) -> None:
     told = (await world.told("/undo list")).splitlines()
     assert [line.split()[0] for line in told[1:16]] == [str(number) for number in range(20, 5, -1)]
     assert await world.told("/undo 3") == "Undone: new conversation"
+
+
+@pytest.mark.parametrize("way", Way)
+async def test_an_earlier_retry_edit_or_continuation_is_undone_and_redone_without_a_second_reply(
+    world: World, way: Way
+) -> None:
+    async def replace_reply(words: str) -> None:
+        if way is Way.EDIT:
+            world.editor.enqueue(words)
+            await world.told("/edit")
+            return
+        world.model.say(words)
+        async for _ in world.conversation.retry(world.current.target(), way):
+            pass
+
+    await world.say("One")
+    for words in ("2", "3"):
+        await replace_reply(words)
+    newest = await world.seen()
+    assert len(newest) == 2
+    await world.told("/undo 2")
+    assert await world.seen() == newest
+    await world.told("/undo 3")
+    assert await world.seen() == ["One", "ok"]
+    await replace_reply("4")
+    newest = await world.seen()
+    await world.told("/redo 2")
+    assert await world.seen() == newest
+
+
+async def test_a_pinned_reply_of_a_retry_leaves_with_the_undo_of_the_retry(world: World) -> None:
+    await world.say("One")
+    world.model.say("2")
+    async for _ in world.conversation.retry(world.current.target()):
+        pass
+    await world.told("/pin 3")
+    await world.told("/undo 2")
+    assert await world.seen() == ["One", "ok"]
 
 
 WALKS = (

@@ -85,7 +85,7 @@ async def test_leaving_the_chat_names_the_commands_whose_replies_are_stopped(wor
     await words_come(replies(world).retry(world.current.target(), Way.CONTINUE).followed())
     slow_reply(world, "half")
     await sent(world, await world.services.threads.new_aside(), "second")
-    assert (await replies(world).close())[0].endswith("What has come is kept; /continue or /retry asks again.")
+    assert (await replies(world).close())[0].endswith("The text that arrived is kept; /continue or /retry asks again.")
 
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
