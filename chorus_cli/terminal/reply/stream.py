@@ -121,9 +121,7 @@ class PlainReply:
     def show(self, event: turn_events.TurnEvent) -> None:
         """Show one event of the turn."""
         match event:
-            case turn_events.Fence() if not self._answers.is_terminal:
-                pass
-            case turn_events.TextDelta(text):
+            case turn_events.TextDelta(text) if self._answers.is_terminal or not isinstance(event, turn_events.Fence):
                 self._write(self._whole_blocks(self._safe.feed(text)))
             case turn_events.ToolUsed():
                 self._end_line()
