@@ -44,7 +44,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of a persona in Markdown, shown as a reply is, below the name of the ``speaker``."""
+    """Words of a persona in Markdown, shown as a reply is, below the name of the ``speaker``, if it has one."""
 
     text: str
     speaker: str

@@ -66,7 +66,8 @@ def draw(reply: Reply, screen: Screen) -> None:
 
 def _draw_said(said: Said, screen: Screen) -> None:
     screen.gap()
-    screen.speaker(said.speaker)
+    if said.speaker:
+        screen.speaker(said.speaker)
     if screen.guard.allows_sequences:
         screen.rows(_markdown(said.text, screen, len(said.text))[0])
     else:

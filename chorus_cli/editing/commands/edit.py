@@ -13,7 +13,8 @@ from chorus_cli.editing.service.context import OpenContext, OpenMessage, Overtak
 from chorus_cli.framework.arguments import TIME
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Text
+from chorus_cli.framework.replies import Reply, Report, Said, Text
+from chorus_cli.log.rules.messages import Role
 from chorus_cli.services import Services
 from chorus_cli.turns.commands import MESSAGE
 
@@ -87,4 +88,6 @@ async def _worded(services: Services, opened: OpenMessage, text: str) -> Reply |
         return _OVERTAKEN
     kept = counted(len(opened.scope.settled), "message")
     fixed = "" if opened.is_last else f" As after /context edit, the context is {kept}, word for word; none is pinned."
-    return Text(f"Message edited.{fixed} /undo reverts.\n\n{words}")
+    told, persona = Text(f"Message edited.{fixed} /undo reverts."), services.current.target().persona
+    is_reply = opened.row.role is Role.ASSISTANT
+    return Report((told, Said(words, persona.name if persona.has_card else "") if is_reply else Text(words)))

@@ -231,7 +231,7 @@ class ToolLoop:
             self.folds.forget_crowded(turn.target)
         # What /continue goes on with is the model's, and what ELIZA is told is for no other model.
         is_captured = opened.reply.revises is None and turn.target.choice.model != ELIZA
-        fence = open_fence(opened.reply.content)
+        fence = open_fence(opened.reply.content) if opened.reply.content else ""
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
