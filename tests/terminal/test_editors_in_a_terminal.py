@@ -88,7 +88,7 @@ def test_one_reply_is_edited_alone_shown_again_and_sent(
     variables = {"CHORUS_MODEL": "openai/x", "OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-x"}
     with home.chat(EDITOR=editor(tmp_path, f'cp "$file" "{tmp_path}/seen"; {script}'), **variables) as chat:
         put_in(home, "Onward!", "*sighs* The road is long.")
-        ask_anew(chat, "/edit", "*smiles* The road is **short**.")
+        ask_anew(chat, "/edit", "smiles The road is short.")
         assert (tmp_path / "seen").read_text() == "*sighs* The road is long.\n"
         mock_provider.behave(type="reply", text="As you say.")
         chat.ask("Next", "As you say.")

@@ -334,5 +334,5 @@ def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider
         shell.type(" a line")
         await_rows(shell, "waiting: line two", "❯ half a line")
         provider.may_go_on.set()
+        shell.until(lambda: home.said() == [LONG_QUESTION, "line two"], "the line that waited")
         shell.await_line(f"{PROMPT} half a line")
-    assert home.said() == [LONG_QUESTION, "line two"]
