@@ -101,8 +101,7 @@ def _pieces(event: turn_events.TurnEvent) -> Iterator[turn_events.TurnEvent]:
 def _tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
     """Say what the memory has captured, after the whole reply and apart from it."""
     if done is not None and done.remembered:
-        if asides.is_terminal:
-            asides.gap()
+        asides.gap()
         asides.notice(done.remembered)
 
 

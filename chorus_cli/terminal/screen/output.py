@@ -241,8 +241,8 @@ class Screen:
         self.write("".join(f"{begin}{row.replace(_END, _END + begin)}{begin and _END}\n" for row in rows))
 
     def gap(self) -> None:
-        """Write an empty line."""
-        self.write("\n")
+        """Write an empty line at a terminal."""
+        self.write("\n" if self.is_terminal else "")
         self._above = _Above.GAP
 
     def part_of_reply(self, first: str, last: str) -> None:
