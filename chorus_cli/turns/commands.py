@@ -19,7 +19,6 @@ from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parame
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
-from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.acts import Edit, Fork, Retry, Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
@@ -184,8 +183,8 @@ async def named(services: Services, done: Operation | Spoken) -> str:
     if not isinstance(done, Operation):
         return turn(done, is_answered=await is_answered(services.conversation, done))
     if isinstance(done.act, Edit | Retry) and done.act.message:
-        rows = await services.context.store.read(message_rows.rows, [done.act.message])
-        return done.describe() + "".join(f' "{shortened(row.content)}"' for row in rows)
+        words = await services.journal.text_of(done.act.message)
+        return done.describe() + (f' "{shortened(words)}"' if words else "")
     concerns_all = done.act.is_boundary and done.thread_id is None
     return done.describe() + (await _in_all_threads(services) if concerns_all else "")
 
