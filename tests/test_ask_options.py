@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.loopback_providers import recording
+from tests.loopback_providers import recording, slow
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home
 
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
@@ -206,7 +206,7 @@ def test_a_reply_that_is_stopped_closes_its_new_thread_and_its_json_has_the_part
 
 
 def test_the_next_chat_names_the_new_thread_whose_process_was_killed(home: Home) -> None:
-    with home.running("ask", LONG_MESSAGE) as asking:
+    with slow() as provider, home.running("ask", "mountains", variables=provider.variables) as asking:
         assert asking.stdout
         assert asking.stdout.read(1)
         asking.kill()

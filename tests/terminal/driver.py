@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pexpect
@@ -48,7 +49,7 @@ _KEYS = {
 LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
 """What ELIZA answers with as many words, 20 ms each: a reply that can be caught while it streams."""
 
-FIRST_WORD = " word0"  # stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 NEW_INTERPRETER = {"PYTHONHASHSEED": "0"}
 """Variables that only a new interpreter can obey: a program that has them is no fork of the test runner."""
 
@@ -76,9 +77,11 @@ class Home:
         return finished(["sh", "-c", f"{function}\n{script}", sys.executable], self.environment)
 
     @contextmanager
-    def running(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    def running(
+        self, *arguments: str, stdin: int = subprocess.DEVNULL, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command whose output the test reads, unbuffered, while it runs."""
-        with started([*PROGRAM, *arguments], self.environment, stdin=stdin) as process:
+        with started([*PROGRAM, *arguments], {**self.environment, **variables}, stdin=stdin) as process:
             try:
                 yield process
             finally:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback_providers import recording
+from tests.loopback_providers import recording, slow
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
+from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing
 
 IN_MEMORY = Path("/dev") / "shm"
@@ -183,17 +183,19 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
 
 def test_lines_typed_before_the_private_chat_is_there_belong_to_it(user: PrivateUser) -> None:
     """Typed in one go, and while a reply is shown: neither is a draft on the disk meanwhile."""
-    with user.chat() as chat:
+    with slow() as provider, user.chat(**provider.variables) as chat:
+        provider.finish("I")
         chat.type(f"/private\rI am {WORD}\r/quit\r")
-        chat.await_text(f"you {WORD}?")
+        chat.await_text("About I: all.")
         chat.await_text(OVER)
         chat.await_line(PROMPT)
         assert user.traces() == []
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
+        chat.say("mountains")
+        chat.await_text("About mountains")
         chat.type(f"/private\rMy name is {WORD}\r")
         chat.await_text(f"waiting: My name is {WORD}")
         assert user.traces() == []
+        provider.finish("mountains", "My")
         chat.await_bottom_line(PRIVATE)
         chat.await_text(f"{PROMPT} My name is {WORD}")
         end_private(chat)
@@ -204,10 +206,10 @@ def test_lines_typed_before_the_private_chat_is_there_belong_to_it(user: Private
 @pytest.mark.parametrize("end", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=SLOW)])
 def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, end: signal.Signals) -> None:
     """Neither the line being typed, nor one that waits for the end of a reply, is a draft of the chat around it."""
-    with user.chat() as chat:
+    with slow() as provider, user.chat(**provider.variables) as chat:
         begin_private(chat)
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
+        chat.say("mountains")
+        chat.await_text("About mountains")
         chat.type(f"I am {WORD}\rand {WORD}")
         chat.await_text(f"waiting: I am {WORD}")
         os.kill(chat.pid, end)

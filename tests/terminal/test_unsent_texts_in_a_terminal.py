@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.loopback_providers import slow
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnish, patient, talking
 
@@ -131,25 +132,25 @@ LINE = "I typed this for minutes"
 
 
 def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
-    with home.chat() as chat:
-        chat.type(LONG_MESSAGE)
-        chat.until(lambda: home.unsent() == [LONG_MESSAGE], "a draft")
+    with slow() as provider, home.chat(**provider.variables) as chat:
+        chat.type("mountains")
+        chat.until(lambda: home.unsent() == ["mountains"], "a draft")
         chat.press("enter")
-        chat.await_text(FIRST_WORD, times=2)
+        chat.await_text("About mountains")
         chat.until(lambda: home.unsent() == [], "the end of the draft", seconds=1)
         assert [status for _, status in home.replies()] == ["streaming"]
         chat.kill(signal.SIGKILL)
     # The kill might have come between the commit of the message and the deletion of its row.
     row = "INSERT INTO outbox(run, persona, role, content, is_sent, created_at) VALUES "
     row += "('1-ab', 'chorus', 'user', ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ'))"
-    home.sql(row, LONG_MESSAGE, 1)
+    home.sql(row, "mountains", 1)
     home.sql(row, "and this", 0)
     with home.chat(f"{PROMPT} and this") as chat:
         chat.press("ctrl-c")
         chat.await_line(PROMPT)
         chat.until(lambda: home.unsent() == [], "the end of what was cleared")
         chat.leave()
-    assert (home.unsent(), home.said()) == ([], [LONG_MESSAGE])
+    assert (home.unsent(), home.said()) == ([], ["mountains"])
     assert [status for _, status in home.replies()] == ["interrupted"]
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.loopback_providers import slow
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal, await_pane
+from tests.terminal.driver import PROMPT, Home, Terminal, await_pane
 from tests.terminal.editors import changing, editor
 from tests.terminal.screen.screen_cells import ScrollingScreen
 
@@ -205,11 +206,12 @@ def test_so_does_one_long_line_and_one_that_the_cursor_has_left(home: Home) -> N
 
 
 def test_so_does_one_that_was_typed_ahead(home: Home) -> None:
-    with low_window(home) as chat:
-        chat.say(LONG_MESSAGE)
-        chat.await_text(FIRST_WORD, times=2)
+    with slow() as provider, low_window(home, **provider.variables) as chat:
+        chat.say("mountains")
+        chat.await_text("About mountains")
         chat.paste("\n".join(MESSAGE))
         chat.press("enter")
+        provider.finish("mountains", MESSAGE[-1].split()[0])
         chat.await_text(standing(MESSAGE))
         chat.await_line(PROMPT)
         assert_once_and_whole(chat.screen_text())
