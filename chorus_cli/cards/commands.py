@@ -68,7 +68,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Reply:
 
 
 async def introduced(services: Services, paths: Sequence[Path], taken_in: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Take files in; in a chat ask first what to call the user, if one is a card and the user was never asked."""
+    """Take files in; in a chat ask first what to call the user, if one is a new card and the user was never asked."""
     name = await services.cards.first_stranger(paths) if services.is_chat else ""
     if not name:
         return await taken_in()

@@ -1,6 +1,6 @@
 """Files of character cards: PNG pictures, JSON, and CHARX, which is a zip with ``card.json``.
 
-A persona that was made of a card keeps the card's JSON in its folder, and also the whole file if it is PNG or CHARX.
+A persona that was made from a card keeps the card's JSON in its folder, and also the whole file if it is PNG or CHARX.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read(path: Path) -> CardFile | None:
 
 
 def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the paths of cards, also of those in folders, and the other paths, among them the folders.
+    """Return the paths of cards, also of cards in folders, and the other paths, among them the folders.
 
     In a folder only files ending in .png or .charx are read, and damaged ones are left out.
     """
@@ -87,7 +87,7 @@ def _cards_in(folder: Path) -> Iterator[Path]:
 
 
 def stored_json(personas: Path, slug: str) -> bytes | None:
-    """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise."""
+    """Return the JSON of the card that a persona was made from, ``None`` if there was no card."""
     return _stored(personas / slug / CARD_FILE)
 
 

@@ -35,10 +35,10 @@ _BAR_WIDTH = 12
 
 
 def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
-    """Draw the window as a line of 8 to 48 blocks, as many as ``columns`` allow, with a legend below it.
+    """Draw the window as a line of at most 48 blocks, as many as fit into ``columns``, with a legend below it.
 
-    Each block is one day or several if the window reaches back a week or more. Without a cutoff, the window is drawn
-    from the oldest of the ``moments`` or from the boundary, and at least an hour of it.
+    In a window of a week or more, a block is one or several whole days. A window without a cutoff is drawn from the
+    oldest of the ``moments`` or from the boundary, whichever is older, and is at least an hour long.
     """
     boundary, since, until = view.boundary, view.cutoff, now.astimezone()
     if since == BEGINNING:
@@ -62,7 +62,7 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
 
 
 def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
-    """Write both ends of the window as clock times, with weekdays if the days differ; from a week on as dates."""
+    """Write both ends of the window: as dates if they are a week apart, else as times, with weekdays if days differ."""
     days = (end.date() - begin.date()).days
     dates = "%m-%d" if begin.year == end.year else "%Y-%m-%d"
     form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else dates
@@ -78,7 +78,7 @@ def drawn_parts(report: ContextReport) -> Table:
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
-    """List the memory items that the next request has, also in an older wording, and count the others by reason."""
+    """List the memory items in the next request, also those in an older wording, and count the others by reason."""
     listed = [use for use in uses if use.sent or use.reason == CORRECTED]
     sent = [(f"#{use.item.id}", shortened(without_keys(use.item.content)), use.reason) for use in listed]
     outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
@@ -94,13 +94,13 @@ def drawn_pins(view: View, name: str) -> Table | None:
 
 
 def drawn_omissions(report: ContextReport) -> Table | None:
-    """List why messages are left out, how many, and their tokens; ``None`` if none is."""
+    """List each reason for leaving out messages, with their number and tokens; ``None`` if no message is left out."""
     rows = [(each.reason, f"{each.messages:,}", f"{each.tokens:,}") for each in report.omissions]
     return Table("Left out", ("Why", "Messages", "Tokens"), tuple(rows)) if rows else None
 
 
 def usage(report: ContextReport, threshold: float) -> str:
-    """Say what share of the model's limit the next request takes, what it may take, and how estimates are corrected."""
+    """Say how much of the model's limit the next request takes and may take, and how estimates are corrected."""
     budget = report.plan.snapshot.budget
     filled = f"{report.plan.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
     lines = [f"{filled} {request_limit(budget, threshold)}", correction(budget.calibration)]
@@ -108,7 +108,7 @@ def usage(report: ContextReport, threshold: float) -> str:
 
 
 def request_limit(budget: Budget, threshold: float) -> str:
-    """Say how many tokens a request may have; give the reason if they are not the threshold's share of the limit."""
+    """Say how many tokens a request may have; if that is not the threshold's share of the limit, say why."""
     share = int(threshold * budget.limit.tokens)
     if budget.tokens < share:
         return f"Limit for a request: {budget.tokens:,} tokens; max_output_tokens are kept free for the reply."
@@ -117,7 +117,7 @@ def request_limit(budget: Budget, threshold: float) -> str:
 
 
 def correction(known: Calibration) -> str:
-    """Say the factor for the model's estimates and the error of the last; ``""`` if these round to 1 and to 0."""
+    """Say the model's factor for estimates and the last estimate's error, unless they round to 1 and to 0."""
     factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
     parts = [
         f"Estimates are multiplied by {factor} for this model" if factor != "1.00" else "",
@@ -182,7 +182,7 @@ _ALSO = "/context edit, /context save, /new, /undo, /help context"
 
 
 def _asked_window(text: str, now: datetime) -> tuple[Span | None, bool]:
-    """Parse a window, which is ``None`` for the default; a question mark after it asks for a preview."""
+    """Return the window, ``None`` for the default, and whether a question mark after it asks for a preview."""
     time = text.rstrip("? \t")
     is_preview, word = "?" in text[len(time) :], time.strip().casefold()
     if word in _DEFAULT:
@@ -296,7 +296,7 @@ async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) ->
 
 
 def _rounding(span: Span, choice: WindowChoice) -> str:
-    """Say that a length of time is rounded to hours; ``""`` for a moment, for whole hours, or if a warning says it."""
+    """Say that a length of time is rounded to hours; ``""`` for whole hours, for a moment, or if there is a warning."""
     if choice.warning or span.is_moment or isinstance(choice.hours, str) or span.seconds == choice.hours * 3600:
         return ""
     return f"{format_span(span.seconds)} is rounded to whole hours."

@@ -11,7 +11,7 @@ from chorus_cli.storage.file_lock import is_locked
 class OpenThreads:
     """The lock files in ``folder``. ``run`` is the name of this process's file; without a folder no thread is shared.
 
-    Only a notice depends on these files, so errors of reading and writing them are passed over.
+    Only a notice depends on these files, so errors in reading and writing them are ignored.
     """
 
     def __init__(self, folder: Path | None, run: str) -> None:

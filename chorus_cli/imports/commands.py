@@ -222,7 +222,7 @@ async def import_files(
 
 
 async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
-    """Make personas of the cards among the files, import the others, and tell the user about all of them."""
+    """Make personas from the cards among the files, import the others, and tell the user about all of them."""
     taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
     report, told = ImportReport(is_dry=dry_run), ""
     if paths:

@@ -1,4 +1,4 @@
-"""Imports conversations, which a separate thread reads, and exports conversations so that an import reads them back."""
+"""Imports conversations, which a worker thread reads, and exports conversations to files that an import can read."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class ImportReport:
     """The amounts of an import.
 
     ``is_dry`` marks a dry run, which changes nothing. ``known`` counts the messages that are not new, ``purged`` those
-    among them that were purged here and stay purged. ``off`` counts messages on other branches
-    than the one that their conversation ended with.
+    among them that were purged here and stay purged. ``off`` counts the messages that are not on a live branch.
     """
 
     is_dry: bool
@@ -183,7 +182,7 @@ class Wanted(NamedTuple):
 
     The persona with the slug ``persona`` gets all conversations. If it is ``None``, each goes to the persona that its
     file names, else to the one named like its character, else to ``otherwise``. ``zone`` is for times without a zone
-    (``None``: the system's). ``card_personas`` are slugs of personas that are, or in a dry run would be, made of cards.
+    (``None``: the system's). ``card_personas`` are slugs of personas that cards make, or would make in a dry run.
     """
 
     paths: Sequence[Path]
@@ -243,7 +242,8 @@ class Imports:
     ) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
         """Yield batches, each with its conversations and their personas, and count them in ``report``.
 
-        One thread reads all files: some work only in their thread. A conversation without times begins at ``now``.
+        One thread reads all files, because some work only in the thread that opened them. A conversation without times
+        begins at ``now``.
         """
         slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments

@@ -1,4 +1,4 @@
-"""Jobs: their ends, the sentences about them for the user and the model, and their output, of which a part is kept."""
+"""Jobs: their ends, the sentences about them for the user and the model, and the part of their output that is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chorus_cli.core.time.timeline import duration
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
 MOST_CHARACTERS = 8_000
-"""A message has at most so many lines and characters of a job's output, which are about 2,000 tokens."""
+"""A message has at most this many lines and characters of a job's output, which are about 2,000 tokens."""
 
 _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
@@ -130,7 +130,7 @@ def news_text(ended: Sequence[EndedJob]) -> str:
 
 
 def brief_news_text(ended: Sequence[EndedJob]) -> str:
-    """Return the lines about ended jobs without their output, for a request that has no room for it."""
+    """Return the lines about ended jobs without their output, for a request that has no room for the output."""
     return _ITEM.join([ENDED_HEADING, *map(_brief_news, ended)]) if ended else ""
 
 
@@ -162,7 +162,7 @@ MOST_BYTES = limits.JOB_OUTPUT.most
 
 _MOST_BYTES_OF_A_CHARACTER = 4
 _ENCODED_BYTES = 4 * _MOST_BYTES_OF_A_CHARACTER
-"""Bytes of output that are searched for each character to show, because escape sequences are taken out."""
+"""Bytes of output that are read for each character to show, because escape sequences are taken out."""
 
 _BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])"

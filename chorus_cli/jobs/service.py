@@ -164,7 +164,7 @@ class JobReports:
         return self._waiting.pop(thread_id, ())
 
     def add(self, thread_id: int, *ended: EndedJob) -> None:
-        """Let news wait for the next message of a thread, which keeps the news of its last ten jobs."""
+        """Let news wait for the next message of a thread; only the news of the thread's last ten jobs are kept."""
         self._drop(thread_id, ended)
         together = sorted((*self.waiting(thread_id), *ended), key=lambda each: (each.at, each.number))
         self._waiting[thread_id] = tuple(together)[-_MOST_JOBS:]
@@ -346,7 +346,7 @@ class Jobs:
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 
     async def _look_for_leftovers(self, job: Job) -> None:
-        """Find the processes that outlive a job; look three times, because most of them end at once, too."""
+        """Find the processes that outlive a job; look three times, because most of them end right after it."""
         for _ in range(_MOST_LOOKS):
             job.leftovers = await job.process.leftovers()
             if not job.leftovers:

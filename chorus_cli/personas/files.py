@@ -30,7 +30,7 @@ DOCUMENTS_FOLDER = "docs"
 COMMANDS_FOLDER = "commands"
 """The user's own commands in a chat with the persona."""
 CARD_FILE = "card.json"
-"""The character card that the persona was made of."""
+"""The character card that the persona was made from."""
 CARD_PICTURE, CARD_ARCHIVE = "card.png", "card.charx"
 """The file that the card came in, which is kept if it holds more than the card."""
 _ARCHIVED = ".archived"
@@ -64,7 +64,7 @@ def exists(personas: Path, slug: str) -> bool:
 def create(
     personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES, record: Callable[[], bool] = bool
 ) -> bool:
-    """Make a persona's folder, whole or not at all; return the result of ``record``, called before it has its name."""
+    """Make a persona's folder, whole or not at all; call ``record`` just before it appears, and return the result."""
     folder = personas / slug
     failure = f"The folder {folder} cannot be made"
     if len(settings.encode()) > limits.SETTINGS_FILE.most:
@@ -159,7 +159,7 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 
 
 def read_prompt(personas: Path, slug: str) -> tuple[Layer, tuple[str, ...]]:
-    """Return a persona's ``prompt.md`` as settings, none without the file, and a warning if it cannot be read."""
+    """Return a persona's ``prompt.md`` as settings, empty without the file, and a warning if it cannot be read."""
     path = personas / slug / PROMPT_FILE
     try:
         prompt = read_within(path, limits.PERSONA_DOCUMENT).decode("utf-8-sig").strip()

@@ -157,7 +157,7 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
 
 
 LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
-"""Hides an earlier persona's memory and sessions from a new persona of its slug, which begins with the operation."""
+"""Hides an earlier persona's memory and sessions from a new one of the slug; the operation is the boundary."""
 
 
 class NewPersona(NamedTuple):
@@ -185,8 +185,8 @@ def create(
 ) -> bool:
     """Make a persona's folder, hide rows of an earlier persona of the slug, and return whether there were any.
 
-    The rows, with the ones that ``fill`` stores, are committed before the folder gets its name, so that the earlier
-    messages are never in context. ``boundary`` hides these, and rows that a killed process left without a folder.
+    ``boundary`` hides earlier rows, also rows of a process that was killed before it had made the folder. The boundary
+    and the rows that ``fill`` stores are committed before the folder gets its name.
     """
 
     def work(connection: Connection) -> bool:

@@ -61,7 +61,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
 
 
 def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Session:
-    """Write a session and return it; if its name is taken, a number is added. The database must be locked."""
+    """Write a session and return it; a number is added to a taken name. The caller must have locked the database."""
     for name in candidates(session.session_id):
         if name not in taken and not os.path.lexists(path_of(personas, session.persona, name)):
             break

@@ -1,4 +1,4 @@
-"""The rows of sessions, which a list is made of, and the writes that save and restore a session."""
+"""The rows of sessions, from which lists are made, and the writes that save and restore a session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANUAL = "manual"
 IDLE = "idle"
 
 _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
-"""The newest idle session in ``meta``: newest operation at its save, newest message in its summary, and its name."""
+"""The newest idle session in ``meta``: the ids of the newest operation and summarised message, and its name."""
 
 
 class SessionRow(NamedTuple):
@@ -64,7 +64,7 @@ class Saving(NamedTuple):
 
     ``summarized_through`` is the newest message that its summary covers. ``expected_through`` is the newest message of
     any saved session when this save began: the session is not saved if this has changed. It is ``None`` if the user
-    asked for the save. If not ``is_new``, the session replaces the one of its name.
+    asked for the save. Unless it ``is_new``, the session replaces the saved one of the same name.
     """
 
     session: Session
@@ -186,7 +186,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
     active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
-    # The active thread of the session may be without messages.
+    # The active thread of the session may have no messages.
     is_here = is_of_this_log and active in thread_rows.numbers(connection, persona)
     chosen = thread_of.get(active) or (active if is_here else thread_of[session.messages[0].thread_id])
     reopened = [(each,) for each in {chosen, *thread_of.values()}]
@@ -197,7 +197,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
 def _restore_summaries(
     connection: sqlite3.Connection, persona: str, session: Session, restored: Operation, thread_of: Mapping[int, int]
 ) -> None:
-    """Store a fold with the saved summary in each thread; it folds the messages that the summary stands for."""
+    """In each thread with a saved summary, store a fold of the messages that the summary stands for."""
     for thread in session.threads:
         ids = [
             member
@@ -216,7 +216,7 @@ def _restore_summaries(
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows of the seconds of the messages, because plain SQL may have stored a time with fewer digits."""
+    """Return the rows from the seconds of the session's messages; plain SQL may have stored times with fewer digits."""
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
@@ -243,7 +243,7 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
 
 
 def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:
-    """Keep the memory and the sessions of a deleted persona from a new one of the same folder."""
+    """Hide the memory of a deleted persona from a new one of the same folder, and delete the rows of its sessions."""
     item_rows.hide_all(connection, persona, boundary.id)
     connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
     connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))

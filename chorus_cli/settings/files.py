@@ -79,7 +79,7 @@ def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
 
 
 def asks_for(path: Path, key: str) -> bool:
-    """Return whether ``config.jsonc`` sets no ``key`` for all personas, and can be changed as it is."""
+    """Return whether ``config.jsonc`` has no faults and does not set ``key`` for all personas."""
     layer, warnings = read_defaults(path)
     return not warnings and layer.values.get(key) is None
 
@@ -132,7 +132,7 @@ class HeldSettings:
         return False
 
     def unnoted(self, reason: str) -> SettingsError:
-        """Return the error of a change that is in the file, but not in the journal."""
+        """Return the error for a change that is in the file, but not in the journal."""
         done = f"{self.path} was changed, but the journal has not noted the change"
         return SettingsError(f"{done}: {reason}. The next start of Chorus notes it.")
 

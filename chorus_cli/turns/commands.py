@@ -165,7 +165,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """Switch to the thread in which the undo or redo of a fork goes on, and say so; stop replies in a closed thread."""
+    """After the undo or redo of a fork, switch to the last used thread and say so; an undo stops the fork's replies."""
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.current.turn_to_last_thread()
@@ -179,7 +179,7 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 
 
 async def named(services: Services, done: Operation | Spoken) -> str:
-    """Name an operation with the message that it edits, or a turn; say how many threads a boundary concerns."""
+    """Name a turn, or an operation with the message that it edits; say how many threads a boundary concerns."""
     if not isinstance(done, Operation):
         return turn(done, is_answered=await is_answered(services.conversation, done))
     if isinstance(done.act, Edit | Retry) and done.act.message:
@@ -190,7 +190,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
 
 
 async def reversal_line(services: Services, done: Operation | Spoken, *, is_undone: bool) -> str:
-    """Say that an operation or a turn was undone or redone, and name the window that is in force again."""
+    """Say that an operation or a turn was undone or redone; if it changed the window, name the window in force."""
     told = f"{'Undone' if is_undone else 'Redone'}: {await named(services, done)}"
     if isinstance(done, Operation) and isinstance(done.act, Window):
         return f"{told}; it is {done.act.result(is_undone=is_undone)} again."
@@ -198,7 +198,7 @@ async def reversal_line(services: Services, done: Operation | Spoken, *, is_undo
 
 
 async def redone_lines(services: Services, redone: Operation | Spoken) -> str:
-    """Say that an operation or a turn was redone, and what hides it or where the user is now."""
+    """Say that an operation or a turn was redone; name the boundary that hides it, or the thread that is now open."""
     told = await reversal_line(services, redone, is_undone=False)
     if followed := await follow_fork(services, redone):
         return f"{told}{followed}"

@@ -52,7 +52,7 @@ def _said(message: Message | MessageContent) -> str:
 
 
 def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:
-    """Join the first entries that fit to one text, and return it and the rest; an entry that is too large is split."""
+    """Return a text of as many entries as fit, and the other entries; a first entry that is too large is split."""
     rest = list(entries)
     taken: list[str] = []
     used = 0
@@ -83,7 +83,7 @@ def task(room_tokens: int, focus: str = "") -> str:
 
 
 def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
-    """Return the turns that may be folded, oldest first: those before a running turn, except the last two of them."""
+    """Return the turns that may be folded, oldest first: those before the last two complete turns and a running one."""
     groups = turns(verbatim)
     streaming = (place for place, group in enumerate(groups) if any(row.status is Status.STREAMING for row in group))
     running = next(streaming, len(groups))
@@ -94,7 +94,7 @@ def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
 def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     """Return the messages to fold now, none if it is not time.
 
-    It is time if the next request is too large. If no fold was undone, it is time earlier if a fold gains much.
+    It is time if the next request is too large. Unless a fold was undone, it is time earlier if a fold gains much.
     """
     budget, view = snapshot.budget, snapshot.view
     verbatim_tokens = total_tokens(usable(view.verbatim))
@@ -110,7 +110,7 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
 
 
 def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, vain: Collection[int]) -> list[Message]:
-    """Return the messages of the oldest turns without which a request of ``total`` tokens comes down to ``target``.
+    """Return the messages of the oldest turns, as many as bring a request of ``total`` tokens down to ``target``.
 
     Folding the messages ``vain`` gains no tokens: they are sent anyway, or not at all.
     """
@@ -200,7 +200,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
 
 
 def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
-    """Say that the members of an edit or a restore have left the window, which last began at ``last_window``."""
+    """Say that the members of an edit or restore have left the window since it began at ``last_window``."""
     boundary, hours = snapshot.view.boundary, snapshot.request_settings.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""

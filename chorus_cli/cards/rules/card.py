@@ -1,4 +1,4 @@
-"""A character card: its fields, the persona that is made of it, and the card that is written of a persona.
+"""A character card: its fields, and the ways from a card to a persona and back.
 
 The JSON of version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. A field that is
 missing or of another type is read as empty. An export as version 3 keeps what another program has put into the card,
@@ -44,7 +44,7 @@ _MOST_GREETINGS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LoreEntry:
-    """An entry of a lorebook: its content, and the keys of which a message must have one (and one of any ``others``).
+    """An entry of a lorebook, sent if a message has one of its ``keys`` and, if there are ``others``, one of these.
 
     A ``constant`` entry is always sent. ``document`` names the document that Chorus has exported as this entry.
     """
@@ -215,7 +215,7 @@ _NAMELESS = "Character"
 
 
 class Lore(NamedTuple):
-    """A memory item that is made of an entry of a lorebook; it is pinned if the entry is always sent."""
+    """A memory item that is made from an entry of a lorebook; it is pinned if the entry is always sent."""
 
     content: str
     pinned: bool
@@ -223,7 +223,7 @@ class Lore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardPersona:
-    """The persona that is made of a card: its name, settings file and system prompt, documents and memory items."""
+    """The persona that is made from a card: its name, settings file and system prompt, documents and memory items."""
 
     name: str
     settings: str
@@ -244,7 +244,7 @@ def names_for(card: Card) -> Iterator[str]:
 
 
 def as_persona(card: Card, name: str) -> CardPersona:
-    """Return the persona that is made of a card under ``name``."""
+    """Return the persona that is made from a card under ``name``."""
     prompt = system_prompt(card, name)
     if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
         raise ImportFormatError(
@@ -256,7 +256,7 @@ def as_persona(card: Card, name: str) -> CardPersona:
 
 
 def system_prompt(card: Card, name: str) -> str:
-    """Return the system prompt of the persona that is made of a card under ``name``."""
+    """Return the system prompt of the persona that is made from a card under ``name``."""
     parts = (
         card.system_prompt or "{{original}}",
         card.description,
@@ -335,7 +335,7 @@ def written(document: object, *, indent: int | None = None) -> bytes:
 
 
 def exported(persona: Persona, stored: object, now: datetime) -> dict[str, Any]:
-    """Return a persona as a card of version 3; ``stored`` is the JSON of the card that it was made of, or ``None``."""
+    """Return a persona as a card of version 3; ``stored`` is the JSON of the card it was made from, or ``None``."""
     card, fields = card_of(stored), fields_of(stored)
     top = dict(record(stored))
     data = _with_defaults(fields if "spec" in top else {key: top.get(key, "") for key in OLD_FIELDS})
@@ -360,7 +360,7 @@ def _finite(number: str) -> float:
 
 
 def _with_defaults(fields: object) -> dict[str, Any]:
-    """Return fields with those that version 3 demands; empty ones stand in for missing ones and wrong types."""
+    """Return fields with all that version 3 demands; a field that is missing or of a wrong type becomes empty."""
     data: dict[str, Any] = dict(record(fields))
     data |= {key: "" for key in _TEXTS if not isinstance(data.get(key), str)}
     data |= {key: [] for key in _LISTS if not isinstance(data.get(key), list)}
@@ -368,7 +368,7 @@ def _with_defaults(fields: object) -> dict[str, Any]:
 
 
 def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
-    """Write to the fields everything that was changed in the persona since its card made it."""
+    """Write into the fields everything that was changed in the persona since it was made from its card."""
     is_new = not card.version
     if is_new or persona.name not in names_for(card):
         data["name"] = persona.name
@@ -388,7 +388,7 @@ def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
 
 
 def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
-    """Make documents entries of the lorebook that are always sent; drop entries of removed or changed documents."""
+    """Write documents as lorebook entries that are always sent; drop entries of removed or changed documents."""
     book = dict(record(data.get("character_book")))
     entries = records(book.get("entries"))
     wanted = {document.name: document.content for document in documents}

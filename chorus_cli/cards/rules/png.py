@@ -34,7 +34,7 @@ class _Chunk(NamedTuple):
 
 
 def card_json(picture: bytes) -> bytes | None:
-    """Return the JSON of the card in a picture, of the ``ccv3`` card if there are two, ``None`` if there is none."""
+    """Return the JSON of the card in a picture, ``None`` without a card; a ``ccv3`` card has precedence."""
     found = {keyword: chunk for chunk in _chunks(picture) if (keyword := _keyword(picture, chunk)) is not None}
     chunk = found.get(NEW_KEYWORD, found.get(OLD_KEYWORD))
     if chunk is None:
@@ -52,7 +52,7 @@ def card_json(picture: bytes) -> bytes | None:
 
 
 def with_cards(picture: bytes, cards: Mapping[str, bytes]) -> bytes:
-    """Return a picture with its cards replaced by ``cards``, the JSON of each by its keyword."""
+    """Return a picture with ``cards`` in place of its own cards; ``cards`` has the JSON of each by its keyword."""
     parts, last = [SIGNATURE], b""
     for chunk in _chunks(picture):
         if chunk.kind == _END:

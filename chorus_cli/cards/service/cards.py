@@ -1,4 +1,4 @@
-"""Makes personas of character cards, and writes personas as cards."""
+"""Makes personas from character cards, and writes personas as cards."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _USER_NAME = "user_name"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The slug of the persona of a card, and the sentences for the user about it.
+    """Slug and name of a persona that was made from a card, and sentences about it for the user.
 
-    ``greeting`` opens its first thread, if there is one. A persona that ``is_new`` was made now (dry run: would be).
+    ``greeting`` opens its first thread, if there is one. ``is_new`` says that it is made now, or would be in a dry run.
     """
 
     slug: str
@@ -74,22 +74,22 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Makes personas of cards, with their memory, and writes personas as cards."""
+    """Makes personas from cards, with their memory, and writes personas as cards."""
 
     memory: Memory
     personas: Personas
 
     async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
-        """Make personas of the cards among files and in folders; return them, and the paths of everything else."""
+        """Make personas from the cards among files and in folders; return them, and the paths of everything else."""
         found, others = await asyncio.to_thread(card_files.sorted_out, paths)
         # One file at a time is in memory, because pictures are large.
         files = (await asyncio.to_thread(card_files.read, path) for path in found)
         return [await self.take_in(file, is_dry=is_dry) async for file in files if file is not None], others
 
     async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
-        """Make a persona of a card: its folder, its memory items and its first thread, all or nothing.
+        """Make a persona from a card: its folder, its memory items and its first thread, all or nothing.
 
-        If a persona was made of the same card before, no other one is made. A dry run makes nothing.
+        If a persona was made from the same card before, no other one is made. A dry run makes nothing.
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:
@@ -150,7 +150,7 @@ class Cards:
 
         Raises:
             FileExistsError: the file exists and ``replace`` is false.
-            ImportFormatError: the card that the persona was made of cannot be read.
+            ImportFormatError: the card that the persona was made from cannot be read.
             OutputError: the file cannot be written.
         """
         await asyncio.to_thread(self._export, slug, path, replace=replace)
@@ -166,7 +166,7 @@ class Cards:
         typed_paths.write(path, content, replace=replace)
 
     def _stored(self, slug: str) -> object:
-        """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise."""
+        """Return the JSON of the card that a persona was made from, ``None`` if there was no card."""
         found = card_files.stored_json(self.personas.folder, slug)
         return None if found is None else parsed(found)
 

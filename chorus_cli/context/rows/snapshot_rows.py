@@ -1,4 +1,4 @@
-"""Reads a context snapshot, with its summary and thoughts, in one transaction."""
+"""Reads a context snapshot in one transaction; stores summaries, failures of folds and token counts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of_folds(
 ) -> list[Summary]:
     """Return the summaries of the newest folds since the boundary.
 
-    ``folds`` maps the operation of each fold to the messages that its summary stands for.
+    ``folds`` has, by the id of each fold's operation, the messages that the fold's summary stands for.
     """
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
@@ -65,7 +65,7 @@ def of_folds(
 
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
-    """Store the summary of a fold that is stored already, and delete the note that an earlier fold failed."""
+    """Store the summary of a fold whose operation is stored already; delete the record that an earlier fold failed."""
     meta_rows.taken(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     ids = expanded(summary.stands_for)
     connection.execute(
@@ -79,7 +79,7 @@ def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary:
 
 
 def store_failure(connection: sqlite3.Connection, thread_id: int) -> None:
-    """Note that a fold of a thread failed, with the id of the thread's newest message."""
+    """Record that a fold of a thread failed, with the id of the thread's newest message."""
     newest = "SELECT coalesce(max(id), 0) FROM messages WHERE thread_id = ?"
     (message_id,) = connection.execute(newest, (thread_id,)).fetchone()
     meta_rows.store(connection, f"{meta_rows.FOLD_FAILED}{thread_id}", str(message_id))
@@ -101,9 +101,9 @@ _HAS_THOUGHTS = "(reasoning IS NOT NULL OR thought_tokens IS NOT NULL OR thought
 def echoed(
     connection: sqlite3.Connection, rows: Sequence[Message], model: str, *, calls_only: bool
 ) -> dict[int, Echoed]:
-    """Return the thoughts of ``model`` before its replies, by the ids of the replies; imported ones are left out.
+    """Return the thoughts of ``model`` before its replies, by the ids of the replies.
 
-    With ``calls_only``, only thoughts that led to calls among ``rows`` are returned. An edited reply has none.
+    Imported and edited replies are left out; with ``calls_only``, so are replies without calls among ``rows``.
     """
     wanted = {row.reply_id for row in rows if row.reply_id is not None}
     if not calls_only:
@@ -135,7 +135,7 @@ def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, 
 
 
 def has_any(connection: sqlite3.Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
-    """Return whether a message of a thread with an id above ``after``, or one of ``others``, has thoughts."""
+    """Return whether any message of a thread above id ``after``, or any of the messages ``others``, has thoughts."""
     (found,) = connection.execute(
         f"SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ? AND id > ? AND {_HAS_THOUGHTS}) OR EXISTS "
         f"(SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {_HAS_THOUGHTS})",
@@ -168,7 +168,7 @@ _WINDOW = setting_of("context_hours")
 def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadJournal:
     """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    # Operations on the memory are not among these. The newest forgetting is passed, because it changes the prompt.
+    # These do not include operations on the memory, but the newest forgetting counts, because it changes the prompt.
     return journal.thread_journal(thread_id, operations, item_rows.newest_forgetting(connection, persona))
 
 
@@ -186,7 +186,7 @@ def read_snapshot(
     held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
-        # Nothing was said in this fork yet, so the messages that it begins with count.
+        # Nothing was said in this fork yet, so the newest of the messages that it begins with counts.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.CALIBRATION + target.choice.model)
     learned = read_calibration(stored) if stored else Calibration()
@@ -219,8 +219,8 @@ def read_past_snapshot(
 ) -> ContextSnapshot:
     """Compute the snapshot of an earlier moment from the journal, with today's system prompt and model.
 
-    A reply that was being written at the moment has its present text. If the thread is a fork and was not open yet,
-    the snapshot is of the thread that it was made from.
+    A reply that was being written at the moment has its present text. If the thread was forked only later, the
+    snapshot is of the thread that it was forked from.
     """
     target, persona = request_settings.target, request_settings.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))

@@ -1,6 +1,6 @@
 """Views of threads for counts, notices, forks and edits, and the threads with a reply in progress.
 
-A fork begins with messages that stay rows of the other thread. An undo of the fork closes its thread, a redo opens it.
+A fork begins with messages that stay rows of its origin. An undo of the fork closes its thread, and a redo opens it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LIGHT = (
 
 
 def _light(row: tuple[Any, ...]) -> Message:
-    """Return a row with only the fields that the view depends on; the content is ``x``, or empty if the row is."""
+    """Return a row with only the fields that the view depends on; its content is ``x`` unless the row is empty."""
     id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded = row
     return Message(
         id_,
@@ -67,7 +67,7 @@ def _light(row: tuple[Any, ...]) -> Message:
 
 
 def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> list[Message]:
-    """Return ``_light`` rows for a view: those after ``since``, and the rows ``put_in``."""
+    """Return ``_light`` rows for a view: those after ``since`` and the boundary, and those that operations put in."""
     cursor = connection.execute(
         f"SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
         f"WHERE thread_id = :thread AND timestamp > :since AND id > :after AND {message_rows.THERE} "
@@ -84,12 +84,12 @@ def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: d
 
 
 def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> int:
-    """Count the messages in the view of a thread whose window begins at ``since``; only the window is read."""
+    """Count the messages in the view of a thread if the window begins at ``since``; only the window is read."""
     return len(view(_light_rows(connection, journal, since), journal, since).messages)
 
 
 def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:
-    """Return the newest messages of the view without a window: at least the whole last turn."""
+    """Return the newest messages of the view, whatever their age: at least the whole last turn."""
     for seen in _ends_of_view(connection, journal):
         if seen and seen[0].turn_id != seen[-1].turn_id:
             break
@@ -97,9 +97,9 @@ def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) ->
 
 
 def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
-    """Yield the newest messages of the view without a window, each time from four times as many rows; finally all.
+    """Yield the newest messages of the view, whatever their age: each time from four times as many rows, then from all.
 
-    Until then, the first message may be in the middle of its turn.
+    Until all rows are read, the first message may be in the middle of its turn.
     """
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     number = _AT_FIRST
@@ -114,12 +114,12 @@ def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Ite
 
 
 def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
-    """Return the thoughts of the newest turn in context that has any, by reply; hidden thoughts have an empty text."""
+    """Return the thoughts of the newest turn in context that has any, reply by reply; hidden thoughts have no text."""
     found: list[tuple[Message, str]] = []
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     after = journal.boundary.after_message_id if journal.boundary else 0
     members = {id_ for each in journal.operations for id_ in each.members_in(thread_id)}
-    # Without thoughts, the whole view would be read, which takes a second in a long thread.
+    # If nothing has thoughts, the loop below would read the whole view, which takes a second in a long thread.
     if not snapshot_rows.has_any(connection, thread_id, after, members):
         return []
     for seen in _ends_of_view(connection, journal):
@@ -131,16 +131,16 @@ def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: 
 
 
 def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> Exchange | None:
-    """Return the last turn of the view without a window; ``None`` if the view is empty."""
+    """Return the last turn of the view, whatever its age; ``None`` if the view is empty."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
 
 
 class WindowFill(NamedTuple):
-    """How many messages the window holds and the widest window reaches, and when the oldest and the last were said.
+    """The number of messages in the window (``held``) and in the widest window (``reachable``), and two times.
 
-    Messages that the boundary put in are as old as the boundary; messages that later operations keep are in any window.
-    ``last_spoken`` is ``None`` if nothing was said since the boundary and the boundary put nothing in.
+    ``oldest`` is the time of the oldest reachable message. Messages that the boundary put in are as old as it is;
+    messages that later operations keep have no age. ``last_spoken`` is ``None`` if nothing was said or put in.
     """
 
     held: int
@@ -152,7 +152,7 @@ class WindowFill(NamedTuple):
 def window_fill(
     connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
-    """Count the messages younger than ``since`` and than ``earliest``; the cost depends on the latter, not the log."""
+    """Count the messages younger than ``since``, and those younger than ``earliest``; a long log takes no more time."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     rows, boundary = _light_rows(connection, journal, earliest), journal.boundary
     reachable, given = _seen(rows, journal, earliest), put_in(journal, earliest)
@@ -180,9 +180,9 @@ def window_fill(
 
 
 def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
-    """Return how full the window is, and the question whose reply was interrupted in it, ``None`` without one.
+    """Return how full the window is, and the question in it whose reply was interrupted, ``None`` without one.
 
-    Rows that a chat passes over if they are damaged are read too, so that the damage is noticed here.
+    Some more rows are read only to notice their damage here, because later readers ignore it.
     """
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
@@ -202,7 +202,7 @@ def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> l
 def count_outside(
     connection: sqlite3.Connection, persona: str, thread_id: int, view: View
 ) -> tuple[Counter[Reason], Counter[Reason]]:
-    """Count messages outside the view and their tokens by reason; a reworded message counts once, as first worded."""
+    """Count messages outside the view and their tokens by reason; of several wordings, only the first counts."""
     operations = operation_rows.all_of(connection, persona, thread_id)
     brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     cursor = connection.execute(
@@ -239,7 +239,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
 
 
 def title_of_fork(title: str, taken: Collection[str]) -> str:
-    """Return the title of a fork: ``Rome (fork)``, or with a number if that title is among those ``taken``."""
+    """Return a title for a fork that is not ``taken``: ``Rome (fork)``, ``Rome (fork 2)`` and so on."""
     base = _MARK.sub("", " ".join(title.split()))
     number, mark = 1, "(fork)"
     while True:
@@ -251,7 +251,7 @@ def title_of_fork(title: str, taken: Collection[str]) -> str:
 
 
 def _end_of_turn(view: View, message_id: int) -> int:
-    """Return how many messages of the view there are up to the end of a message's turn."""
+    """Return how many messages the view has up to the end of a message's turn; refuse a message outside the view."""
     end = 0
     for turn in turns(view.messages):
         end += len(turn)
@@ -264,7 +264,7 @@ def _end_of_turn(view: View, message_id: int) -> int:
 
 
 def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
-    """Open a thread with the context of a snapshot, up to the turn of a message; the next run goes on in the thread."""
+    """Open a thread with the context of a snapshot, up to the turn of a message; the next run goes on there."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
         through_id = present_wording(connection, snapshot.view.messages, through_id)
@@ -284,9 +284,9 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
 
 
 def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation) -> None:
-    """Store the undo of a fork and close its thread, or store the redo, open the thread, and go on in it.
+    """Store the undo of a fork and close its thread, or store the redo and go on in the thread, which is open again.
 
-    After an undo the next run goes on in the thread that was forked or, if that is closed, in the last used one.
+    After an undo the next run goes on in the origin of the fork or, if that is closed, in the last used thread.
     """
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
@@ -304,7 +304,7 @@ def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation
 
 
 def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], message_id: int) -> int:
-    """Return the id of the message of a view that rewords a message; ``message_id`` if none does."""
+    """Return the id of the present wording of a message among ``seen``; ``message_id`` itself if there is none."""
     if any(row.id == message_id for row in seen):
         return message_id
     for row in seen:
@@ -317,9 +317,9 @@ def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], mes
 
 
 def replaced_before(connection: sqlite3.Connection, view: View, row: Message, thread_id: int) -> set[int]:
-    """Return the messages whose place ``row`` has taken: those of its side of its turn that are no longer in the view.
+    """Return the ids of earlier questions of a turn, or of earlier replies, in whose place ``row`` is in context now.
 
-    A new retry replaces them too, so that undoing or redoing an earlier one does not bring back a second reply.
+    A new retry replaces them too, so that undoing or redoing an earlier retry does not bring back a second reply.
     """
     seen, is_question = {each.id for each in view.messages}, row.role is Role.USER
     known = (*view.taken_back, *message_rows.rows_since(connection, thread_id, row.turn_id, view.cutoff))
@@ -345,7 +345,7 @@ def editable_rows(
         history += page
         after = page[-1].id
     elsewhere = message_rows.rows(connection, operation_rows.said_elsewhere(connection, persona, thread_id))
-    # An operation that put a row into the other thread does not concern this one.
+    # An operation that put a row into the other thread does not concern this thread.
     history += [
         row._replace(introduced_by=None) for row in elsewhere if shown_since is None or row.timestamp > shown_since
     ]

@@ -18,11 +18,11 @@ from chorus_cli.models.rules.budget import (
 )
 
 KEPT_TURNS = 2
-"""The number of newest turns, not counting an open one, that no fold takes and that requests leave out last."""
+"""The number of newest turns that no fold takes and that requests leave out last, not counting an unanswered one."""
 
 _SMALLEST_CAP = 64
 _EMPTIEST_SHARE = 3 / 4
-"""If beginning where the last request did takes less than this share of the target, older turns come back."""
+"""If a request that begins where the last one did takes less than this share of the target, older turns come back."""
 
 
 def fitting(
@@ -53,7 +53,7 @@ def _without_oldest_turns(
 
 
 def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, begins_at: int | None) -> int:
-    """Return the place of the first turn to be sent; with all turns the request would have ``tokens``."""
+    """Return the place of the first turn to be sent; ``tokens`` is the size of the request with all turns."""
     target = min(room.half, int(FULLEST_SHARE * room.budget))
     needed: list[int] = []
     for group in groups:
@@ -94,7 +94,7 @@ def _cut(row: Message, cap_tokens: int, count: Callable[[str], int]) -> Message:
 
 
 def _without_oldest_rows(rows: list[Message], kept: Message | None, room_tokens: int) -> list[Message]:
-    """Leave out the oldest messages until the rest fits, but never ``kept``; a call and its result go together."""
+    """Leave out the oldest messages until the rest fits, but never ``kept``; a call leaves with its result."""
     units: dict[object, list[Message]] = {}
     for row in rows:
         is_tool = row.role in TOOL_ROLES

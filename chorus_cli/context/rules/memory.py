@@ -38,7 +38,7 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
     """Choose the best HOT items for the block of the system message, which takes at most a tenth of the model's limit.
 
-    ``said`` has the contents of messages in context by id. An item is left out if its source message still says it.
+    ``said`` has the contents of messages in context by id. An item is left out if its source message has its text.
     """
     unsaid = [item for item in items if not recall.already_said(item, said)]
     return tuple(recall.best_within(unsaid, _hot_room(budget), MOST_HOT))
@@ -54,7 +54,7 @@ def block_tokens(items: Sequence[Item]) -> int:
 
 
 def recall_room(budget: Budget, taken_tokens: int) -> int:
-    """Return the estimated tokens that recalled items may take beside ``taken_tokens``; below 0 there is no room."""
+    """Return the estimated tokens that recalled items may take beside ``taken_tokens``; below 0 means none."""
     return max(0, min(int(budget.room.budget * _RECALLED_SHARE), budget.room.budget - taken_tokens) - _HEADING_TOKENS)
 
 
@@ -169,7 +169,7 @@ def _kept_by(result: Message | MessageContent) -> int | None:
 
 
 def _result_without(result: str, forgotten: Collection[int]) -> str:
-    """Return a result without the forgotten items, and without a note that repeats the content of such an item."""
+    """Return a result without the forgotten items, also without quoted arguments that repeat such an item."""
     answer = without_note(result)
     if recall.kept_id(answer) in forgotten:
         return answer

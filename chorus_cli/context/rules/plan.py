@@ -36,10 +36,10 @@ _CHARACTERS_PER_TOKEN = 4
 class RequestPlan:
     """The next request of a context, the rows that it sends, the rows left out, and its estimated tokens.
 
-    ``sent`` has some rows shortened; ``cut`` has these rows whole. The rows ``too_large`` had no room. ``summary`` is
-    ``None`` if there is none or it had no room. ``is_crowded`` says that something was cut or had no room. Unless
-    ``is_exact``, the tokens are only rough, such as upper bounds. ``begins_at`` is the id of the first sent row that is
-    not pinned, if rows had no room.
+    Some rows of ``sent`` are shortened; ``cut`` has them whole. The rows ``too_large`` had no room. ``summary`` is
+    ``None`` if there is no summary or no room for it. ``is_crowded`` says that something was cut or had no room. Unless
+    ``is_exact``, the tokens are only rough, such as upper bounds. If rows had no room, ``begins_at`` is the id of the
+    first sent row that is not pinned.
     """
 
     snapshot: ContextSnapshot
@@ -75,7 +75,7 @@ class RequestPlan:
         return replace(self, snapshot=snapshot, request=with_plain_history(self.request), is_exact=False)
 
     def left_out(self) -> Iterator[tuple[Reason, Message]]:
-        """Yield each message that is in the view or was taken back from it and that is not sent, with the reason."""
+        """Yield each message of the view that is not sent, and each one taken back from the view, with the reason."""
         view = self.snapshot.view
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
@@ -151,7 +151,7 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 def _fitted(
     snapshot: ContextSnapshot, rows: list[Message], count: Callable[[str], int], beside_tokens: int = 0
 ) -> RequestPlan:
-    """Fit rows into the room; ``beside_tokens`` are those of thoughts that the counts of the rows leave out."""
+    """Fit rows into the room; ``beside_tokens`` are the tokens of thoughts, which the rows' counts do not include."""
     room, summary = snapshot.budget.room, snapshot.view.summary
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
     if newest_question is not None:
@@ -200,7 +200,7 @@ def _fitted(
 def _pinned(
     rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
 ) -> dict[int, Message]:
-    """Return the pinned rows by id, a call with its result; none if they do not fit beside the newest question."""
+    """Return the pinned rows by id, a call with its result; empty if they do not fit beside the newest question."""
     named = snapshot.view.pinned
     pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in TOOL_ROLES}
     pinned = {
@@ -251,9 +251,9 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
 
 
 def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tuple[PromptMessage, ...]:
-    """Return messages with a note, after which there are ``depth`` others up to the newest question.
+    """Insert a note before the last ``depth`` messages up to the newest question, which counts as one of them.
 
-    The place stays the same through a turn, and the note never parts a call from its result.
+    The place stays the same during a turn, and is never between a call and its result.
     """
     asked = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
     place = max(1, asked + 1 - depth)
@@ -263,7 +263,7 @@ def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tup
 
 
 def reply_of(row: Message) -> int:
-    """Return the id of the reply that a row is, or that made the call in the row; 0 for any other row."""
+    """Return the id of a row that is a reply, or of the reply that made the call in a row; 0 for any other row."""
     return row.id if row.role is Role.ASSISTANT else row.reply_id or 0
 
 
@@ -294,7 +294,7 @@ def messages_of(
 ) -> Iterator[PromptMessage]:
     """Yield the messages of a request from ``usable`` rows; the model takes the ``accepted`` kinds of attachments.
 
-    ``echoed`` has thoughts by the ids of replies. If ``only_caller`` is given, calls of other models become plain text.
+    ``echoed`` has thoughts by the ids of replies. If ``only_caller`` names a model, calls of others become plain text.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
     if not results:
@@ -364,7 +364,7 @@ def _round(
 
 
 def _thoughts(words: Message | None, reply_id: int | None, echoed: Mapping[int, Echoed]) -> Thoughts | None:
-    """Return the thoughts before a reply; ``None`` if it has none, broke off, or has words that were edited."""
+    """Return the thoughts before a reply; ``None`` if it has none, broke off or was edited."""
     known = echoed.get(reply_id or 0)
     is_as_said = words is None or (words.id == reply_id and not words.status.broke_off)
     return known.thoughts if known and is_as_said else None

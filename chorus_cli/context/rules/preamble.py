@@ -34,7 +34,7 @@ _LONGEST_OUTPUT = 80
 class ActiveThread(NamedTuple):
     """A thread with a reply in progress, whose turn or retry began at ``began_at``.
 
-    ``step`` counts the replies so far; ``has_words`` says whether the newest has text. ``tool`` is the running tool.
+    ``step`` counts the replies; ``has_words`` says whether the newest reply has text. ``tool`` is the running tool.
     """
 
     number: int

@@ -6,8 +6,8 @@ The log is permanent. The view is computed from the log and the journal, by a bo
     members   the messages that the boundary put into the context, in its order; none if the window begins after it
     kept      the messages that later operations put into the context, whatever their age
     spoken    the messages since the boundary, also imported ones, that are younger than the window
-    out       the messages that a retry replaced or an undo took back since the boundary, and imported messages that
-              are not on the branch that their conversation ended with or whose import was undone
+    out       since the boundary, the messages that a retry replaced or an undo took back; imported messages if their
+              import was undone, or if they are on another branch than the last message of their conversation
 
 Members and kept messages may be rows of another thread, because a fork begins with messages of its origin.
 
@@ -78,8 +78,8 @@ def standing(
 ) -> tuple[Summary | None, int]:
     """Return the newest summary that holds for a view, and how many messages at the view's beginning it stands for.
 
-    A summary holds if the view begins with its messages. The oldest may have left the window, but no other message may
-    be missing or in between. Pinned messages are ignored, because they are sent anyway.
+    A summary holds if the view begins with its messages. Its oldest messages may have left the window, but no other
+    may be missing, and none may be in between. Pinned messages are ignored, because they are sent anyway.
     """
     unpinned = [id_ for id_ in view_ids if id_ not in pinned] if pinned else view_ids
     positions = {id_: position for position, id_ in enumerate(unpinned)}
@@ -112,12 +112,12 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class View:
-    """The messages in context in order, the boundary, the cutoff, and the messages that ``out`` takes from the view.
+    """The messages in context in order, the boundary, the cutoff, and the messages that were taken back from the view.
 
     ``summary`` stands for the first ``folded_number`` messages. Operations since the boundary keep the messages
-    ``kept`` in context at any age; of these, the ``pinned`` ones are sent word for word. Of the messages
-    taken back, a retry or another branch of an imported conversation replaced the ``replaced`` ones, of which the
-    program that they come from had hidden the ``hidden`` ones from the model. ``heard_by`` is the model that is asked.
+    ``kept`` in context at any age; of these, the ``pinned`` ones are sent word for word. ``taken_back`` includes the
+    messages ``replaced`` by a retry or by another branch of an imported conversation. These include the imported
+    messages that were ``hidden`` from the model in the other program. ``heard_by`` is the model that is asked.
     """
 
     messages: tuple[Message, ...]
@@ -132,9 +132,9 @@ class View:
     hidden: frozenset[int] = frozenset()
     heard_by: str = ELIZA
     verbatim: tuple[Message, ...] = field(init=False)
-    """The messages that are sent word for word: pinned ones, and those that the summary does not stand for."""
+    """The messages that are sent word for word: the pinned and the unfolded ones, without the ``withheld`` ones."""
     withheld: frozenset[int] = field(init=False)
-    """The messages that were said with ELIZA, unless ELIZA is asked."""
+    """The ids of the messages that were exchanged with ELIZA; empty if ELIZA is asked."""
 
     def __post_init__(self) -> None:
         heard = self.messages if self.heard_by == ELIZA else without_eliza(self.messages)
@@ -262,7 +262,7 @@ def reasons_outside(
 
 
 def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
-    """Return the ids, and the ids of the messages that these reword."""
+    """Return the ids, and the ids of all earlier wordings of their messages."""
     found = set(ids)
     unseen = list(ids)
     while unseen:
@@ -325,7 +325,7 @@ class RequestSettings:
     """The part of a snapshot that is not in the database: the target, system prompt, model's limit, and tools.
 
     Unless ``is_exact``, the tokens are upper bounds. The model is sent attachments of the ``accepted`` kinds and only
-    the names of others. ``echo`` says which of its thoughts are sent to it again.
+    the names of others. ``echo`` says which of the model's thoughts are sent to it again.
     """
 
     target: Target
@@ -353,7 +353,7 @@ class RequestSettings:
 class RequestStart(NamedTuple):
     """The beginning of a request: the start of its window, and the parts that it repeats from the last request.
 
-    ``first_message_id`` began the last request if that left out older messages. The ``hot`` items are repeated only
+    If the last request left out older messages, it began with ``first_message_id``. The ``hot`` items are repeated only
     with the same ``summary``; ``None`` means that the items are chosen anew.
     """
 
@@ -367,9 +367,9 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. ``first_message_id`` began the
-    last request of this process if that left out older messages. ``hot`` are the memory items of the system message,
-    ``echoed`` the thoughts by the ids of replies. If ``is_plain``, the model takes earlier turns only as plain text.
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. If the last request of this
+    process left out older messages, it began with ``first_message_id``. ``hot`` are the memory items of the system
+    message. ``echoed`` has thoughts by the ids of replies. If ``is_plain``, earlier turns are sent as plain text.
     ``unread`` is a sentence about operations that cannot be read.
     """
 
@@ -387,7 +387,7 @@ class ContextSnapshot:
 
     @property
     def withheld_notice(self) -> str:
-        """Say that what was said with ELIZA is not sent to the model that is asked; empty if there is nothing."""
+        """Say how many messages exchanged with ELIZA are not sent to the model that is asked; ``""`` without any."""
         if not self.view.withheld:
             return ""
         number = counted(len(self.view.withheld), "message")
@@ -395,9 +395,9 @@ class ContextSnapshot:
 
 
 def without_eliza(rows: Sequence[_Said]) -> Sequence[_Said]:
-    """Leave out the replies of ELIZA, and the questions that no other model has answered; other models copy its words.
+    """Leave out ELIZA's replies, and the questions that only ELIZA answered; other models would copy its words.
 
-    If there are none, ``rows`` themselves are returned.
+    Without any such row, ``rows`` itself is returned.
     """
     turns = {row.turn_id for row in rows if row.model == ELIZA}
     if not turns:

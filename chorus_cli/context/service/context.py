@@ -44,7 +44,7 @@ _NO_ECHOES: Mapping[int, Echoed] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The start of the last request, its target, its newest operation, and when the window was made and last used."""
+    """The start of the last request, its target, its newest operation, and when its window was chosen and last used."""
 
     start: RequestStart
     target: Target
@@ -63,7 +63,7 @@ class Prefixes:
         """Return the start of a request made at ``now``.
 
         The window is renewed after an operation, after a change of the model, the window or the token limit, after a
-        pause of five minutes, and when an hour or an eighth of the window has passed.
+        pause of five minutes, and when an hour has passed, or an eighth of the window if that is less.
         """
         known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
         if known is None:
@@ -87,7 +87,7 @@ class Prefixes:
         return known.start.window if known is not None else None
 
     def hold(self, plan: RequestPlan, now: datetime) -> None:
-        """Let the next requests begin as this one, which is made at ``now``.
+        """Make the next requests begin as this one does, which is sent at ``now``.
 
         If each request left out one turn more, each would begin differently, and the provider's cache would not help.
         """
@@ -100,7 +100,7 @@ class Prefixes:
 
 
 _SHORT_CHARACTERS = 2_000
-"""A text of up to this length is counted faster than a thread starts."""
+"""A text of up to this length is counted faster than a worker thread starts."""
 
 
 async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
@@ -111,8 +111,8 @@ async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
 class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
-    ``offer`` returns the tools offered to a target whose model has the limit, ``accepted_by`` the kinds of attachments
-    that a model takes, and ``echo_of`` which of a model's thoughts are sent to it again.
+    ``offer`` returns the tools for a target and its model's limit. ``accepted_by`` returns the kinds of attachments
+    that a model takes, and ``echo_of`` says which of a model's thoughts are sent to it again.
     """
 
     store: Store
@@ -145,7 +145,7 @@ class Context:
         return RequestSettings(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
 
     async def limit(self, target: Target) -> Limit:
-        """Return the limit that the user set, or the context length of the model, which takes up to half a second."""
+        """Return the limit that the user set, else the model's context length, which may take half a second to find."""
         return await asyncio.to_thread(self._limit, target)
 
     def _limit(self, target: Target) -> Limit:
@@ -153,7 +153,7 @@ class Context:
         return self.limit_of(target.choice.model) if chosen is None else Limit(chosen, "context_token_limit")
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
-        """Return the request settings and the tokens of ``text``; upper bounds do if it fits with ``beside_tokens``."""
+        """Return the settings and the tokens of ``text``, perhaps an upper bound that fits beside ``beside_tokens``."""
         request_settings = await self.request_settings(target, exact=False)
         if request_settings.is_exact:
             is_short = len(text) <= _SHORT_CHARACTERS
@@ -166,14 +166,14 @@ class Context:
         return await self.request_settings(target), await asyncio.to_thread(self.counter.count, text)
 
     def read(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> ContextSnapshot:
-        """Read the snapshot of a request made at ``now``; messages in it may have to be ``counted``."""
+        """Read the snapshot of a request made at ``now``; its messages may still have no token count."""
         target = request_settings.target
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         start = self.prefixes.request_start(target, now, journal.newest_id)
         return snapshot_rows.read_snapshot(connection, request_settings, journal, start)
 
     def read_view(self, connection: Connection, target: Target, now: datetime) -> View:
-        """Read the view of a request made at ``now``; messages in it may have to be ``counted``."""
+        """Read the view of a request made at ``now``; its messages may still have no token count."""
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         return snapshot_rows.read_view(connection, journal, self.prefixes.request_start(target, now, journal.newest_id))
 
@@ -189,12 +189,12 @@ class Context:
         return snapshot_rows.read_snapshot(connection, request_settings, journal, RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
-        """Plan the request of a snapshot whose messages are counted; another thread plans it if it does not fit."""
+        """Plan the request of a snapshot with token counts; if it does not fit whole, a worker thread plans it."""
         plan = plan_whole(snapshot)
         return plan if plan is not None else await asyncio.to_thread(plan_fitting, snapshot, self.counter.count)
 
     async def plan_turn(self, snapshot: ContextSnapshot) -> RequestPlan:
-        """Plan the request of a turn; until the vocabulary is loaded, upper bounds do if the request fits with them."""
+        """Plan the request of a turn; until the vocabulary is loaded, upper bounds are used if they fit the budget."""
         if not self.counter.is_ready:
             plan = plan_bounded(snapshot, self.counter.at_most)
             if plan is not None:
@@ -213,7 +213,7 @@ class Context:
         return await self.counted(await self.store.read(snapshot_rows.read_past_snapshot, request_settings, moment))
 
     async def budget(self, target: Target) -> Budget:
-        """Return the budget of a request to the target's model outside a conversation."""
+        """Return the budget of a request to the target's model, outside any turn."""
         learned = await self.store.read(meta_rows.value, meta_rows.CALIBRATION + target.choice.model)
         limit, calibration = await self.limit(target), budget.read_calibration(learned)
         chosen = target.persona.settings
@@ -270,7 +270,7 @@ class Context:
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
-        """Measure the system prompt of a persona; keep the last exact result, because documents may be long."""
+        """Measure the system prompt of a persona; keep the last exact result, because counting may take long."""
         prompt, documents = sent(persona, persona.settings.system_prompt), persona.documents
         note = persona.settings.note.strip() and f"[Note: {sent(persona, persona.settings.note.strip())}]"
         if persona.has_card:

@@ -34,14 +34,14 @@ SHARED = "Another Chorus is open in this thread."
 
 
 def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
-    # The import runs in the thread of the store, so that it does not delay the keyboard.
+    # This function's import runs in the store's thread, so that it does not delay the keyboard.
     from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
 
     return read_on_arrival(connection, target, now)
 
 
 def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
-    """Return a sentence that names interrupted replies in other threads than the target's, if there are any."""
+    """Return a sentence about interrupted replies in threads other than the target's; empty if there are none."""
     others = [
         f"thread #{each.thread_number}" + ("" if each.persona == target.persona.slug else f" of {each.persona}")
         for each in interrupted
@@ -63,7 +63,7 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
 
 
 def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
-    """Say how many messages the window holds and which window holds all; empty if this one does."""
+    """Say how many messages the window holds, and which window holds all; empty if this window does."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
     talked = f"Last talked {age(now - fill.last_spoken)} ago"
@@ -98,7 +98,7 @@ class Current:
         self._set_by_hand: dict[str, ModelChoice] = {}
         self.slug = DEFAULT_PERSONA
         self.is_aside = False
-        """Whether the next run does not go on with this persona and thread."""
+        """Whether this persona and thread are for this run alone, so that the next run does not go on with them."""
         self.thread_id = 0
         self.thread_number = 0
 
@@ -126,14 +126,14 @@ class Current:
         self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
     async def look_into(self, number: int | None = None) -> None:
-        """Switch to the thread with a number or, without one, that of the user's newest message; it may be closed."""
+        """Switch to thread ``number``, else to the thread of the user's newest message; either may be closed."""
         if number is not None:
             self.go_on_in(await self._store.read(thread_rows.numbered, self.slug, number))
         elif thread := await self._store.read(thread_rows.last_spoken_in, self.slug):
             self.go_on_in(thread)
 
     def begin_own_thread(self) -> None:
-        """Switch to a thread that the next message opens for itself, and closes."""
+        """Switch to no thread: the next message opens a thread for itself, and closes it."""
         self.is_aside = True
         self.go_on_in(ThreadKey(0, 0))
 
@@ -142,11 +142,11 @@ class Current:
         self.thread_id, self.thread_number = thread
 
     async def turn_to_last_thread(self) -> None:
-        """Switch to the thread of the persona in focus that is stored as the last used."""
+        """Switch to the last used thread of the persona in focus, as the database has it."""
         await self._enter(self.slug)
 
     def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
-        """Let ``model`` answer for a persona in this run, whatever environment and files name; ``None`` ends this."""
+        """Let ``model`` answer for a persona in this run, whatever its files name; ``None`` ends this."""
         self._set_by_hand.pop(slug, None)
         if model:
             self._set_by_hand[slug] = ModelChoice(model, reason)
@@ -190,7 +190,7 @@ class Current:
         return way_to_a_model(choice, self._naming.environment)
 
     def target(self) -> Target:
-        """Return the target in focus; the persona's files are read anew; ELIZA answers until a model is known."""
+        """Return the target in focus, with the persona's files read anew; its model is ELIZA until one is known."""
         persona = self._personas.load(self.slug)
         choice = self._named(persona) or self._detected or detected_model(None)
         return Target(persona, self.thread_id, choice, self.thread_number, self.is_aside)
@@ -229,7 +229,7 @@ class Current:
         await self._enter(slug)
 
     async def note_edit(self, slug: str) -> None:
-        """If the user has edited the window in a persona's file, store that in the journal; a full disk delays it."""
+        """If the user has edited the window in a persona's file, store an operation; a full disk delays this."""
         path = self._personas.settings_path(slug)
         state = (0, 0)
         with suppress(OSError):

@@ -40,9 +40,9 @@ class Entry(NamedTuple):
 
 
 class Step(NamedTuple, Generic[Done_co]):
-    """Something that the user did, when, and when it was redone; a turn is its question.
+    """An operation or a turn of the user, and its time; ``done`` is the operation or the turn's question.
 
-    A step that ``is_open`` is in effect here, so that an undo without a number may take it back.
+    ``redone_at`` is the time of its newest undo or redo, else ``at``. A step that ``is_open`` is in effect here.
     """
 
     done: Done_co
@@ -54,7 +54,7 @@ class Step(NamedTuple, Generic[Done_co]):
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The operations on a persona's context."""
+    """Stores operations on contexts."""
 
     context: Context
     clock: Clock
@@ -79,7 +79,7 @@ class Journal:
         return await self.introduce(target, Clear(), in_all_threads=True)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
-        """Begin a new conversation, unless the user wrote since or a reply is running; return whether it was begun."""
+        """Clear all threads and return ``True``, unless the user wrote after ``through_message_id`` or gets a reply."""
         new = NewOperation(slug, Clear(), self.clock.now())
         return (
             await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
@@ -96,7 +96,7 @@ class Journal:
         """Take back operation ``number``, or the user's newest operation in effect, and return it.
 
         Raises:
-            JournalError, SettingsError: it is taken back already, or what it changed was changed again since.
+            JournalError, SettingsError: the operation is undone already, or something has changed its result since.
         """
         known = await self._operations(target) if number is None else await self._listed(target)
         chosen = journal.to_undo(known, number)
@@ -104,7 +104,7 @@ class Journal:
         return chosen
 
     async def steps(self, target: Target) -> list[Step[Operation | Message]]:
-        """Return what the user did in the thread and in all threads, oldest first."""
+        """Return the steps of the user that concern the thread, oldest first."""
         operations, questions = await self.context.store.read(_done_and_said, target)
         seen = {message.turn_id for message in (await self.context.snapshot(target, self.clock.now())).view.messages}
         reversals = journal.latest_reversals(operations)
@@ -128,17 +128,17 @@ class Journal:
         await self._reverse(target, Redo(subject_of(done)), done)
 
     async def newest_id(self) -> int:
-        """Return the id of the newest operation of all."""
+        """Return the id of the newest operation of all personas."""
         return await self.context.store.read(operation_rows.newest_id_of_all)
 
     async def redo(self, target: Target, number: int | None = None) -> Operation | Message:
-        """Redo operation ``number`` or, if that is an undo, the operation or turn that it took back; return this.
+        """Redo and return operation ``number``; if it is an undo, redo and return the operation or turn taken back.
 
-        Without a number, redo what the newest undo took back, unless a message or an operation has followed the undo.
-        After the undo of an operation on every thread, a message in any thread counts.
+        Without a number, redo the subject of the newest undo, unless a message or an operation has followed the undo.
+        After the undo of an operation on every thread, a message in any thread counts as following.
 
         Raises:
-            JournalError, SettingsError: there is nothing to put back, or what it changed was changed again since.
+            JournalError, SettingsError: there is nothing to redo, or something has changed the result since.
         """
         if number is not None:
             return await self._redone(target, journal.to_redo(await self._listed(target), number))
@@ -151,7 +151,7 @@ class Journal:
         """Return the undo that a redo without a number takes back, ``None`` if there is none."""
         operations = await self._listed(target)
         newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
-        # A fork opens another thread, so it follows nothing here. Its undo comes back here, so it can be redone here.
+        # A fork opens another thread, so here it does not count as following. The undo of a fork can be redone here.
         own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
         undone = journal.redoable(own, newest_turn)
         if undone is not None and undone.thread_id is None:
@@ -230,7 +230,7 @@ def _reverse_import(connection: Connection, new: NewOperation, here: int) -> Non
 
 
 def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
-    """Return the persona's operations, and by turn id the questions of the turns that they undo or redo."""
+    """Return the operations of a thread, and by turn id the questions of the turns that they undo or redo."""
     operations = journal.own(_with_forks(connection, target.persona.slug, target.thread_id))
     turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
     return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
@@ -242,7 +242,7 @@ def _done_and_said(connection: Connection, target: Target) -> tuple[list[Operati
 
 
 def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Operation]:
-    """Return the operations that concern a thread, and those that have opened and closed forks of it."""
+    """Return the operations that concern a thread, and the forks of the thread, with their undos and redos."""
     forks = operation_rows.forks_of(connection, slug, thread_id)
     return sorted([*operation_rows.all_of(connection, slug, thread_id), *forks], key=lambda each: each.id)
 
@@ -251,7 +251,7 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
 async def pin(journal: Journal, target: Target, message_id: int) -> Message:
-    """Pin a message of the thread, and return it; refuse a message of a tool, and one that is pinned already."""
+    """Pin a message of the thread, and return it; refuse a tool's message, and a message that is pinned already."""
     message_id, is_pinned = await _present(journal, target, message_id)
     if is_pinned:
         raise JournalError(f"Message #{message_id} is pinned already. /unpin {message_id} ends that.")
@@ -274,7 +274,7 @@ async def unpin(journal: Journal, target: Target, message_id: int) -> Message:
 
 
 async def _present(journal: Journal, target: Target, message_id: int) -> tuple[int, bool]:
-    """Return the id of the present wording of a message, and whether that is pinned."""
+    """Return the id of the present wording of a message, and whether this wording is pinned."""
     view = (await journal.context.snapshot(target, journal.clock.now())).view
     id_ = await journal.context.store.read(thread_views.present_wording, view.messages, message_id)
     return id_, id_ in view.pinned

@@ -46,7 +46,7 @@ _HELD_ALREADY = "The window was the default already; nothing was changed."
 
 
 class Part(NamedTuple):
-    """A part of the request, the tokens that the provider is expected to count, and why it is in."""
+    """A part of the request, the tokens that the provider is expected to count for it, and why it is sent."""
 
     name: str
     tokens: int
@@ -203,7 +203,7 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, when it begins, the newest boundary, and a sentence about what a new window means."""
+    """The window in force, when it begins, a warning, the newest boundary, and how large the next request is."""
 
     hours: WindowHours
     since: datetime
@@ -213,7 +213,7 @@ class WindowState(NamedTuple):
     is_changed: bool = True
 
     def confirmation(self) -> str:
-        """Confirm a new window, or say that it stays; warn if it was clamped, and say what it means."""
+        """Confirm a new window, or say that it stays; add a warning, where it begins, and the next request's size."""
         kept = f"The context window is {in_hours(self.hours)} already; nothing was changed."
         change = f"Context window set to {in_hours(self.hours)}" if self.is_changed else kept
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
@@ -225,7 +225,7 @@ class WindowState(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """The context as it is and as another window would make it, and the price of an input token if it is known."""
+    """The present context, the context with another window, and the price of an input token if it is known."""
 
     present: ContextSnapshot
     then: ContextSnapshot
@@ -276,7 +276,7 @@ class ContextWindow:
         return WindowState(hours, since, warning, boundary, meaning)
 
     async def next_request(self, choice: WindowChoice) -> tuple[int, float | None]:
-        """Return the tokens of the next request if the window was ``choice``, and their price in USD if it is known."""
+        """Return the tokens of the next request with the window ``choice``, and their price in USD if it is known."""
         preview = await self.preview(choice)
         tokens = (await self.context.plan(preview.then)).meter.tokens
         price = preview.dollars_per_token

@@ -1,4 +1,4 @@
-"""The files in which `storage.files.rescue` keeps texts that the database refused, until their texts are in rows."""
+"""The files in which `storage.files.rescue` keeps texts that the database refused, until rows have the texts."""
 
 from __future__ import annotations
 

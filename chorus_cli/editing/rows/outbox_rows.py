@@ -1,4 +1,4 @@
-"""Texts not said yet: input at a prompt, waiting messages, texts of files; a living run alone reads its rows."""
+"""Stores texts that are not said yet: input at a prompt, waiting messages, and texts from rescue files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TITLE = "Rescued texts"
 
 
 class Unsaid(NamedTuple):
-    """A text to a persona, or from it if ``role`` says so; if it ``is_sent``, the log may have it or refused it."""
+    """A text to a persona, or from it if ``role`` says so; the log may already have a text that ``is_sent``."""
 
     persona: str
     content: str
@@ -44,7 +44,7 @@ class BroughtIn(NamedTuple):
 
 
 def hold(connection: sqlite3.Connection, run: str, texts: Iterable[Unsaid], now: datetime) -> None:
-    """Store the texts at the prompt of a run in place of the ones stored before."""
+    """Replace the stored texts from the prompt of a run with ``texts``."""
     connection.execute("DELETE FROM outbox WHERE run = ? AND thread_id IS NULL", (run,))
     for text in texts:
         add(connection, Left(text, now, run))
@@ -78,7 +78,7 @@ def let_go(connection: sqlite3.Connection, id_: int) -> None:
 
 
 def claim(connection: sqlite3.Connection, left: Sequence[Left], run: str, now: datetime) -> tuple[Unsaid, ...]:
-    """Move texts that ended runs left to the prompt of ``run``; return those that no other process has claimed."""
+    """Move texts of ended runs to the prompt of ``run``; return those that no other process has claimed before."""
     statement = "UPDATE outbox SET run = ?, thread_id = NULL, is_sent = 0, created_at = ? WHERE id = ? AND run = ?"
     values = (run, timestamps.to_text(now))
     return tuple(
@@ -102,7 +102,7 @@ def left_by_ended(connection: sqlite3.Connection, is_alive: Callable[[str], bool
 
 
 def bring_in(connection: sqlite3.Connection, left: Sequence[Left], now: datetime) -> tuple[BroughtIn, ...]:
-    """Move texts from their rows into the log: for each persona into a closed thread, which no context has."""
+    """Move texts from their rows into the log, for each persona into a closed thread, so that no context has them."""
     from chorus_cli.log.rows import message_rows  # noqa: PLC0415 - the prompt does not need it
     from chorus_cli.log.rules.messages import MessageContent, Role  # noqa: PLC0415 - likewise
 

@@ -24,8 +24,8 @@ Such a line is refused, because as text it would silently join the message above
 become line feeds, because editors treat carriage returns differently.
 
 At least six lines of comments are at either end of the text, because vim obeys settings in the first and the last five
-lines. Each has at most 76 characters, so that an editor of 80 columns shows it whole. A form feed comes before the last
-ones, because Emacs obeys settings on the last page.
+lines. Each comment line has at most 76 characters, so that an editor of 80 columns shows it whole. A form feed comes
+before the comments at the end, because Emacs obeys settings on the last page.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
 MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
 HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
 
-# A line that only begins like a mark is escaped too, because a cut after this beginning would make a mark of it.
+# A line that only begins like a mark is escaped too, because it would be a mark if an editor cut it there.
 _LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
 _ATTACHMENT = r"\[attachment: .*\]\s*\Z"
 _TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK}|{_ATTACHMENT})|\\+\s*\Z")
@@ -73,7 +73,7 @@ _STAMP = r"(?P<stamp>\d\w{0,4}(?:[:./, \t-]{1,2}\w{0,2}\d\w{0,4}){0,6})"
 
 
 def header_likeness(speakers: Iterable[str]) -> LineTest:
-    """Return a test for lines that look like a header: a date and time in brackets, or one before a speaker's name."""
+    """Return a test for lines like a header: with a date and time in brackets, or a time before a speaker's name."""
     names = "|".join(map(re.escape, speakers))
     like = re.compile(rf"{_BRACKETED}|{_BRACKETS}{_STAMP}{_BRACKETS}(?:{names}){_BLANKS}:", re.IGNORECASE)
 
@@ -89,7 +89,7 @@ def header_likeness(speakers: Iterable[str]) -> LineTest:
 
 
 def escaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
-    """Return the lines of a message with the escapes that the text has."""
+    """Return the lines of a message with escapes, as the text for editing has them."""
     return [f"\\{line}" if _is_to_escape(line, is_header_like) else line for line in lines]
 
 
@@ -115,7 +115,7 @@ _RESERVED_IN_NAMES = frozenset(":[]*")
 _BYTE_ORDER_MARK = "\ufeff"
 
 _COMMENT_COLUMNS = 76
-# A paragraph a line; the lines of the text are made when the names are known.
+# Each line here is a paragraph, which is wrapped when the names are known.
 _OPENING = """\
 Chorus context editor: {name}
 Delete, change or move messages, and save to apply. Save an empty file, or unchanged, to cancel. \
@@ -197,8 +197,8 @@ def _commented(paragraphs: str) -> str:
 
 
 def newest_line(text: str) -> int:
-    """Return the number of the line at which the last message of a written text begins, or the context without one."""
-    # A line like a mark is one, because such a line in a message is escaped.
+    """Return the number of the line that begins the last message or, without messages, the context."""
+    # Every line like a mark is a mark, because messages have such lines escaped.
     marks = ((number, MARK.match(line)) for number, line in enumerate(text.split("\n"), 1))
     return max(number for number, mark in marks if mark and mark.lastgroup != "end")
 

@@ -1,4 +1,4 @@
-"""The choice of the rows to edit, their text, and the way from the edited text back to rows and new messages.
+"""Chooses the rows to edit, writes their text, and turns the edited text back into rows and new messages.
 
 Each block of the text is matched with the original messages by its time, speaker and words. An unchanged message thus
 stays the same row, with its exact bytes, microseconds and tool data. Blanks at line ends do not count, because editors
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The text for the user, and the entries that it was made of; the times in it are those of ``zone``."""
+    """The text for the user, and the entries that it was made from; its times are in ``zone``, ``None`` for local."""
 
     name: str
     text: str
@@ -53,7 +53,7 @@ Member = int | MessageContent
 
 
 class EditCounts(NamedTuple):
-    """How many messages an edit changed, with as few moves as possible, and how many messages the context then has."""
+    """How many messages an edit changed, counting as few moves as possible, and how many the context has then."""
 
     reworded: int = 0
     left_out: int = 0
@@ -71,7 +71,7 @@ class ContextEdit(NamedTuple):
 
 
 class EditScope(NamedTuple):
-    """Rows above and below the line, all rows of ended turns in context, and the last message before a running turn."""
+    """Rows above and below "context starts here", all context rows before a running turn, and the last id before it."""
 
     before: tuple[Message, ...]
     context: tuple[Message, ...]
@@ -145,7 +145,7 @@ def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
     last = 0
     for row in scope.settled:
         if row.id not in shown:
-            # A row that followed a deleted row now follows the row before the deleted one.
+            # A hidden row that followed a deleted row now follows the row before the deleted one.
             followers.setdefault(last, []).append(row.id)
         elif row.id in kept:
             last = row.id
@@ -174,7 +174,7 @@ def edit_counts(members: Sequence[Member], before: Sequence[int]) -> EditCounts:
 
 
 def _longest_rise(numbers: Iterable[int]) -> int:
-    """Return the length of the longest increasing subsequence; ``ends`` has the smallest last number by length."""
+    """Return the length of the longest increasing subsequence; ``ends`` has the smallest last number of each length."""
     ends: list[int] = []
     for number in numbers:
         position = bisect_left(ends, number)
@@ -236,7 +236,7 @@ def _block(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinf
 
 
 def _tool_words(row: Message) -> str:
-    """Return the words of a message, with a call as the tool's name and arguments; a result begins with an arrow."""
+    """Return the words of a row with the names and arguments of its calls; a result begins with an arrow."""
     if row.role is Role.TOOL_RESULT:
         return f"{_RESULT_SIGN} {row.content}"
     return "\n".join(filter(None, [row.content, calls_in_words(row.tool_calls or "")]))
@@ -262,7 +262,7 @@ def _sources(
 def _claimed(
     blocks: dict[int, str], entries: dict[int, str], seekers: range, places: range, likeness: Callable[[str], str]
 ) -> _Claims:
-    """Remove and return pairs of a block and an entry that are alike; of several, the k-th block has the k-th entry."""
+    """Remove and return pairs of a block and an entry that are alike; the k-th such block gets the k-th entry."""
     seeking = [index for index in seekers if index in blocks]
     first: dict[str, int] = {}
     following: dict[int, int | None] = {}
@@ -285,7 +285,7 @@ def _claimed(
 
 def _traits(block: Block) -> str:
     """Return the key for matching a block: its time, speaker, attachments and words, without blanks at line ends."""
-    # The attachments come before the text, so that no line of the text can be taken for one of theirs.
+    # The attachments come before the text, so that no line of the text can be taken for an attachment.
     words = [str(block.attachments), *map(str.rstrip, block.body.split("\n"))]
     return "\n".join([f"{block.time} {block.role}", *words])
 
@@ -322,7 +322,7 @@ def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int)
 
 
 def reworded(source: Message, thread_id: int, words: str) -> MessageContent:
-    """Return the message that puts other words in the place of a row, in the context of a thread."""
+    """Return a message that replaces a row, with other words, in the context of a thread."""
     return MessageContent(
         thread_id,
         source.role,

@@ -44,8 +44,8 @@ _Read = TypeVar("_Read")
 class OpenMessage(NamedTuple):
     """A message in the editor, the messages in context, and the newest change of the context.
 
-    If it ``is_last`` in its turn, and neither summarised nor put in by an operation, another wording takes its place
-    as a retry's reply does, and that of the messages that it ``replaced``; else the context is edited.
+    ``is_last`` says that the message ends its turn and that it was neither summarised nor put in by an operation. Then
+    a new wording replaces it and the messages that it had ``replaced``; otherwise the context is edited.
     """
 
     target: Target
@@ -101,7 +101,7 @@ class ContextEditing:
         return OpenMessage(target, row, scope, newest_change(rows.operations), is_last, replaced)
 
     async def _read(self, target: Target, read: Callable[[Connection, View], _Read]) -> tuple[View, _Read]:
-        """Read the view of a thread and more; refuse a thread whose last message is being answered again."""
+        """Return a thread's view and the result of ``read``; refuse while its last message is being answered again."""
         now = self.clock.now()
         await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
         request_settings = await self.context.request_settings(target)

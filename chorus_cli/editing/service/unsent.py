@@ -27,12 +27,12 @@ _UNKEPT = "Until this is repaired, text that you have typed and not sent is lost
 
 
 class UnsentInput:
-    """Text that was typed and not sent: ``text`` is put into the next prompt, be it of this run or the next.
+    """Text that was typed and not sent; ``text`` is put into the next prompt, in this run or the next.
 
     ``gives_way`` says that a command may replace ``text``. ``sending`` is a line that has left the prompt and is not
-    stored yet; ``behind`` are lines that answered no question. Rows of ``run`` keep the input, without lines for a
-    private chat. If no row can be written, ``tell`` says so while the user types, and in the end ``rescue`` stores the
-    input in a file and returns its path.
+    stored yet; ``behind`` are lines that were typed at a question and did not answer it. Rows of ``run`` keep the
+    input, without lines for a private chat. If no row can be written, ``tell`` says so while the user types, and at the
+    end ``rescue`` stores the input in a file and returns its path.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class UnsentInput:
         return f"{self._obstacle} What you had typed {where}"
 
     def hold(self, slug: str, typed: str) -> None:
-        """Store input that waits to be sent in place of the input stored before; `written` waits until this is done."""
+        """Replace the stored input with input that waits to be sent; `written` waits until this is done."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -85,7 +85,7 @@ class UnsentInput:
             self._writing = asyncio.ensure_future(self._write(texts))
 
     def hold_soon(self, slug: str, typed: str) -> None:
-        """Store input that is being typed, as `hold` does, but seconds later, and only the input of the last call."""
+        """Store input that is being typed, as `hold` does, but a few seconds later, and only the newest input."""
         self._newest = slug, typed
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
@@ -158,7 +158,7 @@ class UnsentInput:
         self.text = self.text or self.sending
 
     def refuse(self, line: str) -> None:
-        """Keep a line that answered no question for the next prompt."""
+        """Keep a line for the next prompt, because it did not answer a question."""
         slug, typed = self._newest
         self.behind = joined(self.behind, line)
         self.hold(slug, joined(self.behind, typed))
@@ -185,7 +185,7 @@ def joined(line: str, behind: str) -> str:
 
 
 def _texts(slug: str, sending: str, typed: str) -> tuple[Unsaid, ...]:
-    """Return the texts to keep of a line that was sent and of the input behind it, without private and blank ones."""
+    """Return the texts to keep: a line that was sent and the input behind it, without private and blank texts."""
     sent = before_private(sending)
     behind = before_private(typed) if sent == sending else ""
     texts = (Unsaid(slug, cleaned_input(sent)[0], is_sent=True), Unsaid(slug, cleaned_input(behind)[0]))
@@ -194,7 +194,7 @@ def _texts(slug: str, sending: str, typed: str) -> tuple[Unsaid, ...]:
 
 def _newest(left: Sequence[Left], slug: str) -> tuple[Left, ...]:
     """Return the newest texts to a persona: a message that waited, or all texts of one prompt."""
-    # The user decides about texts that the log refused.
+    # Texts that the log refused do not come back to the prompt: the user decides about them.
     refused = [each for each in left if each.text.is_sent and each.run.startswith(NO_RUN)]
     own = [each for each in left if each.text.persona == slug and each not in refused]
     if not own or own[-1].thread_id is not None:

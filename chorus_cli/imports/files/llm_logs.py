@@ -1,4 +1,4 @@
-"""Reads the log of llm, an SQLite file, without changing it: only llm itself updates old tables, whenever it starts.
+"""Reads the log of llm, an SQLite file, without changing it; llm itself updates old tables when it starts.
 
 Versions before 0.32 wrote prompts with replies; newer ones write trees of messages. A conversation may have both forms.
 """
@@ -173,7 +173,7 @@ class _LlmLog:
         )
 
     def _turns(self, thread: str, messages: Mapping[str, values.Record]) -> dict[str, values.Record]:
-        """Return the first turn that holds each message; turns of threads from which this one was forked come first."""
+        """Return, by message, the first turn that holds it; a thread's turns come after the turns of its origin."""
         written: dict[str, values.Record] = {}
         for each in reversed(self._origins(thread)):
             for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
@@ -214,7 +214,7 @@ def _model(row: values.Record) -> str | None:
 def _joined(
     facts: ForeignConversation, thread: values.Record, old: Sequence[Said | Skipped], new: Sequence[Said]
 ) -> ForeignConversation:
-    """Return the conversation that pieces of older (``old``) and newer versions (``new``) make, without repetitions.
+    """Join the pieces that older and newer versions of llm have written (``old``, ``new``), without repetitions.
 
     When a newer llm goes on with an older conversation, it writes the old messages again, without their times.
     """

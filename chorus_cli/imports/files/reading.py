@@ -116,7 +116,7 @@ def _files_in(path: Path) -> list[str]:
 
 
 def _names_of_conversations(names: Sequence[str]) -> list[str]:
-    """Return the conversations files in the order of their numbers; if there are none, return all JSON files."""
+    """Return the files named conversations, in the order of their numbers; without any, return all JSON files."""
     matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
     found = [(int(match[1] or -1), name) for match, name in matches if match]
     return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
@@ -234,7 +234,7 @@ _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
 def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
-    """Yield the source of a file or of a folder that is one export; for another folder, of each of its files, by name.
+    """Yield the source of a file, or of a folder that is one export; for any other folder, the sources of its files.
 
     ``zone`` is for times without a zone; ``None`` means the system's zone.
     """
@@ -294,7 +294,7 @@ _ANY_TYPE = "application/octet-stream"
 
 @dataclass(slots=True)
 class Batch:
-    """Conversations that were read one after the other, not yet with their personas.
+    """Conversations that were read one after the other; their personas are not chosen yet.
 
     ``skipped`` counts what was left out, by reason; ``lost_attachments`` counts attachments that the export only names.
     ``written`` are the SHA-256 of the attachments that were not stored before.
@@ -318,7 +318,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch is to be stored."""
+        """Whether the batch is large enough to be stored."""
         return self.messages >= _BATCH_MESSAGES or self.characters >= _BATCH_CHARACTERS
 
 

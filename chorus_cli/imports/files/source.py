@@ -165,7 +165,7 @@ def is_archive(beginning: bytes) -> bool:
 
 @contextmanager
 def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
-    """Open an entry of an archive; no more bytes are unpacked than its stated size, which is checked."""
+    """Open an entry of an archive; refuse a stated size that is far too large, and unpack no more than that size."""
     entry = zipped.getinfo(name)
     if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
         raise ImportFormatError(f"file of an archive that grows more than {_HIGHEST_RATIO} times when unpacked")
@@ -301,10 +301,10 @@ def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[
 
 
 def values_of(path: Path, beginning: bytes) -> Iterator[object]:
-    """Yield the values of a file with this beginning: of its lines, or of an array or an object over many lines."""
+    """Yield the values of a file with this beginning: one in each line, the items of an array, or one object."""
     text = beginning.removeprefix(codecs.BOM_UTF8).lstrip()
     lines = [line for line in map(bytes.strip, text.split(b"\n")) if line]
-    # If one value fills many lines, a line with a whole object or list follows a line that ends in one of these.
+    # If one value fills many lines, a line with a whole object or list comes after a bracket, a comma or a colon.
     alone = (parsed(line) for before, line in pairwise((b"", *lines)) if not before.endswith((b"[", b",", b":")))
     # The first line may be longer than the beginning.
     if any(isinstance(each, dict | list) for each in alone) if len(lines) > 1 else text.startswith(b"{"):

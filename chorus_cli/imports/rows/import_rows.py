@@ -1,6 +1,6 @@
 """The rows of an import: its operations, a thread for each conversation, and the messages.
 
-A conversation is identified by its persona, its program and its id there, a message by its id in the conversation.
+Persona, program and id identify a conversation, and a message's id identifies the message in its conversation.
 Known rows stay as they are, and only new ones are added. All rows of a conversation are stored in one transaction.
 """
 
@@ -145,7 +145,7 @@ def _name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, op
 
 
 def _origin(key: str) -> tuple[str, int] | None:
-    """Return the installation and the position there that the key of a message names, if it is a key of Chorus."""
+    """Return the installation that a message's key names, and the position there; ``None`` for a foreign key."""
     match = _OWN_KEY.fullmatch(key)
     return (match[1], int(match[2])) if match else None
 
@@ -249,7 +249,7 @@ def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[Known
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
-    """Open the thread of a new conversation, closed at the time of its newest message."""
+    """Make a closed thread for a new conversation; its closing time is the time of the newest message."""
     persona, conversation, _ = incoming
     times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
     created_at = conversation.created_at or now
@@ -303,7 +303,7 @@ def _insert(
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
-    """Return a message for the log, a reply in the turn of ``before``; a missing time becomes the instant after it."""
+    """Return a message for the log, a reply in the turn of ``before``; a missing time is 1 µs after ``before``."""
     return MessageContent(
         thread_id=thread_id,
         role=message.role,
@@ -322,7 +322,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
 
 
 def _with_moves(connection: sqlite3.Connection, act: Import, incoming: Incoming, known: Known) -> Import:
-    """Return the act, which also names the known messages that leave the live branch or return to it."""
+    """Return the act with the known messages that leave the live branch or return to it."""
     live = frozenset(incoming.conversation.live)
     moved = operation_rows.import_marks(connection, incoming.persona).moved_off
     moves = [

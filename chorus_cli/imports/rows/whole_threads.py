@@ -86,7 +86,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
 
 
 def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
-    """Return the rows, without those of undone imports if others are left, and the ids of rows on other branches."""
+    """Return the rows and the ids of rows on other branches; rows of undone imports are left out if others remain."""
     imports = {each.id for each in operations if isinstance(each.act, Import)}
     said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
     marks = log_marks(operations, thread_id)

@@ -34,11 +34,11 @@ class Said:
     """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
 
     A format without ids takes its keys from ``values.ContentKeys``; a format without times leaves ``timestamp`` out.
-    Neighbouring pieces of one ``node`` become the rows of this node. The rows follow those of the node ``parent``, or
-    of the previous node in the file if ``parent`` is empty, or no rows if it is ``None``. A piece without a ``kind``
-    begins a node. A node without rows is counted under the reason ``skipped`` of its first piece. The rows are
-    numbered if no piece has a ``key``. A piece that ``is_more`` continues the text before it. ``thoughts`` belong to
-    the first row, the status and the files of an ``END`` to the last row.
+    Neighbouring pieces of one ``node`` become the rows of this node, which follow the rows of the node ``parent``. An
+    empty ``parent`` means the previous node in the file, ``None`` means no node. A piece without a ``kind`` begins a
+    node. A node without rows is counted under the reason ``skipped`` of its first piece. If no piece of a node has a
+    ``key``, its rows are numbered. A piece that ``is_more`` continues the text before it. ``thoughts`` belong to the
+    first row, the status and the files of an ``END`` to the last row.
 
     A ``CALL`` of a ``tool`` holds its ``result`` and the time when it ``ended``, or it shares an id, ``call``, with the
     piece of its result. The result's row follows the call's row; if the result ``is_apart``, it is in its own node. A
@@ -223,17 +223,17 @@ class Node:
 
 
 class Joined(NamedTuple):
-    """The messages of a tree, parents first, and the keys of the messages on the path that it ended with."""
+    """The messages of a tree, parents first, and the keys of the messages on its live branch."""
 
     messages: tuple[ForeignMessage, ...]
     live: tuple[str, ...]
 
 
 def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
-    """Join nodes to a tree that ended with ``leaf``, or if no message is on the path there, with its newest leaf.
+    """Join nodes to a tree whose live branch ends at ``leaf`` or, if no message is on that path, at the newest leaf.
 
-    A node with a missing parent becomes a root; so does one node of a cycle. Of several nodes with the same key the
-    last is taken, of several messages with the same key the first. A node without a key is left out.
+    A node with a missing parent becomes a root; so does one node of a cycle. Of several nodes with the same key, the
+    last is taken. Of several messages with the same key, the first is taken. A node without a key is left out.
     """
     tree = {node.key: node for node in nodes if node.key}
     parents = _parents_first({key: node.parent for key, node in tree.items()})

@@ -60,7 +60,7 @@ def _node(node: values.Record) -> _Node:
 
 
 def _plain(content: values.Record) -> str:
-    """Return the texts among the parts, or the one text that the content has under another name."""
+    """Return the texts of a content's parts or, without any, the one text that it has under another name."""
     joined = "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content.get("parts")))))
     names = ("text", "result", "content", "user_profile", "user_instructions")
     return joined or next((found for name in names if (found := values.text(content.get(name)))), "")

@@ -127,7 +127,7 @@ def _pasted(message: values.Record) -> Iterator[str]:
 
 
 def _files(message: values.Record) -> Iterator[ForeignFile]:
-    """Yield the named attachments, with their texts in the export, and the files, of which it has only the names."""
+    """Yield the named attachments with their texts, and the files, whose bytes the export does not have."""
     for file in values.records(message.get("attachments")):
         if name := values.line(file.get("file_name")):
             text = values.text(file.get("extracted_content"))

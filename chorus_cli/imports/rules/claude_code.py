@@ -70,7 +70,7 @@ def is_line(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of ``source``; its key is the file's name, or the last id if no line has the name as its id."""
+    """Read a session of ``source``; its key is the file's name, or the last session id if the lines have other ids."""
     session = _Session()
     for line in lines:
         session.take(line)
@@ -189,7 +189,7 @@ class _Session:
                 self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
 
     def _say(self, key: str, content: object, line: values.Record) -> None:
-        """Keep the user's words in a content, and leave out those of the program."""
+        """Keep the user's words in a content, and leave out the program's words."""
         blocks = values.parts(content)
         words = (_without_additions(values.text(block.get("text"))).strip("\n") for block in blocks)
         text = "\n\n".join(piece for piece in words if piece.strip() and not _NOT_SAID.match(piece))

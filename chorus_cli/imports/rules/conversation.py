@@ -63,8 +63,8 @@ class ForeignMessage:
 class ForeignConversation:
     """A conversation: ``source`` names the program, ``key`` the conversation in that program.
 
-    ``key`` stays the same when the file grows, and differs between files. ``messages`` have parents first. ``live`` are
-    the keys of those on the branch that the conversation ended with, in their order. ``guesses`` are sentences for the
+    ``key`` stays the same when the file grows, and differs between files. ``messages`` have parents first. ``live`` has
+    the keys of the branch that the conversation ended with, in their order. ``guesses`` are sentences for the
     user about assumptions of the reader, such as a time zone. ``skipped`` counts the parts left out, by reason.
     ``persona`` is the slug of its persona if the source has personas. ``character`` may be the name of a persona here.
     """

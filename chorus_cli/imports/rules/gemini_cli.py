@@ -43,7 +43,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
 
 
 class _Session:
-    """What the lines taken so far say; ``facts`` are about the session as a whole."""
+    """The contents of the lines taken so far; ``facts`` are about the session as a whole."""
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
@@ -74,7 +74,7 @@ class _Session:
             self._learn(line)
 
     def said(self) -> Iterator[Said | Skipped]:
-        """Yield the pieces of messages; the parent of a message is the message that it was written after."""
+        """Yield the pieces of messages; a message's parent is the live message that was written before it."""
         yield from self._skipped
         for key, record in self._records.items():
             skipped = _PROGRAM if record.get("type") in _SAID else ""

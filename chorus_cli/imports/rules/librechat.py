@@ -39,7 +39,7 @@ def _messages(found: values.Record) -> Iterator[values.Record]:
 
 
 def _said(message: values.Record, keys: values.ContentKeys) -> Iterator[Said]:
-    """Yield the pieces of a message; a failed reply gives none, because it holds only the error."""
+    """Yield the pieces of a message; a failed reply has no words, only the text of the error, which is left out."""
     time, text = values.moment(message.get("createdAt")), values.text(message.get("text"))
     key = values.identifier(message.get("messageId")) or keys.of(values.line(message.get("sender")), str(time), text)
     parent = values.identifier(message.get("parentMessageId")) or None

@@ -25,7 +25,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def parted(lines: Iterable[object], file: FileFacts) -> Iterator[tuple[Sequence[object], FileFacts]]:
-    """Yield the messages of each conversation in a file; a list of messages begins one, a single message continues it.
+    """Yield the messages of each conversation in a file: each list begins one, and single messages continue it.
 
     From the second conversation on, a number is added to the name of the file.
     """
@@ -52,7 +52,7 @@ def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConve
 
 
 def _listed(value: object) -> object:
-    """Return the list of messages that a value is or has, or a list of the value alone."""
+    """Return the messages in a value: the list that it is, its list ``messages``, or the value alone."""
     return values.record(value).get("messages", value if isinstance(value, list) else [value])
 
 

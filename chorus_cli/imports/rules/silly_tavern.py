@@ -73,7 +73,7 @@ def _local(parts: Sequence[int], zone: tzinfo | None) -> datetime | None:
 
 
 class _Reader:
-    """Reads the messages of one chat. ``leaf`` is the newest; a time without an offset sets ``is_zone_guessed``.
+    """Reads a chat. ``leaf`` is the newest message that is not hidden; a time without a zone sets ``is_zone_guessed``.
 
     In a group a reply begins with the name of its speaker; in another chat only a narrator's text begins with a name.
     """
@@ -114,7 +114,7 @@ class _Reader:
         yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
 
     def _message(self, line: values.Record, text: object, facts: values.Record) -> Said:
-        """Return a version of a message with its own model and time, or with the message's time if it has none."""
+        """Return a version of a message with the version's model and time; a missing time is the message's."""
         is_user = line.get("is_user") is True
         name = values.line(line.get("name"))
         content = values.text(text)

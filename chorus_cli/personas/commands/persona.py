@@ -101,7 +101,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     done = f"Created {name} in {folder}. Its prompt is prompt.md there; /persona edit opens its settings."
     if has_namesake:
         done += " The log has messages of an earlier persona of that folder; the new persona does not see them."
-    # Another Chorus may have deleted the earlier persona, whose jobs still run here.
+    # If another Chorus has deleted the earlier persona, its jobs may still run here.
     stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
     arrived = await turn_to(services, slug, is_new=True)
     return Report((Text("\n".join([done, *stopped])), *arrived.parts))
@@ -195,7 +195,7 @@ def _any(services: Services, name: str | None) -> str:
 
 
 def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Question:
-    """Ask whether to create the unknown persona; refuse an invalid name, and from a shell every name."""
+    """Ask whether to create the unknown persona; refuse an invalid name; from a shell, refuse every name."""
     checked = services.personas.check_name(None, name)
     services.personas.refuse_archived(checked)
     if not services.is_chat:
@@ -235,7 +235,7 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
 
 
 async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Report:
-    """Switch to a persona and report the model that answers, with notices, which are fewer if it ``is_new``."""
+    """Switch to a persona and report the model that answers, with notices; a persona that ``is_new`` has fewer."""
     await services.current.turn_to(slug)
     await services.current.settle()
     target = services.current.target()

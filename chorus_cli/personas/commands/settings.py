@@ -59,7 +59,7 @@ ONCE = flag("for this run only; no file is changed")
 
 
 def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
-    """Complete a value for the setting before it: its choices or models, its default and its present value."""
+    """Complete a value for the setting typed before: its choices or models, its default and its present value."""
     # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
         setting = setting_of(before[-1].casefold())
@@ -174,7 +174,7 @@ async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text
 
 
 async def _beyond_budget(services: Services) -> str:
-    """Say that the next request would cost more than the day's budget has left if all was in context; else ``""``."""
+    """Say so if the next request, with all in context, costs more than is left of the day's budget; else ``""``."""
     target = services.current.target()
     budget = target.persona.settings.budget
     spending = await services.costs.spending(budget, target.choice.model)
@@ -234,7 +234,7 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 
 
 def _of_prompt(services: Services, slug: str) -> str:
-    """Say that the prompt is in ``prompt.md``, or why that file has no effect; empty without it."""
+    """Say that the prompt is in ``prompt.md``, or why that file has no effect; empty without the file."""
     path, source = services.personas.prompt_path(slug), services.personas.load(slug).sources["system_prompt"]
     if source == str(path):
         return f"The system prompt is in {path}."
@@ -262,7 +262,7 @@ def _lines(*lines: str | None) -> Text:
 
 
 async def _consequences(services: Services, slug: str, changes: Sequence[Change]) -> list[str]:
-    """End the changed settings' values for this run, apply a new model, and report the new window and model."""
+    """Drop values that changed settings had for this run, apply a new model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
         services.personas.set_for_this_run(slug, change.setting.key, None)
@@ -280,14 +280,14 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
 
 
 def _text(setting: Setting, value: JsonValue) -> str:
-    """Format a value for display; a default with words of its own in the table of settings is shown by these words."""
+    """Format a value for display; a default is shown by its words in the table of settings, if it has any."""
     if setting.default_words and value == setting.default:
         return setting.default_words
     return _written(value)
 
 
 def _default(shown: SettingState) -> str:
-    """Format the value without the persona's own setting, with the file and line that it comes from, if any."""
+    """Format the value that holds without the persona's own setting, with the file and line that it comes from."""
     text = _text(shown.setting, shown.default)
     return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({PurePath(shown.default_source).name})"
 
@@ -395,7 +395,7 @@ async def for_this_run(services: Services, name: str) -> Text:
 
 
 async def chosen_model(services: Services) -> str:
-    """Name the model in use and the reason; say what it is not sent, and if its context length is assumed."""
+    """Name the model in use and why; say how many messages are kept from it, and whether its limit is assumed."""
     target = services.current.target()
     limit = await services.context.limit(target)
     withheld = (await services.context.snapshot(target, services.clock.now())).withheld_notice

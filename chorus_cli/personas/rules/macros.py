@@ -19,7 +19,7 @@ OWN_PROMPT = "Be the character described here: write its next message in this co
 _MACRO = re.compile(r"\{\{([^{}]{1,10000})\}\}|<(user|bot|char)>", re.IGNORECASE)
 _COMMA = re.compile(r"(?<!\\),")
 _PASSES = 3
-"""How often macros are replaced, because the value of a macro may contain other macros."""
+"""How many times macros are replaced, because the value of a macro may contain other macros."""
 
 
 class Names(NamedTuple):
@@ -38,7 +38,7 @@ def names_of(persona: Persona) -> Names:
 
 
 def sent(persona: Persona, text: str) -> str:
-    """Return a text of a persona as it is sent: with its macros replaced, if the persona was made of a card."""
+    """Return a text of a persona as it is sent: with its macros replaced, if the persona was made from a card."""
     return replaced(text, names_of(persona)) if persona.has_card and ("{{" in text or "<" in text) else text
 
 

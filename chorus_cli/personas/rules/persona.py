@@ -26,8 +26,8 @@ class Document(NamedTuple):
 class Persona(NamedTuple):
     """A character to talk to, with its settings and documents; ``slug`` is its folder's name and its key everywhere.
 
-    ``sources`` say where each value comes from; ``defaults`` are the settings without its own file. ``warnings`` are
-    about its files; ``unreadable`` names settings files that could not be read. If it ``has_card``, texts have macros.
+    ``sources`` say where each setting comes from; ``defaults`` are the settings without its own file. ``warnings`` are
+    about its files; ``unreadable`` names settings files that could not be read. If it ``has_card``, it has macros.
     """
 
     slug: str
@@ -100,7 +100,7 @@ def folded(name: str) -> str:
 
 
 def slug_of(name: str, taken: Collection[str]) -> str:
-    """Return the name of a new folder: ASCII letters, digits and hyphens made of ``name``, with a number if taken."""
+    """Return the name of a new folder: ``name`` in ASCII letters, digits and hyphens, with a number if taken."""
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))

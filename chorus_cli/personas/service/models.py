@@ -10,7 +10,7 @@ from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about,
 
 
 class KnownModels(NamedTuple):
-    """Sources of known models; ``doubt_of_local`` says why a model in a file cannot answer, empty if it can."""
+    """Sources of known models; ``doubt_of_local`` says why a model in a local file cannot answer, ``""`` if it can."""
 
     names: Callable[[], frozenset[str]]
     providers: Callable[[], frozenset[str]]
@@ -57,7 +57,7 @@ class Models:
         return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
 
     def _in_order(self) -> Sequence[str]:
-        """Return all models by provider, those with a key first; default and conversation models lead each provider."""
+        """Return all models by provider, those with a key first; each begins with its default, then models for talk."""
         with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
         ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
         usual = {provider.default_model for provider in PROVIDERS}

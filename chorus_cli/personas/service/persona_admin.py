@@ -89,7 +89,7 @@ class Change:
 
     @property
     def changed(self) -> bool:
-        """Whether the value after the change is another."""
+        """Whether the two values differ."""
         return not jsonc.same(self.before, self.after)
 
 
@@ -139,7 +139,7 @@ class PersonaAdmin:
         return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of the persona ``name``, perhaps in the log only, or else of the slug ``otherwise``."""
+        """Return slug and name of the persona ``name``, even if only the log has it; by default, of ``otherwise``."""
         wanted = folded(name).replace(" ", "-") if name else otherwise
         # A name that only the log has is preferred to a persona whose name merely begins with it.
         if self.personas.called(name or otherwise) is None and wanted in await self.store.read(persona_rows.activity):
@@ -198,7 +198,7 @@ class PersonaAdmin:
     async def shift_window(
         self, slug: str, shift: Callable[[WindowHours], WindowChoice]
     ) -> tuple[Change, WindowChoice]:
-        """Set the window to the result of ``shift``, which gets the window of the locked file, so no change is lost."""
+        """Set the window to the result of ``shift``; the file is locked before, so that no other change is lost."""
         default = self.personas.load(slug).defaults.context_hours
 
         def shifted(hours: WindowHours | None) -> WindowHours | None:
@@ -211,7 +211,7 @@ class PersonaAdmin:
     async def _set_window(self, slug: str, choose: Callable[[WindowHours | None], WindowHours | None]) -> Change:
         before = await self._change_window(slug, choose)
         change = Change(_WINDOW, before, choose(hours_in(before)))
-        # A window set to its present value is no operation, but the user typed a command, which /undo must not pass by.
+        # A window set to its present value is no operation, but /undo must not pass over the command that was typed.
         if not change.changed:
             self._remember(slug, change)
         return change

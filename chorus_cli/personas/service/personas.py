@@ -19,7 +19,7 @@ THIS_RUN = "this run"
 
 
 class Personas:
-    """The personas of a folder; if ``copies`` is given, settings are changed in copies, in the folder it returns."""
+    """The personas of a folder; with ``copies``, settings are changed in copies, in the folder that it returns."""
 
     def __init__(self, folder: Path, config_file: Path, copies: Callable[[], Path] | None = None) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class Personas:
         return self.find_archived(name) if is_archived else self.find(name)
 
     def called(self, name: str) -> str | None:
-        """Return the slug of the persona with exactly that slug, name or alias; ``None`` for none and for several."""
+        """Return the slug of the one persona with exactly that slug, name or alias, else ``None``."""
         found = self._called(name, self.slugs()) or self._called(name, self.archived())
         return found[0] if len(found) == 1 else None
 
@@ -135,7 +135,7 @@ class Personas:
         return persona
 
     def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
-        """Give a setting a value until the end of this run, in place of the files' value; ``None`` takes it back."""
+        """Give a setting a value until the end of this run, in place of the files' value; ``None`` ends that."""
         self._for_this_run[slug] = {**self._for_this_run.get(slug, {}), key: value}
         self._loaded.pop(slug, None)
 
@@ -149,7 +149,7 @@ class Personas:
         return resolve([defaults]).settings
 
     def own_settings(self, slug: str) -> Settings:
-        """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
+        """Return the settings of a persona's own file, without defaults and warnings, as fast as lists need them."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return resolve([own]).settings
 

@@ -1,7 +1,7 @@
-"""Saved sessions: their names, their summaries, and the text of their files, of which every value is checked.
+"""Saved sessions: their names, their summaries, and the text of their files. Every value of a file is checked.
 
 The file is readable JSON: first the facts that a list of sessions shows, then the threads, then all messages in the
-order of their thread's context. Ids in the file may belong to another log; ``matching`` finds those of this log.
+order of their thread's context. Ids in the file may belong to another log; ``matching`` finds the ids in this log.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
 
 
 def _tool_calls(value: _Object) -> str | None:
-    """Return the calls as the JSON text that the log has; refuse a text that is not a list of objects."""
+    """Return the calls as JSON text, as the log has them; refuse JSON that is not a list of objects."""
     written = value.optional_text("tool_calls")
     if written is not None:
         calls = _parsed(written)
@@ -287,7 +287,7 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that are ``typed``, else those that begin with it, else those that begin with it after the date.
+    """Return the names that are ``typed``, else those that begin with it, else those whose part after the date does.
 
     If there are none, ``typed`` is taken for a description, and the newest session with this description is returned.
     """
@@ -338,5 +338,5 @@ def first_sentence(summary: str) -> str:
 
 
 def can_be_extended(summary: str) -> bool:
-    """Return whether a model wrote a summary, because only such a summary can be extended."""
+    """Return whether a summary can be extended, because a model wrote it."""
     return summary not in {"", FAILED, STOPPED} and not summary.startswith(_EXTRACT)

@@ -1,8 +1,8 @@
 """The search for a session's messages in the log, so that a restore stores only the missing ones.
 
 Messages are equal if they have the same role, time and content; their ids do not count, because the file may be from
-another machine's log. Of several equal messages the k-th is the k-th in the log. A thread of the file is the thread of
-the log that has its messages.
+another machine's log. Of several equal rows, a message gets one of its own turn, else the first one left. A thread of
+the file is the thread of the log that has its messages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FOREIGN = "(The numbers are those of another log.)\n"
 
 
 def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> dict[int, int]:
-    """Return the thread of the log for each thread of the session that shares messages with it; no two are the same."""
+    """Return the log's thread for each session thread whose messages the log has, by id; no two get the same thread."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
         standing_in[_key(row)] |= {row.thread_id, *forks.get(row.id, ())}
@@ -48,10 +48,10 @@ def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> di
 def members(
     session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks
 ) -> tuple[int | MessageContent, ...]:
-    """Return the session's messages in order: the id of each that the log has, and a new message for any other.
+    """Return the session's messages in order: ids of those that the log has, and new messages for the others.
 
-    ``thread_of`` maps the session's threads to the log's. If messages of a turn are in the log and others are not, the
-    new messages join the turn in the log.
+    ``thread_of`` maps the session's threads to the log's. If the log has only some messages of a turn, the new messages
+    join this turn.
     """
     candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
@@ -86,7 +86,7 @@ def _new(
     message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
 ) -> MessageContent:
     turn_id = turns.get((message.thread_id, message.turn_id))
-    # In another log the numbers of memory items mean other items.
+    # The numbers of memory items mean other items in this log.
     preamble = without_items(message.preamble, items_in(message.preamble))
     new = message._replace(thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
     return new._replace(content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new

@@ -160,7 +160,7 @@ class IdleTimer:
                 return
             except ChorusError as error:
                 if (early := LONGEST_SLEEP_SECONDS - period.seconds()) > 0:
-                    # The settings cannot be read, but the user may be typing: tell the error after a minute of silence.
+                    # The settings cannot be read, but the user may be typing: report that after a minute of silence.
                     await self.clock.sleep(early)
                     continue
                 period.is_served = True
@@ -184,7 +184,7 @@ class IdleTimer:
         if lasted >= idle_seconds:
             lasted = period.seconds(await self.actions.last_spoken(period.slug))
         if lasted < idle_seconds:
-            # A sleep is short, because the clock of a sleep stands still while the machine sleeps.
+            # A sleep is short, because its clock stops while the machine is suspended.
             await self.clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
             return None
         if not self._lasts(period):

@@ -72,7 +72,7 @@ class ContextCopy(NamedTuple):
         return message.timestamp <= self.window_starts.get(message.thread_id, self.since)
 
     def said_after(self, message_id: int) -> tuple[Message, ...]:
-        """Return the messages said after a message of the log; one that a thread and its fork have is returned once."""
+        """Return the messages said after a message of the log; a message that a fork shares is returned once."""
         newer: dict[int, Message] = {}
         for message in self.said:
             if message.id > message_id:
@@ -129,7 +129,7 @@ def _views(
 
 
 def _can_be_saved(message: Message) -> bool:
-    """Return whether a message is saved: replies in progress are not, nor empty messages other than those of tools."""
+    """Return whether a message is saved: replies in progress are not, and empty messages only if they are a tool's."""
     return message.status is not Status.STREAMING and (message.role in TOOL_ROLES or is_filled(message))
 
 
@@ -195,7 +195,7 @@ class Sessions:
         return Saved(row, copy.running, summary.problem, session.spoken_threads)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
-        """Return the messages in context, of all threads, that are newer than the last save."""
+        """Return the messages in the contexts of all threads that are newer than the last save."""
         copy = await copied(self.context, target, self.clock.now())
         return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
@@ -203,7 +203,7 @@ class Sessions:
         """Save the context for the idle timer; return ``None`` if nothing was said since the last save.
 
         The last idle session is extended and keeps its name and description. A new session is made if a boundary
-        changed since, or if a message of the last one left the context for another reason than its age.
+        changed since, or if a message of that session left the context for another reason than its age.
         """
         copy = await copied(self.context, target, self.clock.now())
         through = await self.context.store.read(session_rows.through, target.persona.slug)
@@ -251,7 +251,7 @@ class Sessions:
         return Listing(tuple(sorted(rows, key=lambda row: row.timestamp, reverse=True)), tuple(problems))
 
     async def load(self, persona: str, typed: str) -> Session:
-        """Return the session of the persona that a name, the beginning of a name or a description means."""
+        """Return a persona's session by its name, by the unique beginning of its name, or by its description."""
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
@@ -269,7 +269,7 @@ class Sessions:
         return session, restored
 
     def offers(self, persona: str) -> Sequence[tuple[str, SessionRow | None]]:
-        """Return the names and rows of sessions, newest first, as the last call has read them, and read them again."""
+        """Return the names and rows of sessions, newest first, as they were read last; begin to read them again."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(persona))
         known, offers = self._offers
@@ -296,7 +296,7 @@ class Sessions:
     async def _summary(
         self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
-        """Extend a summary by messages, or return it with the error if that fails; for ELIZA, return an extract."""
+        """Extend a summary by messages; if that fails, return it with the error; for ELIZA, return an extract."""
         # A fork repeats messages of its origin, which are sent only once.
         told = without_eliza([*dict.fromkeys(each._replace(thread_id=0) for each in said)])
         if not can_summarize(target) or not (so_far or told):
@@ -356,7 +356,7 @@ def _session(target: Target, description: str, copy: ContextCopy, summary: _Summ
 def _extended(
     fresh: Session, old: Session, copy: ContextCopy, aged: Sequence[MessageContent], aged_tokens: int
 ) -> Session:
-    """Return the ``old`` session with the present context, and before it the messages ``aged`` that left it by age."""
+    """Return the ``old`` session with the messages ``aged``, which left the context by age, and the present context."""
     known, longer = {each.id for each in copy.threads}, {message.thread_id for message in aged}
     threads = [each for each in old.threads if each.id not in known]
     # With older messages before them, the summarised messages are no longer the first ones of their thread.

@@ -59,7 +59,7 @@ class Settings(NamedTuple):
 
 
 class Kind(StrEnum):
-    """Type of a setting's value, worded for a sentence."""
+    """The type of a setting's value, in words that fit into a sentence."""
 
     TEXT = "text"
     TEXTS = "a list of texts"
@@ -288,7 +288,7 @@ def misfits(layer: Layer) -> tuple[str, ...]:
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer where it is valid, not ``null``; warn of wrong values and unknown keys."""
+    """Take each setting from the first layer that has a valid value; warn of wrong values and unknown keys."""
     # The table has checked every value, which mypy cannot see.
     values: dict[str, Any] = {}
     sources = dict.fromkeys(BY_KEY, DEFAULT_SOURCE)

@@ -37,7 +37,7 @@ _LONGEST_VALUE = 60
 _MOST_LISTED = 15
 _LIST = 0
 _Step: TypeAlias = Step[Operation | Spoken | EndedJob]
-"""A step of the journal, or a job that stands for its output."""
+"""A step of the journal, or a job whose output the user can keep back from the next message."""
 
 
 def _number_or_list(text: str, now: datetime) -> int:
@@ -120,7 +120,7 @@ async def _undo_unless_doubtful(
 
 
 async def _steps(services: Services, target: Target) -> list[_Step]:
-    """Return the steps of the user, oldest first, with the jobs whose output the next message may have."""
+    """Return the user's steps, oldest first, with jobs whose output waits for the next message or is kept back."""
     found: list[_Step] = [*await services.journal.steps(target)]
     news, thread_id = services.jobs.news, target.thread_id
     kept_back = [each.ended for each in news.kept_back(thread_id)]
@@ -131,7 +131,7 @@ async def _steps(services: Services, target: Target) -> list[_Step]:
 
 
 async def _numbered(services: Services, target: Target, number: int) -> Step[Operation | Spoken]:
-    """Return a step by its number: its place from the oldest in the journal, so that what comes later changes none."""
+    """Return a step by its number, which is its place from the oldest, so that later steps do not change it."""
     steps = await services.journal.steps(target)
     if number > len(steps):
         raise JournalError(f"There is no number {number} here. /undo list shows the numbers.")
@@ -143,7 +143,7 @@ async def _name(services: Services, step: _Step) -> str:
 
 
 async def _listed(services: Services, steps: Sequence[_Step]) -> Reply:
-    """List the newest steps, newest first; the output of a job has no number, because a message may take it away."""
+    """List the newest steps, newest first; a job's output has no number, because the next message takes it away."""
     numbers = count(1)
     numbered = [(None if isinstance(step.done, EndedJob) else next(numbers), step) for step in steps][::-1]
 

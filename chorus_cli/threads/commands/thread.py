@@ -37,7 +37,7 @@ def _with_closed(text: str, _now: datetime) -> str:
 
 
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
-    """Offer the open threads; once the beginning of a title is typed, also the newest closed ones with such a title."""
+    """Offer the open threads; once a title is begun, also the newest closed threads whose titles begin with it."""
     threads, begun = services.threads.offers(), text.casefold()
     closed = [each for each in threads if each.closed_at and begun and each.name.casefold().startswith(begun)]
     return _candidates([*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]], text)
@@ -49,7 +49,7 @@ def _open(services: Services, text: str) -> Sequence[Candidate]:
 
 
 def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
-    """Offer each thread once: its number with its title, or its title once the beginning of one is typed."""
+    """Offer each thread once, by its number or, once a title is begun, by its title."""
     sign = text[: text.startswith("#")]
     if text.removeprefix("#").isdecimal() or text in {"", "#"}:
         return [Candidate(f"{sign}{thread.number}", thread.name) for thread in threads]
@@ -57,7 +57,7 @@ def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
 
 
 def _words(thread: Thread) -> str:
-    """Return a title without the sign that it was shortened, so that it can be typed."""
+    """Return a thread's title without the ellipsis at its end, so that it can be typed."""
     return thread.name.removesuffix("…").rstrip()
 
 

@@ -83,7 +83,7 @@ class Outbox(NamedTuple):
         return unsent._replace(row=await self.store.write(outbox_rows.add, left))
 
     async def dropped(self, unsent: Unsent) -> Unsent:
-        """Delete the row of a message that is in the log or at the prompt; if that fails, the row is offered again."""
+        """Delete the row of a message that is in the log or at the prompt; if that fails, it is offered again later."""
         if unsent.row is not None:
             with suppress(StorageError):
                 await self.store.write(outbox_rows.drop, [unsent.row])
@@ -127,7 +127,7 @@ class Replies:
         return Unfinished(replies, len(turns) - replies + len(unsent), tuple(threads))
 
     def in_thread(self, thread_id: int) -> RunningTurn | None:
-        """Return the oldest unseen turn of a thread, which counts as seen then, or else the turn in progress."""
+        """Return the oldest unseen turn of a thread, which then counts as seen, or else the turn in progress."""
         return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
 
     async def send(
@@ -151,11 +151,11 @@ class Replies:
         return self._begin(sent)
 
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Begin the turn of a message in a new thread, unfollowed; the thread is closed if the message is refused."""
+        """Begin the turn of a message in a new thread, in the background; if it is refused, close the thread."""
         self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
     def retry(self, target: Target, way: Way = Way.AGAIN) -> RunningTurn:
-        """Begin to answer the last message of a thread again, or to go on, unless it is being answered now."""
+        """Answer the last message of a thread again, or go on with its reply, unless it is being answered now."""
         if target.thread_id in self._turns:
             number = target.thread_number
             raise JournalError(
@@ -186,7 +186,7 @@ class Replies:
         return turn.text
 
     async def break_off(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; the next waiting message follows."""
+        """Break off the reply in a thread, and return whether there was one; the next waiting message is sent then."""
         turn = self._turns.get(thread_id)
         if turn is not None:
             await turn.stop()
@@ -209,7 +209,7 @@ class Replies:
         """Wait until no turn is running and no message waits."""
         while self._turns:
             await asyncio.gather(*(turn.over() for turn in self._turns.values()))
-            # The end of a turn is handled in the next round of the loop.
+            # The event loop handles the end of a turn in its next iteration.
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:

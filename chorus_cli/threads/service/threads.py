@@ -114,14 +114,14 @@ class Threads:
         return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     async def rename(self, thread: Thread, title: str) -> Thread:
-        """Give a thread a title, and return the changed thread; without a title, its first words name it again."""
+        """Give a thread a title, and return the changed thread; without a title, its first message names it again."""
         await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
     async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
         """Close threads and break off their replies. Return the threads in which another process goes on writing.
 
-        If the thread in focus is closed, the open thread last talked in comes into focus, or a new thread.
+        If the thread in focus is closed, the open thread last talked in comes into focus or, without one, a new thread.
         """
         for thread in threads:
             await self.replies.stop(thread.id)

@@ -68,22 +68,22 @@ class Conversation:
         The bytes of ``attachments`` are stored already.
 
         If the caller stops listening or is cancelled, the text that has arrived is kept as ``interrupted``. The message
-        is stored even if that happens at the very beginning, but not between ``WaitBegun`` and ``WaitOver``.
+        is stored even if the caller stops at once, but not if it stops between ``WaitBegun`` and ``WaitOver``.
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             SettingsError: settings of the persona cannot be read; nothing was stored.
-            StorageError, ModelError: the message could not be stored or measured; the sentence says where it is kept.
+            StorageError, ModelError: the message could not be stored or measured; the error says where it is kept.
         """
         return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
     def retry(self, target: Target, way: Way = Way.AGAIN) -> AsyncGenerator[TurnEvent, None]:
-        """Answer the last question in context again, or go on with its reply; the old reply leaves only the context.
+        """Answer the last question in context again, or go on with its reply; the log keeps the old reply.
 
         If the retry brings no reply, it is undone, so the old reply stays.
 
         Raises:
-            JournalError, AttachmentError: nothing in context could be answered again, or not by this model.
+            JournalError, AttachmentError: nothing in context can be answered again, or this model cannot do it.
             SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
@@ -141,7 +141,7 @@ _WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 
 
 async def made_elsewhere(conversation: Conversation, question: Message) -> str:
-    """Say that another process sent ``question`` after this one began, or is answering it now; empty otherwise."""
+    """Say that another process is answering ``question``, or sent it after this process began; empty otherwise."""
     replies = [row for row in await _replies(conversation, question) if row.run is not None]
     if not replies or any(row.run == conversation.opener.run for row in replies):
         return ""
@@ -229,14 +229,14 @@ class ToolLoop:
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
-        # What /continue goes on with is the model's, and what ELIZA is told is for no other model.
+        # Memory items come from new questions, which /continue does not bring, and not from talks with ELIZA.
         is_captured = opened.reply.revises is None and turn.target.choice.model != ELIZA
         fence = open_fence(opened.reply.content) if opened.reply.content else ""
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
                     if fence and isinstance(event, TextDelta):
-                        # What goes on within a block of code is shown as code.
+                        # If the earlier text ends within a block of code, the rest of the block is shown as code.
                         yield Fence(f"{fence}\n")
                         fence = ""
                     if isinstance(event, TurnDone) and is_captured:
@@ -289,7 +289,7 @@ class ToolLoop:
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         snapshot = turn.plan.snapshot
         if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.request.messages, turn.asked):
-            # The provider refuses thoughts if the messages before them are not the same as when they were thought.
+            # The provider refuses thoughts if the messages before them have changed since the model had them.
             turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         turn.asked = turn.plan.request.messages
         self.context.prefixes.hold(turn.plan, turn.at)
@@ -335,21 +335,21 @@ class ToolLoop:
         before = plan.snapshot.first_message_id, plan.snapshot.view.summary
         if (replanned.begins_at, replanned.snapshot.view.summary) == before:
             return replanned
-        # A fold or turns left out have changed the beginning. The cache is lost anyway, so the HOT items are renewed.
+        # A fold or an omission has changed the beginning. The cache is lost anyway, so the HOT items are renewed.
         return await self.context.plan(replace(snapshot, hot=now.hot))
 
 
 def _going_on(request: ModelRequest) -> ModelRequest:
     """Let the model go on with the reply that a request ends with.
 
-    It calls no tools, because the request after the calls would have the beginning of the reply twice.
+    The model may call no tools, because the request after the calls would have the beginning of the reply twice.
     """
     *before, reply = request.messages
     return replace(request, messages=(*before, reply._replace(thoughts=None)), may_call=False, goes_on=True)
 
 
 def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
-    """Return whether a request begins with the messages of the request before, whatever their thoughts."""
+    """Return whether a request begins with the messages of the request before; thoughts do not count."""
     return len(messages) >= len(before) and all(
         message._replace(thoughts=None) == known._replace(thoughts=None)
         for message, known in zip(messages, before, strict=False)

@@ -1,7 +1,7 @@
 """Folds the oldest turns of a conversation into its summary, and asks the model that writes the summary.
 
-A fold extends the summary by turns that the summary does not stand for yet. It is an operation of the journal, so it
-can be undone. It is stored only if the context has not changed meanwhile.
+A fold extends the summary by turns that the summary does not stand for yet. The fold is an operation of the journal,
+so it can be undone. It is stored only if the context has not changed meanwhile.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelE
 
 
 def model_of(target: Target) -> str:
-    """Return the model that writes summaries."""
+    """Return the model that writes the summaries of a target's thread."""
     return target.persona.settings.summary_model or target.choice.model
 
 
@@ -145,7 +145,7 @@ def can_summarize(target: Target) -> bool:
 
 
 _SMALLEST_SHARE = 4
-"""A summary in the user's own words may take the tokens of a request divided by this number."""
+"""A summary in the user's own words may have at most the tokens of a request divided by this number."""
 
 _LONGEST_SUMMARY = 2
 """If a summary is longer than this number times the length asked for, its middle is left out."""
@@ -164,9 +164,9 @@ _FAILED = "a failed fold"
 
 @dataclass(slots=True)
 class Folding:
-    """Folds threads, in each one fold at a time. After a failure, any process tries again a few turns later.
+    """Folds threads, one fold at a time in each. After a failure, automatic folds wait a few turns in all processes.
 
-    Without ``tell``, which takes notices, nothing is folded in the background. ``told`` has notice subjects by thread.
+    ``tell`` takes notices; without it, nothing is folded in the background. ``told`` has notice subjects by thread.
     """
 
     context: Context
@@ -203,7 +203,7 @@ class Folding:
         return may_fold and bool(due(await self._snapshot(target)))
 
     async def at_once(self, target: Target) -> str:
-        """Fold now, unless a background fold has just made room or failed; return a notice for the user."""
+        """Fold now, unless a background fold has just made room or failed; return a notice, ``""`` without one."""
         running = self._background.get(target.thread_id)
         if running is not None:
             await asyncio.wait({running})
@@ -223,7 +223,7 @@ class Folding:
         self.told[target.thread_id] &= {_FAILED}
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
-        """Return the sentences of ``shortfalls`` whose subjects the previous request did not have."""
+        """Return the sentences of ``shortfalls`` on subjects that were no shortfalls of the previous request."""
         told = self.told[target.thread_id]
         self.told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
         return [sentence for subject, sentence in shortfalls.items() if subject not in told]
@@ -237,7 +237,7 @@ class Folding:
             await run_to_completion(asyncio.wait(running))
 
     async def _fold_in_background(self, target: Target, tell: Callable[[str], None]) -> None:
-        # The next turn meets the same error and tells it.
+        # The next turn meets the same error and reports it.
         with suppress(ChorusError):
             if await self.is_worth_trying(target) and (notice := await self._folded(target)):
                 tell(notice)
@@ -291,7 +291,7 @@ class Folding:
         new = await asyncio.to_thread(self._measured, target, written, room * _LONGEST_SUMMARY)
         storing = self.context.store.write(self._stored, snapshot, messages, new, automatic=automatic)
         stored, stopped = await run_to_completion(storing)
-        # A user who stopped the fold too late is told that it was done.
+        # If the user stopped the fold too late, the command says that it was done.
         if stopped and (automatic or stored is None):
             raise asyncio.CancelledError
         return stored

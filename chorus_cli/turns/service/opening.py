@@ -1,6 +1,6 @@
 """The opening of a turn: its question is refused, or stored with its preamble and an empty reply, in one transaction.
 
-A retry opens the last turn in context once more, with another empty reply, or with the last one to go on with.
+A retry opens the last turn in context once more, with another empty reply; /continue copies the last reply into it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PreambleWriter:
     def written(
         self, connection: Connection, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
     ) -> tuple[str, Sequence[Item]]:
-        """Return the preamble without the line about a pause, and the items it recalls; what does not fit stays out."""
+        """Return the preamble without the line about a pause, and recalled items; parts that do not fit stay out."""
         running, ended = beside
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if ended:
@@ -125,7 +125,7 @@ class TurnOpener:
     run: str
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
-        """Store a question and its empty reply, or return why the question waits; then the news of jobs wait too."""
+        """Store a question with the news of jobs and its empty reply; if it must wait, keep the news and say why."""
         try:
             if not self.jobs.has_any:
                 return await self._stored(target, text, files, _NO_JOBS)
@@ -186,7 +186,7 @@ class TurnOpener:
         return opened
 
     async def _given_up(self, target: Target) -> bool:
-        """Give up the empty reply of an unconfirmed opening, and return whether the turn was stored after all.
+        """Give up the empty reply of a turn that the database did not confirm; return whether the turn was stored.
 
         A row that this run writes can only be the reply of this opening: no turn is opened while another reply is being
         written in the thread, and a process that opens a thread with its message has no other turn.
@@ -239,7 +239,7 @@ class TurnOpener:
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, target.thread_id) else ""
         if own:
-            # `take_broken_off` recognises the thread, because it is closed at the time of its opening.
+            # `take_broken_off` recognises such a thread, because its times of opening and closing are the same.
             thread_rows.close(connection, [own.id], now)
         later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(without_keys(item.content))}" for item in recalled)
@@ -272,7 +272,7 @@ class TurnOpener:
         continued = _to_continue(replies, target.choice.model) if way is Way.CONTINUE else None
         view = snapshot.view.through(asked + 1)
         if continued:
-            # It may go on, so it is not marked as broken off.
+            # The model goes on with this reply, so the request must not mark it as broken off.
             unmarked = continued._replace(status=Status.COMPLETE)
             view = replace(snapshot.view, messages=(*snapshot.view.messages[:-1], unmarked))
         earlier = replaced_before(connection, snapshot.view, replies[-1], target.thread_id) if replies else set()
@@ -287,7 +287,7 @@ class TurnOpener:
 
 
 def _to_continue(replies: Sequence[Message], model: str) -> Message:
-    """Return the reply with which a context ends; refuse if there is none, or if it is ELIZA's."""
+    """Return the reply with which a context ends; refuse if there is none, or if ELIZA wrote it or is asked."""
     last = replies[-1] if replies else None
     if last is None or last.role is not Role.ASSISTANT or not is_filled(last):
         raise JournalError("There is no reply to continue. /retry asks for one.")
@@ -299,7 +299,7 @@ def _to_continue(replies: Sequence[Message], model: str) -> Message:
 class UnsentFiles:
     """Tells which attachments a request only names: once in a thread, and again when the thread has another model.
 
-    ``is_stored`` says whether the bytes of an attachment are there. ``told`` has the model and these files by thread.
+    ``is_stored`` says whether an attachment's bytes are there. ``told`` has by thread the last model and these files.
     """
 
     def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:

@@ -93,7 +93,7 @@ class ReplyRunner:
     """Streams replies into empty rows that are stored already; ``toolbox`` reads the calls that a reply ends with.
 
     ``rescue`` keeps a text in a file and returns the path, ``None`` if it fails. ``is_alive`` says whether the process
-    of a run lives. ``given_up`` are rows whose end could not be written; the next turn marks them as interrupted.
+    of a run lives. ``given_up`` has the ids of rows whose end was not written; the next turn marks them as interrupted.
     """
 
     rows: ReplyRows
@@ -166,10 +166,10 @@ class ReplyRunner:
         return next(filter(self.is_alive, runs), None)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
-        """Keep a text that the database refused in a file, and return the error that names the file.
+        """Put a text that the database refused into a file, unless the database is read-only; return an error for it.
 
-        If no file can be written, the caller keeps a message and gets a ``MessageNotStoredError``. If ``error`` is one
-        already, or the text is a reply, the returned sentence contains the text.
+        The error names the file. If no file can be written, a message gives a ``MessageNotStoredError``, and the caller
+        keeps its text. If ``error`` is one already, or the text is a reply, the returned error contains the text.
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
@@ -207,7 +207,7 @@ class ReplyRunner:
         return called, reply
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
-        """Write the whole reply with its final status, and return it; one without text is dated at its end."""
+        """Write the whole reply with its final status, and return it; a reply without text is dated at its end."""
         try:
             reply = await writer.finished(status, end)
             await self.rows.store.write(message_rows.update_reply, *reply)

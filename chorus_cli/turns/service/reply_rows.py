@@ -50,7 +50,7 @@ class ReplyRows:
         self._checkpoint: asyncio.Task[None] | None = None
 
     def grown(self, writer: ReplyWriter) -> None:
-        """Write a checkpoint of all replies that have grown, if the last one of ``writer`` is half a second old."""
+        """Write a checkpoint of all grown replies, if the last checkpoint of ``writer`` is half a second old."""
         self.growing[writer.reply.id] = writer
         if self._checkpoint is not None and not self._checkpoint.done():
             return
@@ -69,9 +69,9 @@ class ReplyRows:
 
 @dataclass(slots=True)
 class ReplyWriter:
-    """Collects a reply in ``pieces``, and ``thoughts``, as they arrive; ``asked_at`` and ``written_at`` are monotonic.
+    """Collects the pieces and thoughts of a reply; ``asked_at`` and ``written_at`` are times of the monotonic clock.
 
-    The first piece of a reply that goes on is what the reply has already.
+    If /continue goes on with a reply, the text of that reply is the first piece.
     If a model hides its thoughts, the time from ``asked_at`` to its first word counts as thinking.
     """
 
@@ -114,7 +114,7 @@ class ReplyWriter:
         self.rows.grown(self)
 
     def _stop_thinking(self) -> None:
-        """Stop the clock of the thoughts, because words or the end have come."""
+        """Stop the clock of the thoughts, because words or the end of the reply have come."""
         now = self.rows.clock.monotonic()
         if self._began_at is None:
             self._began_at, self._first_word_at = self.rows.clock.now(), now
