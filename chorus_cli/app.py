@@ -122,7 +122,7 @@ class App:
         self._settling = asyncio.create_task(self._settle())
 
     def connect(self) -> None:
-        """Connect to the model's server in the background, so that the next message does not wait for that."""
+        """Connect to the model's server in the background, so that the next message need not wait for a connection."""
         if self._turns is not None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.create_task(self._connect(self._turns.providers))
 
@@ -214,7 +214,7 @@ class App:
     def _unawaited(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - nothing awaits this work, and its traceback is no part of the talk
+        except Exception as error:  # noqa: BLE001 - nothing awaits this work, and a traceback must not disturb the chat
             self.report_bug(error)
 
     def _warm(self, model: str) -> None:
@@ -246,7 +246,7 @@ def _read_only_notice(app: App) -> str:
 
 
 def _startup() -> ModuleType:
-    """Import and return the module of work that only some starts do, or that is done once the prompt is drawn."""
+    """Import and return `startup`, which most runs need only after the prompt is drawn, or never."""
     from chorus_cli import startup
 
     return startup

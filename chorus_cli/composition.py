@@ -1,4 +1,4 @@
-"""Composes the services that answer messages, all that `chorus ask` needs; its import is slow, so it comes late."""
+"""Composes the services that answer messages; `chorus ask` needs no others. The import is slow, so it comes late."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Providers:
     """The models that can be asked, and the facts about them.
 
     ``input_cost`` returns the price of an input token in USD, ``None`` if it is unknown. ``accepted_by`` returns the
-    kinds of attachments that a model takes, ``echo_of`` which of its thoughts the model is sent again. ``warm`` imports
-    everything that a request needs, which may take seconds; ``connect`` connects to the model's server beforehand.
+    kinds of attachments that a model takes. ``echo_of`` tells which of its thoughts a model is sent again. ``warm``
+    imports all that a request needs, which may take seconds. ``connect`` connects to the model's server in advance.
     """
 
     client: ModelClient

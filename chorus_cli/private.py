@@ -1,4 +1,4 @@
-"""The command ``/private``, and the changes of other commands in a private chat, of which nothing is kept."""
+"""The command ``/private``, and the differences of other commands in a private chat, which keeps nothing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def private_groups(groups: Iterable[CommandGroup[Services]]) -> tuple[CommandGro
 
 
 def _private(command: Command[Services]) -> Command[Services]:
-    """Return a command as a private chat has it: refused, announced, or as it is; no switch creates a persona."""
+    """Return a command as a private chat has it: refused, announced, or unchanged. No command makes a persona."""
     refusal, notice = REFUSED.get(command.path), ANNOUNCED.get(command.path)
     if command.path not in {*_ALLOWED, *ANNOUNCED}:
         refusal = refusal or REFUSED.get(command.group)

@@ -32,7 +32,7 @@ _RESTORING = ".restoring"
 
 
 class RunStorage(NamedTuple):
-    """The places where one run stores things; ``run`` is the name of the run in the rows that it is writing.
+    """The places where one run stores things; ``run`` names the run in the rows that it is writing.
 
     ``attachments`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk. ``edited``
     returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused, and returns its

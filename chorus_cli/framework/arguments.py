@@ -1,4 +1,4 @@
-"""The arguments of commands and their help. A function's signature and docstring declare them once.
+"""The arguments of commands, and their help. A function's signature and docstring declare both.
 
     async def set_window(context: Services, time: Annotated[Span, TIME]) -> Reply: ...
 
@@ -49,7 +49,7 @@ class Parameter(Generic[T_co]):
 
     ``parse`` takes the text and the aware local time, and raises a ``ChorusError`` for a wrong text. ``complete`` takes
     the services and the text so far; it is called at every key and must be fast. ``complete_after``, if given, is
-    called instead, also with the preceding arguments. ``typed`` joins words from a shell into a text as in the chat.
+    called instead, also with the preceding arguments. ``typed`` joins a shell's words to a text as typed in the chat.
     With ``choices``, an option refuses every other word. Make variants with ``dataclasses.replace``.
     """
 
@@ -101,7 +101,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, 
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
-    """Return a text without its options, and their values; a value ends at the next option that is not in quotes."""
+    """Return a text without its options, and the options' values; a value ends at the next option outside quotes."""
     spelled = {option.spelling: option for option in options}
     found = [match for match in _OPTION.finditer(text) if match[1] in spelled]
     if not found:

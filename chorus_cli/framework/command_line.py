@@ -205,7 +205,7 @@ def _values(argument: Argument, context: C, before: Sequence[str], line: str, st
 
 
 ARGUMENTS = "$ARGUMENTS"
-"""This stands in a template for the text that the user types after the template's name."""
+"""A template has this in the place of the text that the user types after the template's name."""
 
 _ENDING = ".md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -271,7 +271,7 @@ class OwnCommands(Generic[C]):
         return self._registry
 
     def is_own(self, command: Command[C]) -> bool:
-        """Return whether a command is the user's own; each of these asks a model."""
+        """Return whether a command is the user's own; every own command asks a model."""
         return command.names[0] in self._own.words and not command.group
 
     def new_flaws(self, slug: str) -> list[str]:

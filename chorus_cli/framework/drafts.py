@@ -27,7 +27,7 @@ class Edited(NamedTuple):
     """A text before and after the user edited it, and the ``path`` of the draft that contains it.
 
     If the user must be asked whether the text is final, ``doubt`` is a sentence that says why. ``may_be_open`` means
-    that the draft is unchanged, but that the editor may still be open or was ended by Chorus.
+    that the draft is unchanged, and that the editor may still be open or Chorus has ended it.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Edited(NamedTuple):
 
 
 class Editing:
-    """Opens drafts in the editor. They are in the folder that ``folder`` returns, and belong to the process ``run``."""
+    """Opens drafts in the editor. Drafts are in the folder that ``folder`` returns, and belong to process ``run``."""
 
     def __init__(self, editor: UserEditor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
         self._editor = editor
@@ -113,9 +113,9 @@ Store = Callable[[str], Awaitable[Reply | Refused]]
 
 
 async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
-    """Store the edited text and return the reply; ``name`` is the thing that was edited.
+    """Store the edited text and return the reply; ``name`` tells the user which thing was edited.
 
-    The draft is deleted if it is stored or empty, and if it is unchanged unless the editor ``may_be_open``.
+    A stored or empty draft is deleted, and an unchanged draft too unless the editor ``may_be_open``.
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.

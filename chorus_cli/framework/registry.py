@@ -28,7 +28,7 @@ P = ParamSpec("P")
 Outcome = Awaitable[Answer]
 R = TypeVar("R", bound=Outcome)
 Listed = Literal["everyday", "topic", "nowhere"]
-"""Where the help has a command: on its screen and under its topic, under its topic, or nowhere."""
+"""Where the help has a command: on its first screen and under a topic, only under a topic, or nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Command(Generic[C]):
     its names without the group's word. ``default`` means that the group's word followed by an argument runs this
     command. A ``stoppable`` command may take long, and leaves nothing half-done when it is cancelled. ``guesses`` are
     other words for which Chorus suggests the command. A command that is ``only_in_chat`` makes no sense in a shell.
-    The help has a command under its ``topic`` unless it is ``listed`` nowhere; its screen has those for every day.
+    The help has a command under its ``topic`` unless it is ``listed`` nowhere; its first screen has everyday commands.
     """
 
     group: str
@@ -80,7 +80,7 @@ class Command(Generic[C]):
 
     @property
     def brief(self) -> str:
-        """The name that is shown, with the arguments that are needed: ``/persona <name>``."""
+        """The name that is shown, with the required arguments: ``/persona <name>``."""
         return " ".join((self.shown, *(argument.usage for argument in self.arguments if argument.required)))
 
     @property
@@ -110,7 +110,7 @@ class Command(Generic[C]):
         return self._bound(words, given, now, called)
 
     def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
-        """Parse the words from a shell, and the values of options, which ``given`` has by their keywords."""
+        """Parse words from a shell; ``given`` has the values of options by their keywords."""
         *single, last = self.arguments or (None,)
         given_words = list(words[: len(single)])
         if last is not None and (rest := words[len(single) :]):
@@ -178,13 +178,13 @@ class CommandGroup(Generic[C]):
 
     @property
     def words(self) -> dict[str, Command[C]]:
-        """Commands by the word after the group's name, primary names first; ``""`` stands for no word."""
+        """Commands by the word after the group's name, primary names first; ``""`` if no word follows it."""
         proper = {command.names[0]: command for command in self.commands}
         return proper | {name: command for command in self.commands for name in command.names[1:]}
 
     @property
     def guesses(self) -> dict[str, Command[C]]:
-        """Commands by other words for which Chorus suggests them."""
+        """The commands that Chorus suggests for other words, by these words."""
         return {guess: command for command in self.commands for guess in command.guesses}
 
     def command(
@@ -218,8 +218,8 @@ class CommandGroup(Generic[C]):
 class CommandRegistry(Generic[C]):
     """All commands. ``groups`` are merged by name; ``words`` and ``guesses`` map a line's first word to a command.
 
-    In ``words``, those of the commands for every day come first. ``topics`` have the listed commands in the order of
-    declaration, ``summaries`` a sentence for each topic.
+    In ``words``, the commands for every day come first. ``topics`` has the listed commands of each topic in the order
+    of declaration, and ``summaries`` has a sentence for each topic.
     """
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
@@ -245,7 +245,7 @@ class CommandRegistry(Generic[C]):
 
 
 def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
-    """Merge the groups of the same name, in the order of first appearance; one of them has the summary."""
+    """Merge the groups of the same name, in the order of first appearance; only one of them has a summary."""
     same_name: dict[str, list[CommandGroup[C]]] = {}
     for group in groups:
         same_name.setdefault(group.name, []).append(group)

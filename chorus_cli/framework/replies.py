@@ -44,7 +44,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of a persona in Markdown, shown as a reply is, below the name of the ``speaker``, if it has one."""
+    """Words of a persona in Markdown, shown like a reply, below the name of the ``speaker`` unless this is empty."""
 
     text: str
     speaker: str
@@ -86,7 +86,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text for the input line; if the text ``gives_way``, it is in the log, and "/" replaces it."""
+    """A sentence, and a text for the input line. A text that ``gives_way`` is in the log; typing "/" replaces it."""
 
     text: str
     typed: str
@@ -105,9 +105,9 @@ class PrivateChat:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A yes-or-no question before an action. ``declined`` is the answer to a no, and where no one can be asked.
+    """A yes-or-no question before an action. ``declined`` is the reply after a no, also if nobody can be asked.
 
-    ``declined`` must lose nothing. If it keeps a draft, ``discarded`` may offer to delete the draft.
+    ``declined`` must lose nothing. ``discarded``, if given, deletes the draft that ``declined`` keeps.
     """
 
     text: str

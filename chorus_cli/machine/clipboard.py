@@ -1,6 +1,6 @@
 """The user's clipboard. Installed tools copy to it, and so does the terminal by OSC 52, which works over SSH.
 
-OSC 52 bypasses the guard of the terminal, because only base64 varies in it. Only tools can read a picture.
+OSC 52 need not pass the terminal's guard, because only its base64 varies. Only tools can read a picture.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Clipboard:
         return [program, *arguments]
 
     def _taken_by(self, text: str) -> Iterator[str]:
-        """Copy by the first desktop tool that works and by tmux, and yield the names of those that worked."""
+        """Copy by the first desktop tool that works and by tmux, and yield the names of the tools that worked."""
         if any(map(self.environment.get, _OVER_SSH)):
             desktop = [tool for tool in _TOOLS if tool[1] == "DISPLAY"]  # SSH forwards only this one
         else:

@@ -181,7 +181,7 @@ def _file_at(program: str, path: str, line: int | None) -> list[str]:
 
 
 def _names(program: str) -> set[str]:
-    """Return the names of a program: its own, and of a link the target's without its ending: ``vim`` of vim.basic."""
+    """Return a program's own name and, for a link, the target's name without its ending: ``vim`` for vim.basic."""
     return {Path(program).name, Path(program).resolve().name.partition(".")[0]}
 
 

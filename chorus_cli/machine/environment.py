@@ -21,8 +21,8 @@ def umask_of(environment: Mapping[str, str]) -> int:
 
 
 def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of variables that other programs do not get: their names or values are like those of secrets."""
-    from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key  # noqa: PLC0415 - not for a start
+    """Return the names of variables that other programs do not get, because the names or values look like secrets."""
+    from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key  # noqa: PLC0415 - for a fast start
 
     return tuple(
         sorted(name for name, value in environment.items() if is_secret_name(name) or is_shaped_like_key(value))

@@ -1,4 +1,4 @@
-"""Passes sentences of work in the background to the user, and does work that a cancellation must not interrupt."""
+"""Passes sentences about background work to the user, and does work that a cancellation must not interrupt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Notifier:
 
     @contextmanager
     def heard_by(self, progress: Listener, aside: Listener, done: Listener | None = None) -> Iterator[None]:
-        """Within this context, pass sentences to these listeners; ``aside`` stands in for a missing ``done``."""
+        """Within this context, pass sentences to these listeners; without ``done``, ``aside`` gets its sentences."""
         listeners = (progress, aside, done or aside)
         self._listeners.append(listeners)
         try:

@@ -111,7 +111,7 @@ _LARGE = frozenset({"attachments", "backups", "sessions"})
 
 
 class _Found(NamedTuple):
-    """A file or folder with permissions for other users; ``is_exposed`` if no private folder around it stops them."""
+    """A file or folder with permissions for other users; ``is_exposed`` if no private folder keeps them out."""
 
     path: Path
     mode: int

@@ -16,7 +16,7 @@ class Clock(Protocol):
         """Return seconds of a clock that never goes back."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds."""
+        """Wait without blocking other tasks."""
 
 
 class TokenCounter(Protocol):

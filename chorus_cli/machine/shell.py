@@ -99,7 +99,7 @@ class UserShell:
 
 
 class ShellProcess:
-    """A command that was started, with its watcher; ``mark`` is an environment variable of all its processes."""
+    """A command that was started, with its watcher; the environment of all its processes contains ``mark``."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         if process.stdin is None or process.stdout is None:

@@ -1,4 +1,4 @@
-"""Models: which one answers, what it costs, and the clients that ask it.
+"""Models: the choice of a model, its costs, and the clients that ask it.
 
 No other room asks a provider. The size of every answer is limited before other code reads it. A failed request becomes
 a `Failure`, for which `providers/failures` has a sentence. A model in a file runs in a process of its own, because

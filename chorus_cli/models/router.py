@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.wire.client import WireClient
 
 _WORD = re.compile(r"\S+\s*")
-# The last character of a reply and the first one that follows, but for a sign that closes what is quoted or stressed.
+# Both match the last sign of a reply with the first sign of its continuation. No blank goes before a closing sign.
 _CLOSING = re.compile(r"\w[*_\"'\u2019\u201d`]")
 # The scripts of East Asia have no blanks.
 _NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e80-\uffef]")
@@ -74,7 +74,7 @@ class ModelRouter:
 
 
 async def _joined(events: AsyncGenerator[ModelEvent, None], before: str) -> AsyncGenerator[ModelEvent, None]:
-    """Put a blank between a reply and the words that go on with it, because models begin a message without one."""
+    """Put a blank between a reply and its continuation, because models begin a message without a blank."""
     is_begun = False
     async with aclosing(events):
         async for event in events:

@@ -84,7 +84,7 @@ def folder_in_the_way(path: Path) -> StorageError:
 def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
     """Raise `DatabaseUnconfirmedError` if the commit that failed with ``error`` may have changed the file.
 
-    After an I/O error that is possible: SQLite may have emptied its rollback journal before the last sync failed.
+    This is possible after an I/O error, because SQLite may have emptied its journal before the last sync failed.
     """
     if not connection.in_transaction and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
         raise DatabaseUnconfirmedError(

@@ -62,7 +62,7 @@ def sweep_stale(folder: Path) -> None:
 def is_stale(changed_at: float, now: float) -> bool:
     """Return whether a temporary file, last changed at ``changed_at``, is too old for a process to be writing it.
 
-    Times are seconds since 1970. The limit is an hour. A file from further ahead, due to a wrong clock, is stale too.
+    Times are seconds since 1970. The limit is an hour. A file dated over an hour ahead, by a wrong clock, is stale too.
     """
     return abs(now - changed_at) > _STALE_SECONDS
 

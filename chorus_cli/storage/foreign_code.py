@@ -35,7 +35,7 @@ _ADDED_COLUMNS = re.compile(
 """Columns, added with plain SQL, that compute nothing and refuse no row."""
 
 _HARMLESS_INDEX = re.compile(r"""CREATE INDEX [^()]+\([\w\s,"]+\)\s*""")
-"""An index that refuses no row and computes nothing, whoever made it."""
+"""An index that refuses no row and computes nothing, even if Chorus did not make it."""
 
 
 def found(connection: sqlite3.Connection) -> Sequence[str]:

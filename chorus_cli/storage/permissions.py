@@ -68,7 +68,7 @@ def is_refusal(error: BaseException) -> TypeGuard[PermissionError]:
 
 
 def advised(error: Exception) -> str:
-    """Return the sentences of an error, with a command that helps if permissions of the user's own files caused it."""
+    """Return an error's sentences. If permissions of the user's own files caused it, add a command that helps."""
     cause, sentences = error.__cause__, str(error)
     if cause is None or not is_refusal(cause) or "chmod" in sentences:
         return sentences
@@ -83,7 +83,7 @@ def _is_shut_by_its_owner(path: Path) -> bool:
 
 
 def refused(error: OSError) -> str:
-    """Return the sentences for an error of using a file or folder, with a command if permissions are the cause."""
+    """Return sentences for an error of using a file or folder. If permissions caused it, add a command that helps."""
     path = error.filename2 or error.filename
     reason = f"{path or 'A file'} cannot be used: {error.strerror or error}."
     if not path:

@@ -39,7 +39,7 @@ IN_MEMORY = Path(":memory:")
 """The path of a database without a file; its content is gone once it is closed or its process ends."""
 
 _TO_READ, _TO_WRITE = "BEGIN", "BEGIN IMMEDIATE"
-"""A write takes the lock at its start, because a transaction that reads first may be refused the lock at once."""
+"""A write takes the lock at its start, because SQLite may refuse the lock to a transaction that has read before."""
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -64,8 +64,8 @@ _KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_
 class FinishedRows(Generic[T]):
     """A cache of finished messages, by their ids.
 
-    All are forgotten once any program has changed a finished message: the database counts such changes. To bound the
-    memory, all are also forgotten once there are more than 5,000 rows or ``most_characters`` characters.
+    All rows are forgotten once any program has changed a finished message: the database counts such changes. To bound
+    the memory, they are also forgotten once there are more than 5,000 rows or ``most_characters`` characters.
     """
 
     def __init__(self, most_characters: int = _MOST_FINISHED_CHARACTERS) -> None:
@@ -124,7 +124,7 @@ class Connection(sqlite3.Connection):
     """A connection with a cache of the finished messages that it has read.
 
     ``has_begun`` is true from the beginning of a transaction until its commit or rollback ends. After `confine`,
-    ``work`` bounds each statement; on a plain connection of sqlite3 it bounds all statements together.
+    ``work`` limits the steps of each statement (on a plain sqlite3 connection: of all statements together).
     """
 
     finished_rows: FinishedRows[Any]

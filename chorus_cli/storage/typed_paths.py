@@ -1,4 +1,4 @@
-r"""Paths that are typed or dropped on the terminal: reading and completing them, and writing an export to one.
+r"""Reads and completes paths that are typed or dropped on the terminal, and writes exports to such paths.
 
 A path may be bare, in quotes, with backslashes before blanks, or a ``file://`` address. If a file has the whole text
 as its name, the text is read as a bare path: ``my export.zip`` is then one name.
@@ -79,7 +79,7 @@ def file_for(typed: str, new_name: str) -> Path:
 def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
     """Return the completions of a path: folders, with a slash, and files with one of ``endings`` (``None``: any file).
 
-    A folder that cannot be read has none, and a very large folder not all.
+    A folder that cannot be read yields no completions, and a very large folder yields only some.
     """
     if typed == "~":
         return ["~/"]

@@ -20,7 +20,7 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 
 PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
-"""The rows of a purge, by store: the values of the store's ``identity`` columns."""
+"""The rows of a purge, by store. Each row is given by its values in the store's ``identity`` columns."""
 AMONG = "IN (SELECT value FROM json_each(:ids))"
 """The SQL condition that an id is in the parameter ``:ids``, a JSON list."""
 
@@ -28,8 +28,8 @@ AMONG = "IN (SELECT value FROM json_each(:ids))"
 class RowStore(NamedTuple):
     """A table whose rows can have texts; ``name`` is the field of ``PurgedIds`` with their ids.
 
-    The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns
-    that recognise a row in a backup; a store without them is not looked up in backups. ``erasing`` is the SQL that
+    The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns by
+    which a row is found in a backup; a store without them is not looked up in backups. ``erasing`` is the SQL that
     overwrites the texts of a row: most rows stay, to keep order, references and journal. ``time`` is the column
     that a purge of a span compares. If the store ``has_several``, its first column is a JSON list of texts.
     """
@@ -150,7 +150,7 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
 
 
 STAGED = ".restoring"
-"""The name of the folder of a decided restore. The folder of an undecided one has this name with a suffix."""
+"""The name of the folder of a decided restore. The folder of an undecided restore has this name with a suffix."""
 
 
 # The first line fits files being written, their SQLite journals and working folders; the second fits their old names.
@@ -164,8 +164,8 @@ class FileStore(NamedTuple):
     """A folder of a home, or a file if it ``is_file``; ``name`` is its attribute of `Paths`.
 
     ``put`` brings it from an unpacked backup into its place; without ``put``, no backup holds it. If it
-    ``is_searched``, a purge must be able to read it. Killed processes leave files and folders with names that fit
-    ``temporary`` in the folder or beside the file, and names that fit ``temporary_below`` in the folders inside.
+    ``is_searched``, a purge must be able to read it. ``temporary`` matches the names of what killed processes leave in
+    the folder or beside the file, ``temporary_below`` the names in the folders inside.
     """
 
     name: str
@@ -223,7 +223,7 @@ def _write_file(source: Path, place: Path) -> None:
 
 
 def _add_files(source: Path, place: Path) -> None:
-    """Move those files to ``place`` that are missing there."""
+    """Move files to ``place``, except files that are there already."""
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
         added = place / path.relative_to(source)
         if not added.exists():

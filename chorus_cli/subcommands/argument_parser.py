@@ -11,7 +11,7 @@ from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
 VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
-"""The options that may stand before a command and take a value."""
+"""The options that may come before a command and take a value."""
 
 _LARGEST_ID = 2**63 - 1
 _KEPT = "keep everything in this folder"
@@ -56,7 +56,7 @@ def add_json(parser: argparse.ArgumentParser, told: str = "as one JSON value") -
 
 
 def add_thread(parser: argparse.ArgumentParser, acting: str, *, has_own: bool = False) -> None:
-    """Add the options that lead to a thread; ``--new`` says what is done anyway by what ``has_own``."""
+    """Add the options that choose a thread. If the command ``has_own`` thread, ``--new`` is accepted without effect."""
     add = partial(parser.add_mutually_exclusive_group().add_argument, default=argparse.SUPPRESS)
     add("-c", "--continue", dest="goes_on", action="store_true", help=f"{acting} the thread of your newest message")
     add("--thread", metavar="N", type=thread_number, help=f"{acting} this thread")

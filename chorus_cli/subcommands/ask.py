@@ -31,7 +31,7 @@ _WHERE = {"--home": "home", "--persona": "persona"}
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
     """Return a coroutine that sends one message or carries out one command. Its result is the exit code.
 
-    Standard input is read here, before signals are handled, so that a signal ends the wait for it.
+    Standard input is read here, before signals are handled, so that a signal ends the reading.
     """
     text = joined_text(chosen.text)
     if is_command(text):
@@ -90,7 +90,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
 
 
 def _again(chosen: argparse.Namespace, command: str, thread: int) -> str:
-    """Tell how ``command`` asks a message again that got no reply; its thread is 0 if nobody knows its number."""
+    """Tell how ``command`` asks the model again in the thread with the number ``thread``; 0 means unknown."""
     if "private" in chosen:
         return ""
     if not thread:
@@ -116,7 +116,7 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
 
 
 def _apply_options(app: App, chosen: argparse.Namespace) -> None:
-    """Let the model think as much as the options say, and keep the persona that a chat opens with."""
+    """With --effort, set it for this run. With --persona, let the next chat open with the same persona as before."""
     app.current.is_aside = app.current.is_aside or "persona" in chosen
     if "effort" in chosen:
         app.personas.set_for_this_run(app.current.slug, "effort", chosen.effort)

@@ -27,7 +27,7 @@ from chorus_cli.subcommands.argument_parser import (
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
 
-# One option of ask is long. The help of the others still fits on their lines.
+# In the help of ask, explanations begin in this column; an option that is longer has its explanation below it.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
 _OF_ASK = ("new", "c", "continue", "effort", "attach")
@@ -107,7 +107,7 @@ _ANSWERING = "the model that answers, as litellm names it, for this run"
 
 
 class Subcommand(NamedTuple):
-    """A command that only a shell needs. ``persona`` and ``model`` are the help of the options of these names."""
+    """A command that only a shell needs. ``persona`` and ``model`` are the help for the options with these names."""
 
     carried_out_by: str
     help: str

@@ -32,7 +32,7 @@ def screens(app: App) -> tuple[Screen, Screen]:
 
 
 async def go_where_told(app: App, chosen: argparse.Namespace, asides: Screen | None = None) -> bool:
-    """Turn to the thread of the options, told on ``asides``; return whether they name one."""
+    """Go to the thread that the options name, and say so on ``asides``; return whether they name a thread."""
     is_placed = "thread" in chosen or "goes_on" in chosen
     if is_placed:
         await app.current.look_into(vars(chosen).get("thread"))

@@ -57,7 +57,7 @@ def parsed(
 
 
 def _parts(word: str, group: CommandGroup[Services]) -> list[str]:
-    """Return a word, or if it is a sign before a digit, as in ``-4h``, the command that the sign names and the rest."""
+    """Return a word; of a word such as ``-4h``, return the name of the command for the sign, and the rest."""
     command = group.words.get(word[:1]) if word[1:2].isdigit() else None
     return [word] if command is None else [command.names[0], word[1:]]
 
@@ -133,7 +133,7 @@ def _add_command(commands: argparse._SubParsersAction[Parser], name: str, comman
 
 
 def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] | None = None) -> None:
-    """Add the options of a command to its parser, and its arguments, or ``words`` in their place."""
+    """Add the options of a command to its parser, and its arguments or, if they are given, ``words``."""
     words = command.arguments if words is None else words
     documentation = command.documentation
     parser.description = "\n\n".join(filter(None, (documentation.summary, documentation.details)))

@@ -1,4 +1,4 @@
-"""``chorus doctor`` examines everything, and repairs it with consent. It does not open the log as the chat does."""
+"""``chorus doctor`` examines everything, even a damaged log, and repairs faults if the user agrees."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _versions() -> Finding:
 
 
 async def _model(home: Paths, option: str | None, environment: Mapping[str, str]) -> Finding:
-    """Return the finding about the model of the persona last used. The model is not asked, so nothing is paid."""
+    """Return the finding about the model of the persona last used. The model is not asked, so this costs nothing."""
     naming = Naming(option, environment, lambda: servers.most_recent_model(environment))
     personas = Personas(home.personas, home.config_file)
     try:

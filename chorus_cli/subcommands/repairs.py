@@ -110,7 +110,7 @@ async def _salvage(home: Paths) -> bool:
 
 
 def _remaining(log: Path) -> list[str]:
-    """Return phrases that count the messages of a log that cannot be read or refer to missing rows."""
+    """Return phrases that count a log's unreadable messages and its references to missing rows."""
     with examination.opened(log) as connection:
         unreadable = len(examination.unreadable(connection))
         told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
@@ -118,7 +118,7 @@ def _remaining(log: Path) -> list[str]:
 
 
 def _lost(lost: Lost) -> str:
-    """Return a phrase for the number of lost rows and the ids of the first, as far as they are known."""
+    """Return a phrase for the number of lost rows and the ids of the first of them, as far as both are known."""
     names = [f"#{id_}" for id_ in lost.first_ids]
     if others := lost.number - len(names):
         names.append(counted(others, "other"))

@@ -82,7 +82,7 @@ def completion_script(shell: str) -> str:
 
 
 def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, object]) -> None:
-    """Tell shtab how to complete the values of arguments. ``ways`` maps the names of values in usage lines to ways."""
+    """Tell shtab how to complete arguments; ``ways`` maps the name of a value in usage lines to the way."""
     action: Any
     for action in arguments._actions:  # noqa: SLF001 -- argparse has no public way to its arguments; shtab reads these
         if action.metavar in ways:

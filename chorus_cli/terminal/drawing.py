@@ -29,10 +29,10 @@ _READABLE_COLUMN_WIDTH = 14
 _READABLE_CUT_WIDTH = 10
 _QUESTION_ROWS = 3
 _REPLY_ROWS = 10
-# Wrapping drops blanks, so more characters than columns are wrapped, but not all of a line of many megabytes.
+# Wrapping drops blanks, so a row may take more characters than it has columns. Longer text is cut before wrapping.
 _CHARACTERS_PER_COLUMN = 2
 _ENDINGS = {
-    # Another notice names /retry, while /retry is possible.
+    # For this state, another notice names /retry.
     "interrupted": "[interrupted]",
     "truncated": "[truncated; /retry asks again]",
     "failed": "[failed; /retry asks again]",
@@ -121,7 +121,7 @@ class JobOutput:
 
 
 def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
-    """Return the beginnings of the last message and its reply in rows, with the time and the state of the reply.
+    """Return rows with the time, the beginnings of the last message and its reply, and the state of the reply.
 
     On a terminal the reply is drawn as Markdown, which may import rich.
     """
@@ -142,13 +142,13 @@ def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
 
 
 def _markdown(text: str, screen: Screen, most_rows: int) -> tuple[list[str], int]:
-    """Draw the first rows of a text as Markdown, and return how many lines they do not show."""
+    """Draw the first rows of a text as Markdown, and return how many of its lines are not shown."""
     from chorus_cli.terminal.markdown.drawing import Look
     from chorus_cli.terminal.markdown.stream import drawn
 
     size = shutil.get_terminal_size()
     lines = text.strip("\n").split("\n")
-    # Every other line may be blank or a mark that has no row. More lines than that are not drawn.
+    # Blank lines and some marks have no row, so three lines are drawn for each row wanted.
     begun = "\n".join(lines[: 3 * most_rows])[: 3 * most_rows * size.columns]
     rows = drawn(safe_text(begun), size, Look(screen.colour))
     while rows and not rows[-1].plain.strip():
@@ -160,7 +160,7 @@ def _markdown(text: str, screen: Screen, most_rows: int) -> tuple[list[str], int
 
 
 def beginning(text: str, most_rows: int, columns: int) -> tuple[list[str], int]:
-    """Return the first rows of a text, wrapped and made safe, and how many of its lines they do not show whole."""
+    """Return the first rows of a text, wrapped and made safe, and how many of its lines are not shown whole."""
     rows: list[str] = []
     lines = text.strip("\n").split("\n") if text.strip() else []
     for position, line in enumerate(lines):

@@ -59,7 +59,7 @@ _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _READ_ONLY = "Your message is at the prompt again. Once the log can be written, leave Chorus and start it again."
-# The user expects an answer to Ctrl-C at once, so storing that takes longer than this is announced.
+# The user expects an answer to Ctrl-C at once. If storing takes longer than this, a notice says so.
 _SLOW_SECONDS = 0.03
 _LONG_REPLY = 1_000_000  # characters; a longer reply surely takes more time to store
 
@@ -159,7 +159,7 @@ class LineHandler:
             self._screen.notice(line)
 
     async def _command(self, line: str, escaped: str) -> bool:
-        """Carry out the command in ``line``, or in ``escaped`` if it asks the model: pasted at signs attach no file."""
+        """Carry out a command: ``line``, or for the model ``escaped``, in which pasted at signs attach no files."""
         services = self._services
         for flaw in services.own_commands.new_flaws(services.current.slug):
             self._screen.notice(flaw)
@@ -187,7 +187,7 @@ class LineHandler:
         return False
 
     async def _answer(self, bound: Bound[Services], line: str) -> Answer:
-        """Carry out a command. If it asks the model and the log fails, ``line`` is at the prompt again."""
+        """Carry out a command. If it asks the model and the log fails, put ``line`` into the next prompt."""
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
         work = bound.run(self._services)
@@ -205,7 +205,7 @@ class LineHandler:
             raise
 
     async def _is_affordable(self, target: Target) -> bool:
-        """Return whether to send a message: warn if the day's budget is nearly spent, ask the user if it is spent."""
+        """Return whether to send a message. Warn if the day's budget is nearly spent; ask the user if it is spent."""
         costs = self._services.costs
         spending = await costs.spending(target.persona.settings.budget, target.choice.model)
         if spending is None or not spending.is_over:
@@ -219,7 +219,7 @@ class LineHandler:
         return False
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int, told: str) -> None:
-        """Show the last exchange if the thread in focus has changed, but not a greeting that ``told`` has already."""
+        """Show the last exchange if another thread is in focus now, but not a greeting that the answer ``told`` has."""
         current = self._services.current
         if (current.slug, current.thread_id) == (slug, thread_id):
             return
@@ -361,5 +361,5 @@ class Following:
 
 
 def _typed(turn: RunningTurn) -> str:
-    """Return the line that begins a turn again."""
+    """Return the line that the user would type to begin the turn again."""
     return typed_line(turn.text) or turn.again

@@ -18,7 +18,7 @@ from chorus_cli.terminal.screen.output import Screen, agreed, can_ask
 
 
 class Manner(NamedTuple):
-    """``yes`` agrees to the first question; without ``may_ask`` no question is asked; ``again`` tells how to retry."""
+    """``yes`` agrees to the first question. Without ``may_ask`` a question is refused. ``again`` says how to retry."""
 
     as_json: bool = False
     yes: bool = False
@@ -58,13 +58,13 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
 
 
 async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manner) -> Reply | None:
-    """Get questions answered, and return the reply after them; ``None`` if the first question is declined."""
+    """Ask each question of a command, and return its final reply; ``None`` if the user declines the first question."""
     is_first = True
     while isinstance(answer, Question):
         told, _, question = answer.text.rpartition("\n")
         is_asked = not manner.yes and (is_first or not manner.as_json)
         if told and (is_asked or not manner.as_json):
-            # Before a later question something was done, so ``told`` belongs to the answer.
+            # With a later question, ``told`` reports an action already done, so it belongs to the answer.
             asides.error(told) if is_first else answers.paragraph(told)
         is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:

@@ -43,7 +43,7 @@ _LONGEST_SIGN = 16
 
 
 class Asked(NamedTuple):
-    """A message to ``target``; ``again`` tells how to retry in the thread with a number if the reply fails."""
+    """A message to ``target``; ``again`` takes a thread's number and tells how to retry a failed reply there."""
 
     message: Prepared
     target: Target
@@ -103,7 +103,7 @@ def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[s
 
 
 async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn. A message that cannot be stored goes to a file, or else into the error."""
+    """Yield the events of a turn. A message that cannot be stored goes to a file or, if that fails, into the error."""
     message, target, again = asked
     try:
         async with aclosing(advised(target, conversation.answer(target, *message), again)) as events:
@@ -116,7 +116,7 @@ async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[
 async def advised(
     target: Target, events: AsyncGenerator[TurnEvent, None], again: Callable[[int], str]
 ) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn, with what ``again`` says in place of the advice that is meant for the chat."""
+    """Yield the events of a turn; the advice of ``again`` replaces the advice that is meant for the chat."""
     number = target.thread_number
     try:
         async with aclosing(events):

@@ -49,7 +49,7 @@ _MOST_ERRORS_IN_A_ROW = 3
 
 
 class Privacy(NamedTuple):
-    """``begin`` holds a private chat until the user leaves it. There, ``begin`` is ``None``, and ``notice`` is set."""
+    """``begin`` holds a private chat until the user leaves it. A private chat has a ``notice`` and no ``begin``."""
 
     begin: Callable[[Target], Coroutine[None, None, None]] | None = None
     notice: str = ""
@@ -60,7 +60,7 @@ class Privacy(NamedTuple):
         return _PRIVATE if self.notice else ()
 
     def notification(self, wanted: str) -> str:
-        """Return ``wanted``; in a private chat the bell in place of desktop messages, which the desktop may store."""
+        """Return ``wanted``; in a private chat the bell replaces a desktop message, which the desktop might store."""
         return _BELL if self.notice and wanted == _OSC else wanted
 
 
@@ -98,7 +98,7 @@ class Backend(NamedTuple):
 
 
 class Repl:
-    """One run of the chat. ``progress`` returns the line of progress. ``screen`` shows the keys ``typed_early``."""
+    """One run of the chat. ``progress`` returns the line of progress. The screen shows the keys ``typed_early``."""
 
     def __init__(
         self, backend: Backend, screen: Screen, progress: Callable[[], Progress], typed_early: str = ""
@@ -172,7 +172,7 @@ class Repl:
     def _arm(self) -> None:
         services = self._backend.services()
         services.idle_timer.arm()
-        # They are read now, so that the first Tab finds memory items, threads and sessions.
+        # These calls let the first Tab find memory items, threads and sessions.
         services.memory.offers(services.current.slug)
         services.threads.offers()
         services.sessions.offers(services.current.slug)
@@ -234,7 +234,7 @@ class Repl:
     async def _drawn(self, exchange: Exchange) -> list[str]:
         from chorus_cli.terminal.drawing import drawn_exchange
 
-        # The first one imports rich, which must not keep the keys waiting.
+        # Drawing the first exchange imports rich, which must not keep the keys waiting.
         return await asyncio.to_thread(drawn_exchange, exchange, self._screen)
 
     def _name_model(self, target: Target) -> None:
@@ -316,7 +316,7 @@ class Repl:
         except Compose as wanted:
             text = wanted.typed
             return await self._in_foreground(lambda lines: lines.compose(text))
-        # The lines behind this one are still typed ahead.
+        # The lines after ``line`` are still typed ahead.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
         self._unsent.send(target.persona.slug, sent, typed_ahead)
@@ -331,7 +331,7 @@ class Repl:
         return False
 
     async def _read(self, target: Target) -> str:
-        """Return the line typed at the prompt. What is typed is stored meanwhile, and a signal leaves it stored."""
+        """Return the line typed at the prompt. The unfinished line is stored, and stays if a signal ends the chat."""
         slug, unsent = target.persona.slug, self._unsent
         history = self._backend.histories.of(slug)
         self._is_private = False
@@ -341,7 +341,7 @@ class Repl:
         self._prompt.changed = partial(unsent.hold_soon, slug)
         if unsent.text:
             unsent.hold_soon(slug, unsent.text)
-        # What was typed meanwhile begins a line of its own below the text.
+        # Keys typed meanwhile begin a line of their own below the text.
         begun = f"{unsent.text}\n" if unsent.text and self._prompt.typed_ahead.strip() else unsent.text
         try:
             line = await self._prompt.read(target.persona, history, begun, gives_way=unsent.gives_way)

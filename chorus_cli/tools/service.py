@@ -42,7 +42,7 @@ MOST_FOUND = 20
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
 _MOST_CHARACTERS_OF_ONE = 3
-"""Characters that an empty line of an item takes in a result: two blanks that indent the line, and the line end."""
+"""A character of an item becomes at most three in a result: two blanks indent each line, even an empty one."""
 _Piece = TypeVar("_Piece")
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 _TYPES = tuple(sorted({each.shown for each in ItemType}))
@@ -67,7 +67,7 @@ class Caller(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of a call: the text for the model, its outcome in a few words for the user, and if it is a change."""
+    """The result of a call: a text for the model, a few words for the user, and whether the call changed something."""
 
     text: str
     outcome: str
@@ -108,7 +108,7 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
         from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time
 
         since = timespan.parse(asked, now, after_since=True).before(now)
-    # More results are asked for than are told, because some are from this turn, from tools, or taken back.
+    # More matches are asked for than the model gets, because some are of this turn, of tools, or undone.
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
     scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)
     findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
@@ -223,7 +223,7 @@ def _fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[
 def _whole_items(items: Sequence[Item]) -> list[Item]:
     """Return the first items that fit into a result; if the first item alone does not fit, cut it in the middle.
 
-    The result as a whole is not cut, because later a forgotten item must be recognised in it and taken out.
+    The result as a whole is not cut: an item that is forgotten later must be recognised in it and taken out.
     """
     told = _fitting(items, lambda item: len(written(item)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
@@ -234,7 +234,7 @@ MOST_CALLS = limits.CALLS.most
 """How many calls of one reply are carried out at most."""
 
 LONGEST_RESULT = limits.TOOL_RESULT.most
-"""Characters of the longest result; a longer one is cut in the middle."""
+"""The most characters of a result; a longer result is cut in the middle."""
 
 _LARGEST_SHARE = 1 / 10
 """The share of the model's token limit that the declarations of tools may take; if they take more, none is offered."""

@@ -1,4 +1,4 @@
-"""Stores the bytes of attachments under their SHA-256: equal bytes once, however many messages name them.
+"""Stores the bytes of attachments under their SHA-256. Equal bytes are stored once, even if many messages name them.
 
 A private chat keeps the bytes in memory; any other run keeps them in a folder.
 """

@@ -49,7 +49,7 @@ def is_file(typed: str) -> bool:
 
 
 def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) -> tuple[Path, bytes]:
-    """Read at most ``most`` + 1 bytes, because the system reports a size of 0 for some files."""
+    """Read at most ``most`` + 1 bytes, which show that a file is too large even if the system says its size is 0."""
     try:
         path = Path(typed).expanduser()
         if not path.is_file():
@@ -92,6 +92,6 @@ async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:
     async for piece in unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", "")):
         data += piece
         if len(data) > LARGEST_BYTES:
-            # The server may send no Content-Length, or that of compressed bytes.
+            # The server may send no Content-Length, or one that counts compressed bytes.
             raise AttachmentError(f"{name} has over {LARGEST_BYTES / 1e6:g} MB, which is too large to be attached.")
     return name, bytes(data)

@@ -79,7 +79,7 @@ def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
 
 
 def escaped(text: str, typed: Collection[int] = ()) -> str:
-    """Put a backslash before each at sign that could begin a mention, but for those at the positions ``typed``.
+    """Put a backslash before each at sign that could begin a mention, except at the positions ``typed``.
 
     `mentions` takes the backslashes away again.
     """

@@ -1,4 +1,4 @@
-"""Tells from the bytes of a file, not from its name, whether it is a text, a PDF or a picture, and its size."""
+"""Tells from a file's bytes, not from its name, its kind (text, PDF or picture), and its pixels or pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RIFF, _WEBP, _RIFF_HEAD = b"RIFF", b"WEBP", 8
 _PDF, _PDF_END, _PDF_SEARCHED = b"%PDF-", b"%%EOF", 1024
 _PAGE = re.compile(rb"/Type\s{0,8}/Page(?![a-zA-Z])")
 
-# The markers of a frame, which holds the size of the picture; the three that are taken out begin no frame.
+# The markers that begin a frame, which holds the picture's size; three markers of this range begin no frame.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _FILLING = 0xFF
@@ -68,8 +68,8 @@ def recognised(name: str, data: bytes) -> Facts:
 def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attachment:
     """Return the attachment for a file that another program has kept; its bytes decide the media type.
 
-    ``media_type`` is kept if the bytes are not recognised, or if they are a text and it names a text or a picture
-    (such as SVG). A picture that is damaged or too large has no width, so a model is sent only its name.
+    ``media_type`` is kept if the bytes are not recognised. If the bytes are a text, it is kept if it names a text or a
+    picture (such as SVG). A picture that is damaged or too large has no width, so a model is sent only its name.
     """
     plain = Attachment(name, media_type, len(data), digest)
     try:

@@ -38,7 +38,7 @@ def _gemini(width: int, height: int) -> int:
 
 
 def _tiled(base: int, tile: int, width: int, height: int) -> int:
-    """Return ``base``, plus ``tile`` per 512 by 512 pixels after a reduction to 2048 pixels and a shorter side of 768.
+    """Return ``base``, and ``tile`` for each 512 by 512 pixels of a picture with sides reduced to at most 2048 and 768.
 
     Source: OpenAI, "Images and vision", section "Calculating costs", for the high level of detail.
     """

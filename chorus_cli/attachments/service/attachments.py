@@ -59,7 +59,7 @@ class Attachments:
         self._waiting = _once([*self._waiting, *attachments])
 
     def give_back(self, attachments: tuple[Attachment, ...]) -> None:
-        """Let the attachments of a message that the user has back wait, and no longer those given back before."""
+        """Let attachments wait again with a message that the user has back. Any given back before wait no longer."""
         self._waiting = [each for each in self._waiting if each not in self._given_back]
         self._given_back = attachments
         self.wait(attachments)
@@ -80,11 +80,11 @@ class Attachments:
         return waiting
 
     async def of_file(self, path: str, model: str = "") -> Attachment:
-        """Store the file at ``path``; if a ``model`` is named, refuse a file that it does not take."""
+        """Store the file at ``path``; if a ``model`` is named, refuse a file that the model does not take."""
         return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
     async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
-        """Store the bytes of a file called ``name``; if a ``model`` is named, refuse a file that it does not take."""
+        """Store the bytes of the file ``name``; if a ``model`` is named, refuse a file that the model does not take."""
         attachment = await asyncio.to_thread(self._recognised, name, data)
         if model:
             await self._refuse_untaken(model, [attachment])
@@ -92,7 +92,7 @@ class Attachments:
         return attachment
 
     async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
-        """Return a message to ``model`` with the files that it names and the waiting ones, which then wait no longer.
+        """Return a message to ``model`` with the files that it names and the waiting files, which then wait no longer.
 
         ``given`` are names and bytes of further files. If a file is refused, none is stored and the others still wait.
         """
@@ -146,7 +146,7 @@ def _unattached_notice(paths: Sequence[str]) -> str:
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:
-    """Return attachments without those that repeat the bytes of an earlier one."""
+    """Return the first attachment with each content."""
     found: dict[str, Attachment] = {}
     for each in attachments:
         found.setdefault(each.sha256, each)

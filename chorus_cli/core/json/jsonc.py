@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The value and the 1-based line of each key of an object; ``sections`` has those values that are objects."""
+    """The value and the 1-based line of each key of an object; ``sections`` has the values that are objects."""
 
     values: Mapping[str, JsonValue] = MappingProxyType({})
     lines: Mapping[str, int] = MappingProxyType({})
@@ -229,7 +229,7 @@ def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
 def set_key(text: str, key: str, value: JsonValue, section: str = "") -> str:
     """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays.
 
-    The key is that of the object under ``section``, if that is given, which is added if it is missing.
+    If ``section`` is given, the key is set in the object under that name, which is added if it is missing.
     """
     written = _written(value)
     root = root_object(text)
@@ -301,7 +301,7 @@ def _lead_in_empty(text: str, root: Node) -> str:
 
 
 def _without_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Delete a member with the comma after it, or with the one before it if none follows or commas begin the lines."""
+    """Delete a member and the comma after it; if none follows or commas begin the lines, the comma before it."""
     member = members[index]
     before = members[index - 1].comma if index else None
     if before is None or not (member.comma is None or _is_led_by_comma(text, member)):

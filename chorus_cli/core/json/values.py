@@ -52,7 +52,7 @@ def records(value: object) -> list[Record]:
 
 
 def parts(content: object) -> list[Record]:
-    """Return the parts of a message's content; a bare text, whether one part or all of it, becomes a text part."""
+    """Return the parts of a message's content; a bare text, alone or in a list, becomes a text part."""
     listed = content if isinstance(content, list) else [content]
     return records([{"type": "text", "text": part} if isinstance(part, str) else part for part in listed])
 
@@ -91,8 +91,8 @@ def whole_number(value: object) -> int:
 def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     """Return a time as aware UTC; ``None`` if it cannot be read or is not after the beginning of 1970.
 
-    A number counts seconds, but milliseconds or microseconds if seconds would be thousands of years. A text is such a
-    number or ISO 8601. A text without an offset is in ``zone``, and in the system's zone if ``zone`` is ``None``.
+    A number counts seconds; if it is too large for that, milliseconds or microseconds. A text is such a number or
+    ISO 8601. A text without an offset is in ``zone``, and in the system's zone if ``zone`` is ``None``.
     """
     if isinstance(value, str):
         stripped = value[:64].strip()

@@ -40,7 +40,7 @@ def typed_line(message: str) -> str:
 
 
 def begins_private(line: str) -> bool:
-    """Return whether a line begins with ``/private``, perhaps abbreviated: it and the lines after it are not kept."""
+    """Return whether a line begins with ``/private``, perhaps abbreviated; from this line on, nothing is kept."""
     word = line.split(maxsplit=1)[0].casefold() if line.strip() else ""
     return len(word) >= _SHORTEST_PRIVATE and _PRIVATE.startswith(word)
 

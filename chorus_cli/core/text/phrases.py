@@ -132,7 +132,7 @@ def open_fence(text: str) -> str:
 
 
 def quotation(text: str) -> str:
-    """Return a text as a quotation in Markdown: an empty line becomes ``>``, or it would end the quotation."""
+    """Return a text as a quotation in Markdown; an empty line becomes ``>``, because it would end the quotation."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 

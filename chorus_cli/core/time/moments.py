@@ -6,8 +6,8 @@ dateparser reads the moments, but it misreads many texts: ``5`` as a day in May,
 of November in the time zone -12. So it gets only phrases of a known form, each in the one spelling that tests have
 shown to be read correctly.
 
-Clock times are local times of a zone. A time that occurs twice, because the clock is set back, is the first of the two.
-A time that is skipped, because the clock is set forward, is read by the clock before the change, so that a skipped
+Clock times are local times of a zone. If a time occurs twice, because the clock is set back, the first one is meant.
+If a time is skipped, because the clock is set forward, it is read as if the clock had not changed. So a skipped
 midnight is the moment at which the day begins.
 """
 
@@ -105,7 +105,7 @@ def _with_year_first(found: re.Match[str]) -> str:
 def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | None:
     """Return in UTC the moment that casefolded words with single spaces name; ``None`` if they name none.
 
-    A day is its first moment, but ``yesterday`` is 24 hours ago. ``friday`` is the latest Friday, ``last friday`` the
+    A day means its first moment, but ``yesterday`` 24 hours ago. ``friday`` is the latest Friday, ``last friday`` the
     latest Friday before today, ``this friday`` the Friday of this week, which begins on Monday. ``--03-17`` is the
     latest 17 March. A moment in the future is returned only if the words allow no earlier one.
     """

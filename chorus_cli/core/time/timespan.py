@@ -64,7 +64,7 @@ _REWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time to the microsecond; the text may have been a ``bare_number`` of hours or named a moment."""
+    """A length of time to the microsecond, and whether its text was a ``bare_number`` of hours or named a moment."""
 
     seconds: float
     bare_number: bool = False
@@ -81,7 +81,7 @@ EVERYTHING = Span(math.inf)
 
 @dataclass(frozen=True, slots=True)
 class WindowChoice:
-    """A window of whole hours, 1 to 168, or of all; a warning if the window asked for was outside of these bounds."""
+    """A window of 1 to 168 whole hours or of everything, and a warning if another window was asked for."""
 
     hours: WindowHours
     warning: str | None = None
@@ -134,7 +134,7 @@ def format_span(seconds: float) -> str:
 
 
 def _words(text: str) -> tuple[bool, str]:
-    """Return whether the text begins with ``since`` or ``from``, the rest in lower case, with digits and ISO dates."""
+    """Return whether a text begins with ``since`` or ``from``, and the rest in lower case with digits and ISO dates."""
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
     # pytimeparse takes polynomial time over a long run of blanks.

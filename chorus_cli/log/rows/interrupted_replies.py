@@ -1,4 +1,4 @@
-"""Clearing up replies in progress and empty retries that killed processes and failed writes have left."""
+"""Clears up replies in progress and empty retries that killed processes and failed writes have left."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
     """Undo the retry to which a row belongs, unless it brought words of a reply; calls of tools do not count.
 
-    A reply that was to be continued brought none if its words are still the same.
+    A continuation brought no words if the reply still has the words that it was to continue.
     """
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)

@@ -58,7 +58,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 
 
 def counted_moment(text: str | None) -> datetime | None:
-    """Return the time of a message that is only counted; ``None`` if unreadable: showing the message reports it."""
+    """Return the time in a row; ``None`` if it cannot be read, which is reported only when the message is shown."""
     try:
         return timestamps.from_text(text) if text else None
     except ValueError:
@@ -114,7 +114,7 @@ def open_retry(
 ) -> Message:
     """Store, in the turn of ``question``, the empty reply that process ``run`` is going to write for a retry.
 
-    It has the words of the reply ``continued`` already, if that is given.
+    If ``continued`` is given, the new reply begins with its words.
     """
     thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
     reply = empty_reply(thread_id, question.turn_id, retry.created_at, model)
@@ -125,7 +125,7 @@ def open_retry(
 
 
 def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:
-    """Store those members of an operation that are new, and return the ids of all members in their order."""
+    """Store the new messages among an operation's members, and return the ids of all members in their order."""
     known = turns_of(connection, [member for member in new.members if isinstance(member, int)])
     turn_of_thread: dict[int, int] = {}
     ids: list[int] = []
@@ -271,7 +271,7 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
 
 
 def questions(connection: sqlite3.Connection, thread_id: int) -> list[Message]:
-    """Return the first messages of the turns of a thread, without those that an operation brought."""
+    """Return the first message of each turn of a thread, except turns that an operation put in."""
     cursor = connection.execute(
         f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
         f"WHERE thread_id = ? AND introduced_by IS NULL AND COALESCE(turn_id, id) = id",

@@ -1,7 +1,7 @@
 """The journal's rows: storing and reading operations, and finding the messages that they put in or took out.
 
 ``introduce`` stores every operation. The messages that an operation puts into a context are its members, and
-``introduce`` stores those members that are new.
+``introduce`` stores the new members.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
 
 
 def store_wording(connection: sqlite3.Connection, operation_id: int, message_id: int) -> None:
-    """Store which message a retry has put in the place of the last one, as another wording of it."""
+    """Store in a retry the id of the message that has the other wording."""
     connection.execute(
         "UPDATE operations SET detail = json_set(detail, '$.wording', ?) WHERE id = ?", (message_id, operation_id)
     )
@@ -111,12 +111,12 @@ def beginning(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
-    """Return the operations that concern a thread, oldest first, from its boundary on, or all if it has no boundary.
+    """Return the operations that concern a thread, oldest first, from its boundary on; without a boundary, return all.
 
-    With ``None``, return those of all threads, from the newest boundary that concerns every thread. Operations on the
-    memory are left out, because they may be many and change no view. The newest are read first: an undo is newer than
-    its subject, so it is known when its subject is read. Reading ends at the first boundary that counts; only older
-    imports that were undone since are returned too.
+    For ``None``, return the operations on any thread, from the newest boundary of all threads on. Operations on the
+    memory are left out, because they may be many and change no view. Rows are read from the newest on, so that an undo
+    is known before its subject is read. Reading ends at the first boundary that is not undone. Older imports that were
+    undone since the boundary are returned too.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
@@ -345,7 +345,7 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
     """Return the times after ``since`` at which something was said in a thread.
 
-    Messages that were undone or replaced do not count, nor do rewordings whose first wording counts.
+    Messages that were undone or replaced do not count. Of a message that an edit reworded, the first wording counts.
     """
     operations = all_of(connection, persona, thread_id)
     marks = journal.log_marks(operations, thread_id) if operations else journal.NO_MARKS

@@ -2,8 +2,8 @@
 
 The transaction that adds words also stores in ``meta`` the last indexed message, and the ids of older replies that are
 still being written. So a kill at any time leaves no row in the index twice, and none missing. A row is indexed once it
-is no longer in progress; after that the log does not change its words. A row that was changed by hand is noticed when
-it no longer matches a query that finds it.
+is no longer in progress; after that the log does not change its words. If a row was changed by hand, a search notices
+that the row lacks the words by which the index found it.
 
 The index contains texts as ``search_query.set_apart`` writes them. A search reads only row numbers from it.
 """
@@ -228,7 +228,7 @@ def _size(stored: bytes) -> int:
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
     """Return the indexed messages that contain all words and literals of the query, newest first.
 
-    A query of literals alone reads the whole log. If a message found does not match, raise `IndexDamagedError`.
+    A query of literals alone reads the whole log. If a message that was found has no match, raise `IndexDamagedError`.
     """
     with damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
@@ -300,7 +300,7 @@ def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, st
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield overlapping pieces of a text, because the time for an excerpt grows with the square of the matches."""
+    """Yield overlapping pieces of a text: the time for an excerpt grows with the square of the number of matches."""
     for start in range(0, max(1, len(text) - _OVERLAP_CHARACTERS), _PIECE_CHARACTERS - _OVERLAP_CHARACTERS):
         yield text[start : start + _PIECE_CHARACTERS]
 
@@ -378,7 +378,7 @@ def _names(attached: str) -> str:
 
 
 def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -> Mapping[int, str]:
-    """Return, by id, the contents of those waiting rows that are no longer in progress."""
+    """Return, by id, the contents of the waiting messages that are no longer in progress."""
     found = connection.execute(
         "SELECT id, content FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND status <> 'streaming'",
         (json.dumps(waiting),),

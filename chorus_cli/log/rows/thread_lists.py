@@ -36,7 +36,7 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
 
 
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
-    """Return the threads of a persona, oldest first, without closed ones that have only messages of undone imports."""
+    """Return a persona's threads, oldest first, without closed threads that have only messages of undone imports."""
     withdrawn = withdrawn_threads(connection, persona)
     found = _threads(connection, persona)
     return [each for each in found if each.id not in withdrawn or each.closed_at is None]

@@ -93,7 +93,7 @@ def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> boo
 
 
 def last_spoken_in(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
-    """Return the thread of the newest message that the user sent by Chorus, ``None`` if there is none."""
+    """Return the thread of the user's newest message that was not put in, ``None`` if there is none."""
     row = connection.execute(
         "SELECT id, number FROM threads WHERE id = (SELECT thread_id FROM messages WHERE persona = :persona "
         f"AND role = 'user' AND introduced_by IS NULL ORDER BY id DESC LIMIT 1) AND {OWN}",
@@ -135,7 +135,7 @@ def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
 
 
 def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
-    """Return the thread with a number, of the persona or an earlier persona; raise `ThreadError` if there is none.
+    """Return the thread with a number, of this or an earlier persona of the folder; without one raise `ThreadError`.
 
     With ``after``, a closed thread counts only if it has a message with a larger id.
     """

@@ -51,7 +51,7 @@ class Clear(Act):
 
 @dataclass(frozen=True)
 class Edit(Inclusion):
-    """An edit of the context; of one ``message`` alone, if it is given."""
+    """An edit of the context, or of one ``message`` alone, given by its id."""
 
     kind = "edit"
     is_boundary = True
@@ -69,7 +69,7 @@ class Edit(Inclusion):
 class Restore(Inclusion):
     """A restored session, which replaces the context of every thread.
 
-    ``threads`` has the thread and the size of each run of members; without it, each member goes to its own thread.
+    ``threads`` pairs each thread with its number of members, in order; if empty, members go where they were said.
     """
 
     kind = "restore"
@@ -139,10 +139,10 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class Retry(Act):
-    """Another reply to the last message. It takes the messages with the ids ``replaced`` out of the context.
+    """Another reply to the last message or, by its ``way``, another wording of the last message.
 
-    In any other ``way`` it puts another ``wording``, the id of a message, in the place of the last message; an edit
-    names that ``message``.
+    It takes the messages with the ids ``replaced`` out of the context. ``wording`` is the id of the other wording, and
+    ``message`` the id of the message that the user edited, each 0 if there is none.
     """
 
     kind = "retry"
@@ -191,7 +191,7 @@ class Window(Act):
 
     @property
     def inverse(self) -> Window:
-        """The change that takes this one back."""
+        """The opposite change."""
         return Window(self.after, self.before)
 
 

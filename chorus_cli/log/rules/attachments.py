@@ -12,14 +12,14 @@ _REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})
 _KILO = 1000
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PDF = "application/pdf"
-# All providers take these types. Of pictures of other types, which an import may bring, models get only the names.
+# All providers take these types. An import may bring pictures of other types; models get only their names.
 _PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _TEXT_TYPES = frozenset({"application/json", "application/xml"})
 _UNNAMED = "file"
 
 
 class Kind(Enum):
-    """The way a file is sent: a text within the message, a picture or a PDF as a separate part, others only by name."""
+    """The way a file is sent: a text within the message, a picture or PDF as a part, another file only by its name."""
 
     TEXT = auto()
     PICTURE = auto()

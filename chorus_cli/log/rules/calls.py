@@ -14,7 +14,7 @@ from chorus_cli.core.text.code_points import join_surrogates
 # Chorus carries out far fewer calls. The others are kept too, because each of them gets an answer.
 _MOST_CALLS = 1_000
 SIGNED = "__thought__"
-"""The separator that litellm puts between the id of a call and a signature of Gemini's."""
+"""The separator that litellm puts between the id of a call and Gemini's signature."""
 
 
 class ToolCall(NamedTuple):
@@ -102,7 +102,7 @@ class CallAssembly:
         return begins
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls in the order in which they began, without those that have neither name nor arguments."""
+        """Return the calls that have a name or arguments, in the order in which they began."""
         assembled = (ToolCall(slot.id, slot.name, "".join(slot.arguments)) for slot in self._slots)
         cleaned = (ToolCall(*map(join_surrogates, call)) for call in assembled)
         return tuple(call for call in cleaned if call.name.strip() or call.arguments.strip())
@@ -115,7 +115,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return ``wanted``, numbered if it is empty or ``taken``, because results name calls by id; a signature stays."""
+    """Return ``wanted``, with a number if it is empty or ``taken``: results name calls by ids. A signature stays."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:

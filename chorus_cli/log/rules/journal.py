@@ -31,10 +31,10 @@ class ThreadJournal:
     context at any age, and the ``pinned`` messages word for word. The messages ``brought`` may have been said in other
     threads. Retries took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off`` says, by id,
     whether imports moved a message off the live branch (``True``) or back to it. The messages ``hidden`` are off it
-    because another program had hidden them from the model. The messages of the imports and retries ``withdrawn``, which
-    were undone since the boundary, are out, whatever had put them in. ``newest_id`` is the newest operation that breaks
-    the prefix by changing the context or hiding a memory item, 0 if there is none. ``fold_is_undone``: the newest fold
-    was undone.
+    because another program had hidden them from the model. ``withdrawn`` are imports and retries that were undone since
+    the boundary; their messages are out of context, even as members of another operation. ``newest_id`` is the newest
+    operation that breaks the prefix by changing the context or hiding a memory item, 0 if there is none.
+    ``fold_is_undone`` says that the newest fold was undone.
     """
 
     thread_id: int
@@ -54,10 +54,9 @@ class ThreadJournal:
 
 
 def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: int = 0) -> ThreadJournal:
-    """Return the effect of the ``operations`` that concern a thread, which must reach back to its boundary.
+    """Return the effect of the ``operations`` that concern a thread.
 
-    They must also hold the older imports that were undone since.
-
+    They must reach back to the thread's boundary, and contain older imports that were undone since the boundary.
     ``forgetting`` is the newest operation that hides a memory item now, 0 if there is none.
     """
     if not operations:
@@ -93,7 +92,7 @@ def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: 
 
 
 def own(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations of this persona, oldest first, without those of an earlier persona of its folder."""
+    """Return the operations of this persona, oldest first, but not of an earlier persona with the same folder."""
     beginnings = [each.id for each in operations if isinstance(each.act, Clear) and each.act.begins]
     return [each for each in operations if each.id > max(beginnings, default=0)]
 
@@ -191,7 +190,7 @@ def undoable(operations: Sequence[Operation]) -> Operation | None:
 
 
 def steps(operations: Sequence[Operation], questions: Iterable[Message]) -> list[Operation | Message]:
-    """Return what the user did, oldest first, but for retries that brought no reply; later steps come last."""
+    """Return the steps, oldest first: ``questions`` and the user's operations, except retries that brought no reply."""
     vain = _undone_automatically(operations)
     found: list[Operation | Message] = [each for each in operations if each.is_step and each.id not in vain]
     found += questions
@@ -208,7 +207,7 @@ def _undone_automatically(operations: Iterable[Operation]) -> set[int]:
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that is not redone, if the user has since sent nothing and only made undos and redos."""
+    """Return the newest undo that is not redone; ``None`` if the user has since sent a message or acted otherwise."""
     open_undos: list[Operation] = []
     vain = _undone_automatically(operations)
     counting = [each for each in operations if not each.automatic and each.id not in vain]
@@ -224,7 +223,7 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
 
 
 def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
-    """Return operation ``number``, or without it the newest to undo; raise `JournalError` if it cannot be undone."""
+    """Return operation ``number``, or for ``None`` the newest step; raise `JournalError` if it cannot be undone."""
     if number is None:
         if newest := undoable(operations):
             return newest
@@ -240,7 +239,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return what a redo of operation ``number`` puts back: the subject of an undo, or the undone operation itself."""
+    """Return the subject of a redo of operation ``number``: the subject of an undo, or the undone operation itself."""
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} is a redo itself, so it cannot be redone.")
@@ -280,8 +279,8 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    ``undone_operations`` are undone, as are the messages that they put in. Of the replaced messages, the ``reworded``
-    ones have another wording. If ``by_thread`` has marks for a thread, only these hold for its messages.
+    The messages that ``undone_operations`` put in are undone too. Of the replaced messages, the ``reworded`` ones have
+    another wording. If ``by_thread`` has marks for a thread, only these hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -293,7 +292,7 @@ class LogMarks:
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
-        """Return whether a message was undone: its turn, or the operation that put it in."""
+        """Return whether a message was undone, with its turn or with the operation that put it in."""
         marks = self.by_thread.get(message.thread_id, self)
         return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
@@ -334,7 +333,7 @@ def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> 
 def _marks(operations: Sequence[Operation]) -> LogMarks:
     taken_back, counting = undone(operations), effective(operations)
     retries = (each.act for each in reversed(counting) if isinstance(each.act, Retry))
-    # A retry also replaces what an earlier one did, whose way says how that message was replaced.
+    # A retry names again the messages that an earlier retry replaced; the earlier one says how they were replaced.
     ways = {id_: act.way for act in retries for id_ in act.replaced}
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in taken_back if subject.turn_id is not None),

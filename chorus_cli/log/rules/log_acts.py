@@ -154,12 +154,12 @@ class ItemState(NamedTuple):
         return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
 
     def over(self, present: ItemState) -> ItemState:
-        """Return ``present`` with each part replaced by that of this state, unless that is ``None``."""
+        """Return ``present`` with the parts of this state that are not ``None`` in place of its own."""
         concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
         return present._replace(**concerned)
 
     def differing(self, other: ItemState) -> ItemState:
-        """Return only the parts that differ from those of ``other``."""
+        """Return this state with ``None`` for each part that equals the part of ``other``."""
         others = other._asdict()
         equal: dict[str, Any] = {name: None for name, part in self._asdict().items() if part == others[name]}
         return self._replace(**equal)
@@ -194,12 +194,12 @@ class ItemChange(NamedTuple):
 
     @property
     def inverse(self) -> ItemChange:
-        """The change that takes this one back."""
+        """The opposite change."""
         return ItemChange(self.item_id, self.after, self.before)
 
 
 class MemoryAct(Act, ABC):
-    """An act on memory items, which an undo changes back. The row of a hidden item, not the act, breaks the prefix."""
+    """An act on memory items; its undo changes them back. Item rows, not this class, tell which act breaks a prefix."""
 
     __slots__ = ()
     changes_messages = False
@@ -215,7 +215,7 @@ class MemoryAct(Act, ABC):
     @property
     @abstractmethod
     def inverse(self) -> MemoryAct:
-        """The act that takes this one back."""
+        """The opposite act."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class MemoryChange(MemoryAct):
 
     @property
     def inverse(self) -> MemoryChange:
-        """The change that takes this one back."""
+        """The opposite change."""
         return replace(self, changes=tuple(change.inverse for change in self.changes))
 
     def describe(self) -> str:
@@ -258,7 +258,7 @@ class MemoryChange(MemoryAct):
 class Flash(MemoryAct):
     """A flash save of the memory: its checkpoint, and the ids of the items that it archived.
 
-    The act keeps the ids itself, so it can be undone without the checkpoint. ``archives`` is false for the inverse.
+    The act keeps the ids itself, so it can be undone without the checkpoint. ``archives`` is false in its inverse.
     """
 
     kind = "flash"
@@ -345,7 +345,7 @@ class PurgedIds(NamedTuple):
         return {name: [[first, last] for first, last in ids] for name, ids in named.items()}
 
     def united(self, other: PurgedIds) -> PurgedIds:
-        """Return these rows together with those of ``other``."""
+        """Return these rows together with the rows of ``other``."""
         return PurgedIds(*(own | others for own, others in zip(self, other, strict=True)))
 
 
@@ -378,7 +378,7 @@ class Purge(Act):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable(Act):
-    """An act that cannot be read; it changes nothing. A salvage stores this kind in its row (``is_set_aside``)."""
+    """An act that cannot be read; it changes nothing. ``is_set_aside`` says that a salvage gave the row this kind."""
 
     kind = "unreadable"
     is_final = True

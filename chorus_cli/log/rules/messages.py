@@ -37,7 +37,7 @@ class Status(StrEnum):
     TRUNCATED = "truncated"
     FAILED = "failed"
 
-    # This is an attribute because a property is slower, and every message of every request is asked for it.
+    # This is an attribute because a property is slower, and each request reads it for every message.
     broke_off: bool
     """Whether the message ended early: it was interrupted or truncated, or it failed."""
 

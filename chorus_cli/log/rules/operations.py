@@ -91,7 +91,7 @@ class Operation:
 
     @property
     def is_step(self) -> bool:
-        """Whether the user did this, so that an undo without a number takes it back."""
+        """Whether the user made the operation, so that an undo without a number takes it back."""
         return not (self.automatic or self.act.is_final or isinstance(self.act, Reversal))
 
     @property

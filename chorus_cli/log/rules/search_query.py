@@ -1,4 +1,4 @@
-r"""Translation of search terms for SQLite's full-text search, which takes nothing that the user types as syntax.
+r"""Translates search terms for SQLite's full-text search, so that nothing that the user types acts as its syntax.
 
 SQLite takes a whole sentence for one word in scripts without blanks (Chinese, Japanese, Thai, …). The index and the
 search terms therefore contain each of their characters as a word, and a run of characters is searched as a phrase. So

@@ -28,7 +28,7 @@ class ThreadState(StrEnum):
 class Thread(NamedTuple):
     """One conversation with a persona, which the user knows by ``number``.
 
-    A thread without a ``title`` goes by its ``first_words``; both may be empty. ``messages`` does not count rows that
+    Without a ``title`` it is named by its ``first_words``; both may be empty. ``messages`` does not count rows that
     were purged or that imports took out. ``last_spoken`` is the newest message's time, ``None`` if none can be read.
     """
 
@@ -100,7 +100,7 @@ def last_exchange(messages: Sequence[Message]) -> Exchange | None:
 
 
 def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:
-    """Return, in their order, the open threads and those ``most`` closed threads that were active last."""
+    """Return, in their order, the open threads and the ``most`` closed threads that were active last."""
     closed = sorted((each for each in threads if each.closed_at is not None), key=lambda each: each.last_active)
     listed = {each.id for each in closed[-most:]}
     return [each for each in threads if each.closed_at is None or each.id in listed]

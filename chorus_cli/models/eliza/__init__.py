@@ -1,1 +1,1 @@
-"""Models: the ELIZA."""
+"""Models: ELIZA and its script."""

@@ -9,12 +9,12 @@ keywords. No state is kept between calls: each answer replays the conversation.
 A line of the script that is not indented has keywords, which share the rules below them; ``> word`` replaces them in
 the text, and a number is their rank. A line indented by two is a decomposition rule, and each line indented by four
 below it is a reassembly rule. Reassembly rules above the first decomposition rule are for any text. A decomposition
-rule without reassembly rules shares those of the next one. A line indented by six continues the line above. A line
-that begins with ``#`` is a comment.
+rule without reassembly rules uses the ones below the next decomposition rule. A line indented by six continues the line
+above. A line that begins with ``#`` is a comment.
 
 In a decomposition rule ``0`` matches any number of words, another number that many words, ``a|b`` one of these words,
-``/tag`` one of the words in the line ``/tag:``, and anything else itself. A reassembly rule is either an answer, in
-which ``{3}`` stands for the words that the third element matched, or a link: ``=word`` lets that keyword answer,
+``/tag`` one of the words in the line ``/tag:``, and any other word itself. A reassembly rule is either an answer, in
+which the words that the third element matched replace ``{3}``, or a link: ``=word`` lets that keyword answer,
 ``NEWKEY`` lets the next keyword answer, and ``PRE words =word`` lets that keyword answer the words instead of the text.
 A link indented by two is for any text. A keyword in capitals is reached only by a link or by the program itself.
 """
@@ -35,7 +35,7 @@ Element = int | frozenset[str]
 
 
 class Reassembly(NamedTuple):
-    """An answer, or a ``keyword`` that answers the text or ``template``; without both, the next keyword answers."""
+    """An answer, or words that ``keyword`` answers in place of the text. If both are empty, the next one answers."""
 
     template: str = ""
     keyword: str = ""

@@ -63,7 +63,7 @@ class _Chunk(Protocol):
 class _Stream(Protocol):
     """litellm's stream; ``received_finish_reason`` is ``None`` if the provider sent none and litellm invented ``stop``.
 
-    For Gemini it is always ``None``; ``intermittent_finish_reason`` is the newest chunk's, which may be invented.
+    For Gemini it is always ``None``; ``intermittent_finish_reason`` is the newest chunk's reason, perhaps invented.
     """
 
     received_finish_reason: str | None
@@ -276,7 +276,7 @@ def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
 
 
 def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return the arguments for the effort, in ``extra_body`` if litellm drops it; OpenAI is asked to store nothing."""
+    """Return the arguments for the effort, in ``extra_body`` if litellm would drop it; OpenAI is to store nothing."""
     asked = endpoint(request.model, environment)
     if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
         parameters = chosen_effort(request, asked).parameters
@@ -342,7 +342,7 @@ def _failure(errors: Sequence[BaseException]) -> Failure:
     )
     if answer is not None and getattr(errors[0], "is_pre_first_chunk", None) is not False:
         body = None
-        # The content of an answer that nobody has read raises an error.
+        # If nobody has read the answer, asking for its content raises an error.
         with suppress(Exception):
             body = decoded(answer.content)
         words = _words(errors) if body is None else ""

@@ -132,7 +132,7 @@ class LocalFiles:
         return ""
 
     def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
-        """Return ``model`` with the context to load: the wanted one (``None``: 16,384), at most the trained one."""
+        """Return ``model`` with the context to load: ``wanted_tokens``, else 16,384, but at most the trained length."""
         file = self.file(model)
         trained = header(file).trained_tokens or _MOST_CONTEXT_TOKENS
         return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))

@@ -1,7 +1,7 @@
 """Messages, attachments and tools in the shape of the OpenAI API, which litellm translates for every provider.
 
-Providers of Claude cache a prompt for some minutes, and charge a tenth for cached tokens, but only up to explicit
-markers. Other providers recognise a repeated beginning by themselves.
+Providers of Claude cache a prompt up to explicit markers for some minutes, and charge a tenth for cached tokens. Other
+providers recognise a repeated beginning by themselves.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
 _CLAUDE = "claude"
 MARKER = {"type": "ephemeral"}
-# The next request will repeat this one up to the newest question. This request repeats the last one up to the question
-# before. So both questions and the system message get markers, three of the four that a request may have.
+# The next request will repeat this request up to the newest question, as this request repeats the previous request up
+# to the previous question. So both questions and the system message get markers; a request may have four markers.
 _MARKED_QUESTIONS = 2
 _MISJUDGED = 1.05
 """The factor by which a token estimate is raised, because the estimate may be too small."""
@@ -170,7 +170,7 @@ def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
     filled = [(place, message) for place, message in enumerate(messages) if message.content.strip()]
     systems = [place for place, message in filled if message.role == "system"]
     questions = [place for place, message in filled if message.is_question]
-    # The next request is the same only as far as the note.
+    # The next request repeats this request only up to the note.
     same = [place for note, message in filled if message.is_note for place in questions if place < note]
     return frozenset(systems[:1] + same[-1:] + questions[-_MARKED_QUESTIONS:])
 

@@ -1,4 +1,4 @@
-"""Rules for the thoughts that each provider wants back, and the record of its own parts of a reply word for word."""
+"""Rules for the thoughts that each provider wants back, and a word-for-word record of its own parts of a reply."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class PartsRecord:
         self._has_own = True
 
     def add(self, part: dict[str, object]) -> None:
-        """Record a part that is neither text nor a call; the caller may extend it later, and texts may be `Pieces`."""
+        """Record a part that is neither text nor a call; the caller may extend it later. Its texts may be `Pieces`."""
         self._parts.append(part)
         self._has_own = True
 

@@ -169,7 +169,7 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A failure's sentences, and whether a provider answered, a retry may help, and parentheses show the cause."""
+    """A failure's sentences; whether a provider answered, whether a retry may help, and whether a cause is shown."""
 
     problem: str
     advice: str
@@ -273,7 +273,7 @@ _CHECK_SERVER = "Check that its server is running and the network is up"
 
 
 def model_error(failure: Failure, asked: Asked) -> ModelError:
-    """Return the error that tells the user of ``failure`` in one line of at most 300 characters, without secrets."""
+    """Return the error with sentences about ``failure``: one line of at most 300 characters, without secrets."""
     status = failure.status if failure.body is None or failure.status else _status_in(failure.body)
     kind = _kind(failure, status)
     wait = _retry_after_seconds(failure) if kind.retryable else None

@@ -37,11 +37,11 @@ def installation_folder() -> Path:
 
 
 _MODELS = "model_prices_and_context_window_backup.json"
-# The first file declares litellm's providers with code of their own, the second those that only need an address.
+# The first file declares litellm's providers with code of their own, the second file providers by their addresses.
 _PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
-# litellm asks a model of the second mode by the Responses API, and the results are those of a chat.
+# litellm asks a model of the second mode by the Responses API, and returns the results as for a chat.
 _CHAT_MODES = ("chat", "responses")
 # Models that are made for a single purpose, although the map lists them for chats.
 _FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
@@ -300,7 +300,7 @@ _VERSION = re.compile(r"\d{1,3}(?:[.-]\d{1,3}(?![\da-z]))*")
 
 
 class _Member(NamedTuple):
-    """A model's name, taken apart; ``is_own`` says that the maker uses this name, and not another provider."""
+    """The parts of a model's name; ``is_own`` if it is the name at the model's maker, not at another provider."""
 
     family: str
     words: tuple[str, ...]
@@ -315,10 +315,10 @@ def family(model: str) -> str:
 
 
 def relatives(model: str, listed: Iterable[str]) -> list[str]:
-    """Return the ``listed`` models whose facts ``model`` may take: ``model`` by other names, then its maker's others.
+    """Return the ``listed`` models whose facts ``model`` may take: its own other names, then its maker's other models.
 
-    Of these others, those of the same kind (``haiku``) come first, and in each kind the newest. A newer model
-    than ``model`` is left out, because the provider would refuse a limit that is too high.
+    Other models of the same kind (``haiku``) come before other kinds, and in each kind the newest comes first. A newer
+    model than ``model`` is left out, because the provider would refuse a limit that is too high.
     """
     asked = _member(model)
     if asked is None:
@@ -334,7 +334,7 @@ def _rank(name: str, found: _Member, asked: _Member) -> tuple[object, ...]:
     if found.family != asked.family or not found.version or not (is_same or (found.is_own and not is_newer)):
         return ()
     is_of_kind, is_similar = found.words == asked.words, found.words == asked.words[:2]
-    # Of equally near models, the shortest name is no snapshot, and the fewest prefixes are nearest to the maker.
+    # Among equally near models, the name with the fewest prefixes comes first, then the shortest, which has no date.
     return is_same, is_of_kind, is_similar, found.version, found.is_own, -name.count("/"), -len(name)
 
 

@@ -1,4 +1,4 @@
-"""How parameters differ between providers and models, also those for thinking, and how servers refuse parameters.
+"""How parameters, also for thinking, differ between providers and models, and how servers refuse parameters.
 
 A level of ``effort`` that a model lacks is sent as the next higher level, such as ``none`` as ``low``, or not at all.
 """
@@ -45,7 +45,7 @@ def _switch(*, on: dict[str, Any], off: dict[str, Any]) -> _Efforts:
 
 
 def _claude(*, by_itself: bool, off: dict[str, Any] | None) -> _Efforts:
-    """Return adaptive thinking; a model thinks ``by_itself`` or if asked, and always if ``off`` is ``None``."""
+    """Return parameters for adaptive thinking. A model may think ``by_itself``; without ``off``, it always thinks."""
     seen = {"thinking": {"type": "adaptive", "display": "summarized"}}
     levels = {level: seen | {"output_config": {"effort": level}} for level in _LEVELS}
     return {_UNSET: seen if by_itself else {}, "none": levels["low"] if off is None else off, **levels}
@@ -152,7 +152,7 @@ NO_EFFORT = ChosenEffort({}, {})
 
 
 def chosen_effort(request: ModelRequest, endpoint: Endpoint) -> ChosenEffort:
-    """Return the parameters for the effort of a request, without those that the server has refused."""
+    """Return the parameters for the effort of a request, except any that the server has refused."""
     provider = _RESPONSES if endpoint.protocol is ProtocolName.RESPONSES else endpoint.provider
     told = f"effort {request.effort}" if request.effort else ""
     told = "" if told in endpoint.refused else told
@@ -206,7 +206,7 @@ def dialect(endpoint: Endpoint) -> Dialect:
     return next((spoken for names, spoken in of_provider if re.match(names, endpoint.model)), _USUAL)
 
 
-# If a server refuses the first name, the limit is not left out but sent under the second.
+# If a server refuses the first name, the limit is not left out but sent under the second name.
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 
 _STATUSES = frozenset({400, 404, 422, 500, 501})

@@ -1,6 +1,6 @@
 """The providers that are asked directly: their protocols, addresses and keys.
 
-The prefixes and variables are those of litellm, so that nothing changes for litellm's users. litellm asks the models of
+The prefixes and variables are litellm's own, so that nothing changes for litellm's users. litellm asks the models of
 all other providers, and the models that ``WireProvider.elsewhere`` matches.
 """
 
@@ -63,7 +63,7 @@ class Endpoint(NamedTuple):
 
 
 def _usual(name: str, address: str, *keys: str, is_local: bool = False) -> WireProvider:
-    """Return a provider with the variables ``NAME_API_BASE`` and ``NAME_API_KEY``, or with ``keys`` for the latter."""
+    """Return a provider with the variables ``NAME_API_BASE`` and ``NAME_API_KEY``; ``keys`` replace the second."""
     return WireProvider(address, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",), is_local=is_local)
 
 
@@ -123,7 +123,7 @@ _BARE_NAMES = (("openai", re.compile(r"(?:(?:ft:)?gpt-|o\d)[^/@]*$")), ("anthrop
 
 
 class Named(NamedTuple):
-    """A model's name, taken apart; ``provider`` is empty if the provider is not in the table."""
+    """The two parts of a model's name; ``provider`` is empty if the provider is not in the table."""
 
     provider: str
     model: str
@@ -141,7 +141,7 @@ def named(model: str) -> Named:
 def endpoint(
     model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
 ) -> Endpoint | None:
-    """Return where ``model`` is asked directly, ``None`` if litellm asks it; ``thinks`` says whether it can think."""
+    """Return the endpoint of ``model``, or ``None`` if litellm asks it; ``thinks`` says whether a model can think."""
     prefix, name = named(model)
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None

@@ -37,7 +37,7 @@ _OK = 200
 
 
 def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
-    """Return the result of ``ask``, ``None`` if it fails or is late. Only a thread can limit the lookup of a name."""
+    """Return the result of ``ask``, ``None`` if it fails or is late. Without a thread, the lookup has no time limit."""
     deadline = time.monotonic() + patience_seconds
     found: SimpleQueue[_Found | None] = SimpleQueue()
 
@@ -125,7 +125,7 @@ def ollama_address(environment: Mapping[str, str]) -> str:
     host = environment.get("OLLAMA_HOST", "").strip().strip("\"'")
     if not host:
         return _DEFAULT_ADDRESS
-    # The rules are those of Ollama's own ``envconfig``.
+    # These are the rules of Ollama's own ``envconfig``.
     scheme, separator, rest = host.partition("://") if "://" in host else ("http", "", host)
     default_port = _SCHEME_PORTS.get(scheme, _DEFAULT_PORT) if separator else _DEFAULT_PORT
     place, _, path = rest.partition("/")
@@ -173,7 +173,7 @@ def is_ollama(model: str) -> bool:
 
 
 def request_address(model: str, environment: Mapping[str, str]) -> str:
-    """Return the address that the user set for ``model``, else a local server's; empty for a provider's usual one."""
+    """Return the address that the user set for ``model``, or a local server's; empty for a provider's usual address."""
     if is_ollama(model):
         return ollama_address(environment)
     prefix = providers.named(model).provider

@@ -21,7 +21,7 @@ _ROUNDING = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A provider counts about ``factor`` times the estimate; the last result was too high by the share ``error``."""
+    """A provider counts ``factor`` times the estimate; the last corrected estimate was ``error`` (a share) too high."""
 
     factor: float = 1.0
     error: float | None = None
@@ -50,7 +50,7 @@ def written_calibration(calibration: Calibration) -> str:
 
 
 def read_calibration(text: str | None) -> Calibration:
-    """Read a calibration from JSON; if the text is missing or invalid, return the one of a model without reports."""
+    """Read a calibration from JSON; if the text is missing or invalid, return one that corrects nothing."""
     with suppress(ValueError, KeyError, TypeError):
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]
@@ -62,7 +62,7 @@ def read_calibration(text: str | None) -> Calibration:
 TOKENS_PER_MESSAGE = 4
 _MARK_TOKENS = 8
 LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
-"""Tokens of the user's line that precedes a first message which is not the user's."""
+"""Tokens of the line, sent as the user's, that goes before a view whose first message is not the user's."""
 
 FULLEST_SHARE = 7 / 8
 """A request that takes at most this share of its budget leaves room for the next turn."""
@@ -166,12 +166,12 @@ def tokens_of(message: Message) -> int:
 
 
 def total_tokens(rows: Sequence[Message]) -> int:
-    """Return the tokens of all messages, and of the line that precedes a first message which is not the user's."""
+    """Return the tokens of all messages, and of the line that goes before a first message that is not the user's."""
     return (LEAD_TOKENS if needs_lead(rows) else 0) + sum(map(tokens_of, rows))
 
 
 def own_tokens(message: Message, count: Callable[[str], int], model: str = "") -> int:
-    """Count the tokens of a message's preamble, content, tool calls and attachments; only these depend on ``model``."""
+    """Count the tokens of a message's preamble, content, tool calls and attachments; the last depend on ``model``."""
     texts = sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
     return texts + attachment_tokens(message.attachments, model) if message.attachments else texts
 

@@ -76,7 +76,7 @@ class ToolOffer:
 NO_OFFER = ToolOffer()
 
 LONGEST_ARGUMENTS = limits.ARGUMENTS.most
-"""The most characters that arguments may have: twice those of a memory item, because JSON may escape them."""
+"""The most characters that arguments may have: over twice as many as a memory item, because JSON may escape them."""
 
 _LONGEST_REPAIRED = 100_000
 _LONGEST_NAME, _LONGEST_SHOWN, _LONGEST_VALUE = 64, 120, 60
@@ -176,7 +176,7 @@ def _refuse_constant(name: str) -> object:
 
 def _repaired(text: str) -> object:
     with suppress(ImportError, ValueError, RecursionError):
-        # Imported by name because hardly any run needs it.
+        # Imported only now, because hardly any run needs it.
         return import_module("json_repair").loads(text) if len(text) <= _LONGEST_REPAIRED else None
     return None
 

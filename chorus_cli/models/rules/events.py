@@ -21,7 +21,7 @@ ARRIVED = "What has arrived is kept."
 """Advice after an error within a reply. The turn replaces it by ``again``, for only the turn knows what was kept."""
 
 GOES_ON = f"{_MESSAGE}; /continue asks again."
-"""Advice after a reply that was to go on and broke off again."""
+"""Advice if the continuation of a reply has broken off too."""
 
 IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
 """Advice in the chat if the database did not confirm that it stored a message, but the log has the message."""
@@ -106,7 +106,7 @@ class ToolStarted:
 class ToolUsed:
     """A tool has answered; ``outcome`` is the answer in a few words, such as ``3 messages``.
 
-    One that ``has_changed`` something is told to the user wherever the reply goes.
+    If the tool ``has_changed`` something, the user sees its line even where the lines of other tools are not shown.
     """
 
     call: str
@@ -232,7 +232,7 @@ def outcome(
 
 
 def pause_before_retry(error: ModelError, failures: int) -> float | None:
-    """Return the seconds before the next try, at least those that the provider asks for; ``None`` means give up."""
+    """Return the seconds before the next try, at least as many as the provider asks for; ``None`` means give up."""
     if not error.retryable or failures > len(PAUSES_SECONDS):
         return None
     wanted = error.retry_after_seconds

@@ -34,7 +34,7 @@ class PromptMessage(NamedTuple):
 
     @property
     def is_question(self) -> bool:
-        """Whether the user said it."""
+        """Whether the user said the message."""
         return self.role == "user" and not self.is_note
 
 
@@ -67,7 +67,7 @@ _GO_ON = (
 
 
 def asked_to_go_on(request: ModelRequest) -> ModelRequest:
-    """Return a request that asks in words for what the model does not do by itself: go on with its last reply."""
+    """Return a request that asks the model in words to go on with its last reply, for models that need the words."""
     return replace(request, messages=(*request.messages, PromptMessage("user", _GO_ON)))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Grouping(StrEnum):
-    """What each line of a cost report sums up."""
+    """How a cost report groups the costs into lines."""
 
     DAY = "day"
     PERSONA = "persona"
@@ -31,7 +31,7 @@ class Grouping(StrEnum):
 
 
 class CostReport(NamedTuple):
-    """Costs since a time (``None`` for all costs) line by line, their total, and the part of it for summaries."""
+    """Costs since a time (``None`` for all costs) line by line, their total, and the total's part for summaries."""
 
     grouping: Grouping
     since: datetime | None
@@ -87,7 +87,7 @@ class Costs:
         return await asyncio.to_thread(total, uses, self.prices)
 
     async def spending(self, budget: float | None, model: str) -> DaySpending | None:
-        """Return today's spending with the ``budget`` for a day, in USD; ``None`` without one or for a free model."""
+        """Return today's spending and the daily ``budget``, in USD; ``None`` without a budget or for a free model."""
         if budget is None or model.startswith((EMBEDDED, LOCAL)):
             return None
         return DaySpending.of(await self.today(), budget)

@@ -194,10 +194,10 @@ class ChatReader(wire.ReplyReader):
         return added
 
     def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
-        """Add a piece to ``text``, and return only its new part: MiniMax repeats the whole text in each piece."""
+        """Add a piece to ``text``, and return only the new part: each piece of MiniMax repeats the whole text."""
         if not piece:
             return ""
-        # A look at the first piece rules most pieces out, so that all pieces are not joined for each token.
+        # Comparing with the first piece rules most pieces out, so that the whole text is not joined for each token.
         if text and len(piece) >= len(text) and piece.startswith(text[0]):
             before = "".join(text)
             if piece.startswith(before) and (len(piece) > len(before) or key in self._repeating):
@@ -237,7 +237,7 @@ class ChatCompletions:
         return wire.Post("/chat/completions", wire.openai_headers(endpoint), body, optional | efforts.optional)
 
     def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-        """Return the fields of the body except messages and effort; leave out what the server does not take."""
+        """Return the fields of the body except messages, effort and fields that the server does not take."""
         spoken = dialect(endpoint)
         limit = spoken.reply_limit
         limit = NEWER_NAMES.get(limit, limit) if limit in endpoint.refused else limit

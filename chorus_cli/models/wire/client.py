@@ -152,11 +152,11 @@ class WireClient:
             try:
                 await _quietly(reply.aclose())
             finally:
-                # The stream is closed even if a second cancellation stops the line before.
+                # The stream is closed even if a second cancellation stops the line above.
                 await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
-        """Send the request, and repeat it without what the server refuses; return stream and accepted endpoint."""
+        """Send the request, repeat it without refused parameters, and return the stream and the accepted endpoint."""
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
@@ -189,7 +189,7 @@ class WireClient:
             raise silence_error(model, seconds, begun=begun) from None
 
     def _endpoint(self, model: str) -> Endpoint | None:
-        """Return where a model is asked; use chat completions if the server turned out to have no /responses."""
+        """Return the endpoint of a model, with chat completions if the server turned out to have no /responses."""
         endpoint = providers.endpoint(self._model_map.meant(model), self._environment, self._model_map.thinks)
         if endpoint is not None and endpoint.address in self._without_responses:
             return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)

@@ -174,7 +174,7 @@ def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
         if text.strip():
             yield {"text": text}
         return
-    # Each part is sent with the signature that it came with; a part that came without one gets none.
+    # Each part is sent with its own signature; a part that came without a signature gets none.
     for each in replayed(message, _FORM):
         match each:
             case Said(text, own):

@@ -1,4 +1,4 @@
-"""Sends requests by httpx and reads their event streams. This module is slow to import, so a thread does it later."""
+"""Sends requests by httpx and reads their event streams. A thread imports this module later, because it is slow."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class HttpClient:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
     async def post(self, address: str, post: Post, over: Over) -> EventStream:
-        """Send a request and return the reply's stream, or raise a ``FailedError``; closing it calls ``over``."""
+        """Send a request and return the reply's stream, whose closing calls ``over``, or raise a ``FailedError``."""
         try:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await self._answered(request)

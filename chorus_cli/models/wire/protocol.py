@@ -79,7 +79,7 @@ def usage_of(prompt: int, completion: int, total: int = 0) -> dict[str, int]:
 
 
 def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
-    """Return the counts of tokens that the cache served, that it stored, and of thoughts; leave out counts of 0."""
+    """Return the counts of tokens that the cache served, of tokens that it stored, and of thoughts, without zeros."""
     counts = {CACHED: cached, WRITTEN: written, THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
 
@@ -217,7 +217,7 @@ _Message = TypeVar("_Message", bound="Hashable")
 
 
 class EncodedMessages(Generic[_Message]):
-    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each; most are sent again."""
+    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each: most messages are sent again."""
 
     def __init__(self, encode: Callable[[_Message], bytes], most_bytes: int = _MOST_BYTES) -> None:
         self._encode = encode

@@ -1,6 +1,6 @@
 """A backup: a zip archive with the log, the personas with their sessions, the defaults, and maybe the attachments.
 
-It is written under a temporary name, so that a file with the name of a backup is whole. ``manifest.json`` lists its
+It gets its name only when all of it is written, so a file with a backup's name is whole. ``manifest.json`` lists its
 contents. The log is checked before it is packed. A daily backup is made at the first start of a day, and the newest
 are kept. The attachments of daily backups lie beside them, each once, as a hard link or a copy.
 """
@@ -38,7 +38,7 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 DAMAGED = "damaged-"
-"""The names of damaged logs that are kept begin with this."""
+"""The beginning of the names of kept damaged logs."""
 
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while a backup is made or a purge is carried out.
@@ -47,14 +47,14 @@ Without the lock, a purge would delete the copies that a backup in progress need
 """
 
 DAILY, WEEKLY = 7, 4
-"""How many daily backups are kept, and of how many weeks before them one backup is kept."""
+"""How many daily backups are kept, and how many earlier weeks keep one backup each."""
 
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
 _HIGHEST_RATIO = 100
-"""How many times its own size a large backup may unpack to. Logs shrink to a third, attachments hardly at all."""
+"""A large backup may unpack to this many times its size. Packing shrinks logs to a third, attachments hardly at all."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 
@@ -251,7 +251,7 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
     with examination.opened(copy) as connection:
         fault = examination.quick_fault(connection)
-        # The index of the search is made again from the log wherever the backup is restored.
+        # A damaged search index prevents no backup, because the index can be made again from the log.
         if fault and examination.concerns_log(connection):
             raise DatabaseDamagedError(
                 f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
@@ -371,7 +371,7 @@ def _prune(places: Paths) -> None:
 
 
 def kept_days(days: Iterable[date]) -> frozenset[date]:
-    """Return the days whose backups are kept: the newest seven, and the newest of each of four weeks before."""
+    """Return the days whose backups are kept: the newest seven, and the newest day of each of four earlier weeks."""
     newest_first = sorted({*days}, reverse=True)
     daily, older = newest_first[:DAILY], newest_first[DAILY:]
     covered = {day.isocalendar()[:2] for day in daily}

@@ -60,7 +60,7 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
 
 @contextmanager
 def draft_folder(places: Paths) -> Iterator[Path]:
-    """Make a folder to unpack in, and delete it at the end. As no other Chorus runs, delete earlier ones first."""
+    """Delete earlier folders of this kind (no other Chorus runs); make a folder to unpack in; delete it at the end."""
     home = places.database.parent
     try:
         for leftover in home.glob(f"{STAGED}-*"):
@@ -74,7 +74,7 @@ def draft_folder(places: Paths) -> Iterator[Path]:
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
-    """Replace the log, the personas and the defaults by those in a folder. No other process may have them open."""
+    """Replace log, personas and defaults by the contents of a folder. No other Chorus may run meanwhile."""
     home = places.database.parent
     require_none_pending(places)
     try:
@@ -95,7 +95,7 @@ def put_in_place(places: Paths, folder: Path) -> None:
 
 
 def is_pending(places: Paths) -> bool:
-    """Return whether a decided restore is not complete: files of two states lie side by side."""
+    """Return whether a decided restore is not complete, so that files of two states lie side by side."""
     return (places.database.parent / STAGED).is_dir()
 
 
@@ -109,7 +109,7 @@ def require_none_pending(places: Paths) -> None:
 
 
 def finish(places: Paths) -> bool:
-    """Carry out a restore that was decided, if there is one; return whether there was."""
+    """Carry out the restore that was decided; return whether there was one."""
     home = places.database.parent
     source = home / STAGED
     if not source.is_dir():
@@ -131,7 +131,7 @@ def finish(places: Paths) -> bool:
 
 
 def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[str, ...], tuple[int, ...]]:
-    """Unpack a backup; return its contents, its foreign code, and the ids of messages that are not as written."""
+    """Unpack a backup; return its contents, its foreign code, and the ids of messages with wrong checksums."""
     try:
         manifest = _unpacked(path, folder)
         with examination.opened(home_in(folder).database) as connection:
@@ -174,7 +174,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
-    """Copy the attachments that lie beside a daily backup. Return those that are neither there nor in the home."""
+    """Copy the attachments beside a daily backup. Return the attachments that are neither beside it nor in the home."""
     missing, brought, beside = [], home_in(folder).attachments, home_in(path.parent).attachments
     for name in manifest.attachments:
         if (brought / name).exists() or (places.attachments / name).exists():

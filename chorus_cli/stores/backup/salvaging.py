@@ -1,4 +1,4 @@
-"""A new log from a damaged one: it gets every readable row of the file, and lost rows from the newest sound backup."""
+"""Makes a new log of a damaged one, with all its readable rows, and with lost rows from the newest sound backup."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _LEAST_ROW_BYTES = 16
 class Lost(NamedTuple):
     """The number of lost rows before the newest known row, and the ids of the first lost rows.
 
-    If it ``is_least``, newer rows may be lost too: no two places agree on the newest number.
+    ``is_least`` means that newer rows may be lost too, because no two places agree on the newest number.
     """
 
     number: int
@@ -122,7 +122,7 @@ class Lost(NamedTuple):
 class Counts(NamedTuple):
     """Numbers of messages: read from the damaged file, brought from the ``backup``, changed, and lost.
 
-    A changed message differs from the written text, which the backup lacks. ``lost_items`` counts memory items.
+    A changed message is not as it was written, and the backup lacks its true text. ``lost_items`` counts memory items.
     """
 
     read: int
@@ -172,9 +172,9 @@ class _NewLog:
         connection.execute("DELETE FROM installation")
 
     def fill(self, path: Path, *, is_backup: bool = False) -> int:
-        """Store the missing rows of a file, and messages in place of worse ones. Return the number of messages.
+        """Store the rows of a file that are still missing, and replace worse messages. Return the number of messages.
 
-        A row that only a backup has was lost or deleted. So a table whose rows Chorus deletes gets no row of a backup.
+        A row that only a backup has may be a deleted row, so a table whose rows Chorus deletes gets none from a backup.
         """
         stored, self._most_rows = 0, self._most_rows + path.stat().st_size // _LEAST_ROW_BYTES
         for row in file_rows(path):
@@ -182,7 +182,7 @@ class _NewLog:
                 if (values := table.values(row)) is not None:
                     is_deleted = table.name in _DELETED_FROM
                     if table.name == "meta":
-                        # Chorus deletes rows of this table, but never those with this key.
+                        # Chorus deletes rows of this table, but no row whose key begins like this.
                         is_deleted = not str(values["key"]).startswith(meta_rows.THREADS_BEFORE)
                     if not (is_backup and is_deleted):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
@@ -227,14 +227,14 @@ class _NewLog:
         if newest_named == self._sequences.get(table):
             newest = max(newest, newest_named)
         lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]
-        # A table that never had a row has no newest number, but some table of every log has one.
+        # A table that never had a row has no newest number, but in every log some table has one.
         is_least = self._sequences.get(table, 0) != newest or not self._sequences
         return Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
 
     def _count(self, row: Row) -> None:
-        """Take note of the newest number of a table, or of a message in an index by threads.
+        """Note a table's newest number from a row that counts the table, or a message's id from an entry of an index.
 
-        A number greater than the number of rows that the file has room for is damaged, and ignored.
+        A number that is greater than the most rows that a file of this size can hold is damaged, and is ignored.
         """
         match row.values:
             case str(table), int(number) if row.number is not None and number <= self._most_rows:
@@ -243,7 +243,7 @@ class _NewLog:
                 self._newest_named = max(id_, self._newest_named)
 
     def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
-        """Store a row unless it is there, a message unless one as good is there; return whether the row was stored."""
+        """Store a row unless it is there; a message also replaces a worse one. Return whether the row was stored."""
         named = [id_ for name, id_ in values.items() if name.endswith("message_id") and id_ and id_ <= self._most_rows]
         self._newest_named = max([self._newest_named, *named])
         if table == OPERATIONS and is_backup:
@@ -266,7 +266,7 @@ class _NewLog:
         return is_put
 
     def _put(self, message: Values) -> bool:
-        """Store a message in place of the one with its id; only its text if its other values are damaged."""
+        """Store a message in place of the stored message of its id; only its text if its other values are damaged."""
         text = {name: message[name] for name in ("id", *_CHECKED, "checksum")}
         return self._inserted(MESSAGES, message, "REPLACE") or self._inserted(MESSAGES, text, "REPLACE")
 
@@ -321,7 +321,7 @@ def _rank(message: Values) -> tuple[int, bool, bool, bool]:
 
 
 def _proof(message: Values) -> int:
-    """Return 2 if a message has its checksum, 0 if it differs, 1 if it has none, because plain SQL put it in."""
+    """Return 2 if the checksum of a message is right, 0 if it is wrong, 1 without one: plain SQL put the message in."""
     if message["checksum"] is None:
         return 1
     return 2 if checksum(*(message[name] for name in _CHECKED)) == message["checksum"] else 0

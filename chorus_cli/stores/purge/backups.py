@@ -91,7 +91,7 @@ def purged_since(log: Path, backup: Path) -> int:
 
 
 def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list[str]]:
-    """Rewrite the backups that hold what is sought. Return how many were rewritten, and sentences about failures."""
+    """Rewrite the backups that hold ``sought`` texts. Return how many were rewritten, and sentences about failures."""
     held, rewritten = holding(places, *sought), 0
     told = [f"{path} cannot be read and may still have the texts; delete it to be sure." for path in held.unreadable]
     for path in held.backups:
@@ -104,7 +104,7 @@ def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list
 
 
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
-    """Replace a backup by one without the purged texts and all that was made of them, and migrate its log.
+    """Replace a backup by one without the purged texts and everything made of them, and migrate its log.
 
     Return a sentence if the disk does not confirm the new file, otherwise an empty text.
     """
@@ -176,7 +176,7 @@ def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought
 
 
 def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
-    """Return the attachments that a backup loses. It loses an unsent attachment only if its manifest names it."""
+    """Return the attachments that a backup loses. It loses an unsent attachment only if the manifest names it."""
     path = folder / archive.MANIFEST
     names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
     return frozenset(wanted.lonely) | (wanted.unsent.keys() & {Path(name).name for name in names})
@@ -216,7 +216,7 @@ def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
 
 
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> PurgedIds:
-    """Return the ids of those ``rows`` that have texts in this log."""
+    """Return the ids of the ``rows`` that have texts in this log."""
     found = {}
     for store, wanted in rows.items():
         there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])

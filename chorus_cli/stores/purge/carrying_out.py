@@ -42,7 +42,7 @@ class Changes(NamedTuple):
     """All that a purge changes in a home or in an unpacked backup.
 
     ``lost_sessions`` are persona and id of sessions that have a row but no file. ``lonely`` and ``unsent`` map the
-    SHA-256 of attachments to sizes in bytes. Only purged messages name lonely ones; no message names unsent ones.
+    SHA-256 of attachments to sizes in bytes: only purged messages name the ``lonely``, no message names the ``unsent``.
     """
 
     found: Concerned
@@ -227,7 +227,7 @@ def is_compact(connection: sqlite3.Connection) -> bool:
 
 
 def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
-    """Store that the log is done. Return the criteria for rewriting backups, ``None`` if none are rewritten."""
+    """Store that only backups are left. Return the criteria for rewriting them, ``None`` if they are not rewritten."""
     stored = _stored(connection)
     if not stored.get("with_backups"):
         complete(connection)

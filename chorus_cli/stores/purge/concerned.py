@@ -1,4 +1,4 @@
-"""The rows that a purge finds: the messages asked for, and the rows that repeat them or were made of them."""
+"""Finds the rows that a purge concerns: the messages asked for, and rows that repeat them or were made of them."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
 
 
 def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
-    """Return the messages that share persona, time, role and text with one of these. Imported ones may share a time."""
+    """Return the messages that share persona, time, role and text with one of ``ids``; others may share the time."""
     among = {"ids": json.dumps([*ids])}
     columns = "persona, timestamp, role, content"
     said = connection.execute(f"SELECT {columns} FROM messages WHERE id {AMONG} AND content <> ''", among)
@@ -300,7 +300,7 @@ def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]
 
 
 def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the calls and results of tools in purged turns and replies, and others that repeat purged texts."""
+    """Return calls and results of tools that are in purged turns or replies, or that repeat purged texts."""
     ids = found.ids.messages
     read = connection.execute(
         "SELECT id, persona, role, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END, "
@@ -316,7 +316,7 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
 
 
 def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
-    """Return the ``taken`` summaries and those of purged messages, with their copies in forks and later versions."""
+    """Return the ``taken`` summaries and the summaries of purged messages, with copies in forks and later versions."""
     rows = _summary_rows(connection)
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
@@ -405,7 +405,7 @@ def _made_of(
 
 
 def earlier_texts(connection: sqlite3.Connection, found: Concerned) -> int:
-    """Return the number of purged acts and checkpoints that hold no purged item, only texts of others."""
+    """Return the number of purged acts and checkpoints that hold no purged item, only texts of other items."""
     acts, checkpoints = (_made_of(connection, found, store, frozenset()) for store in _OF_ITEMS)
     return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 

@@ -36,7 +36,7 @@ from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
 
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _UNKNOWN = ""
-"""The persona of a file that names none. A search limited to a persona does not look for its words in such a file."""
+"""The persona of a file that names no persona. A search limited to a persona does not search such a file."""
 
 _PURGED = "purged"
 _FAULTS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -62,7 +62,7 @@ class Home(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A change of the file ``path``: it is replaced by ``text`` under the name ``after``, or deleted without a text.
+    """A change of the file ``path``: ``text`` replaces it under the name ``after``; without a text it is deleted.
 
     If the text is a session, ``session`` is its value.
     """
@@ -146,7 +146,7 @@ class SavedTexts:
 
 
 def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
-    """Read the texts by which sessions are recognised, before their rows are overwritten."""
+    """Read the texts by which sessions are recognised, before the rows with these texts are overwritten."""
     messages = MESSAGES.rows(connection, "persona, role, timestamp, content", found.ids.messages)
     texts = SUMMARIES.rows(connection, "content", found.ids.summaries)
     keys = {
@@ -268,7 +268,7 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 
 
 def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concerned) -> dict[str, int]:
-    """Return the sizes in bytes, by SHA-256, of stored attachments that no message names but that repeat the texts."""
+    """Return the sizes in bytes, by SHA-256, of attachments that repeat purged texts and that no message names."""
     named = named_attachments(connection)
     stored = [path for folder in home.attachments for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*"))]
     unnamed = [path for path in stored if path.name not in named]

@@ -64,10 +64,10 @@ class _RestartedError(Exception):
 
 
 def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = lambda: False) -> None:
-    """Copy the committed state of ``source`` into the new file ``target``. Other processes may write to ``source``.
+    """Copy the committed state of ``source`` into the new file ``target``.
 
-    They write between the steps of the copy. SQLite begins the copy anew when they do. If that goes on, one step
-    copies everything.
+    Other processes may write to ``source`` between the steps of the copy. SQLite then begins the copy anew. If this
+    happens too often, a single step copies everything.
     """
     fewest: float = math.inf
     restarts = 0
@@ -188,7 +188,7 @@ _FIELDS = "role, thread_id, persona, timestamp, content"
 
 
 class Checked(NamedTuple):
-    """How many messages were read, how many have no checksum, and the ids of those that differ from their checksum."""
+    """How many messages were read, how many have no checksum, and the ids of the messages that failed the check."""
 
     read: int
     without: int
@@ -196,7 +196,7 @@ class Checked(NamedTuple):
 
 
 def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Checked:
-    """Compare messages with their checksums, by default all; else part number ``part`` of ``parts`` equal parts.
+    """Compare all messages with their checksums, or only part number ``part`` of ``parts`` equal parts.
 
     A message that was put in with plain SQL has no checksum.
     """
@@ -252,7 +252,7 @@ def accept(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 
 def lenient_text(stored: bytes) -> str:
-    """Decode a text that may be damaged, so that a text with damaged bytes never equals the one that was written."""
+    """Decode a text; if its bytes are damaged, the result never equals the text that was written."""
     return stored.decode("utf-8", "surrogateescape")
 
 

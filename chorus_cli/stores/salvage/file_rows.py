@@ -87,7 +87,7 @@ def _row(pages: _Pages, page: bytes, at: int) -> Row:
 
 
 def _payload(pages: _Pages, page: bytes, at: int, size: int) -> bytes:
-    """Return the bytes of a row, also those on its overflow pages, as far as they are there."""
+    """Return the bytes of a row, also from its overflow pages, as far as they are there."""
     most = _PAGE_BYTES - 35 if page[0] == _TABLE_LEAF else (_PAGE_BYTES - 12) * 64 // 255 - 23
     if size <= most:
         return page[at : at + size]
@@ -189,7 +189,7 @@ class Table(NamedTuple):
     """A table in its newest form. In the table's first form, a row had the ``fewest`` columns.
 
     If it ``is_index``, its rows are stored like entries of an index, without numbers. ``number`` is the name of the
-    column that stands for the number of a row, empty if there is none.
+    column with the number of a row, empty if there is none.
     """
 
     name: str

@@ -150,7 +150,7 @@ async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
 
 
 def _free(folder: Path, stem: str) -> Path:
-    """Return the path of a new archive; another one may have been made in the same second."""
+    """Return the path of a new archive, with a number if one was made in the same second."""
     names = (f"{stem}{f'-{number}' if number > 1 else ''}.zip" for number in count(1))
     return next(path for path in map(folder.joinpath, names) if not path.exists())
 

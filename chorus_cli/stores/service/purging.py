@@ -72,7 +72,7 @@ class Purging:
     patience_seconds: float = 10.0
 
     async def find(self, asked: WantedPurge, focus: str, tell: Callable[[str], None]) -> Found:
-        """Find the extent of a purge. If ``asked`` names no persona, its thread is one of the persona ``focus``.
+        """Find the extent of a purge. If ``asked`` names a thread but no persona, the thread belongs to ``focus``.
 
         ``tell`` gets lines about the progress of the search.
 
@@ -201,7 +201,7 @@ class Purging:
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
     ) -> tuple[str, ...]:
-        """Return the names of backups that hold the texts and, unless ``is_certain``, of those that cannot be read."""
+        """Return the names of backups that hold the texts and, unless ``is_certain``, of unreadable backups."""
         held = await asyncio.to_thread(backups.holding, self.home.paths, rows, wanted.criteria())
         return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
 

@@ -51,7 +51,7 @@ class RescuedTexts:
     async def notices(self) -> list[str]:
         """Return sentences about the texts, and about edits that were not used."""
         told, number = [], 0
-        # The command /rescue tells of the same failure.
+        # The command /rescue reports the same failure.
         with suppress(ChorusError):
             number = len((await self.find()).texts)
         if number:

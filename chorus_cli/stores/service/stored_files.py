@@ -56,7 +56,7 @@ class Copy(NamedTuple):
 
 
 def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
-    """Return persona and id of each listed session, except those of deleted personas, whose files were moved."""
+    """Return persona and id of each listed session, but not of deleted personas, whose files were moved."""
     listed = connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
     deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
     return [(persona, session_id) for persona, session_id in listed if persona not in deleted]

@@ -2,14 +2,14 @@ r"""Parses arriving Markdown into settled blocks and one open block, and correct
 
 A block at the top level is settled once no further line can change it; usually only the last block is open. A settled
 block is drawn once, so the cost of a long reply is the sum of its blocks. A long fence, list or table is settled in
-parts. Its rest keeps what the parser needs: a fence its first line, a list its number, a table its head.
+parts. The open part keeps what the parser needs: the first line of a fence, the next number of a list, a table's head.
 
-All words are shown once. CommonMark would drop the backslashes of ``\(a\)`` and the underscores of ``__init__``. rich
-would drop HTML, such as half of ``List<String>``, and the line after an image; an address that is also the text of its
-link would be shown twice. The parser decodes entities and percent escapes, so its output is filtered, not its source.
+Every word is shown exactly once. CommonMark would drop the backslashes of ``\(a\)`` and the underscores of
+``__init__``. rich would drop HTML, such as half of ``List<String>``, and the line after an image, and would show an
+address twice if it is also the text of its link. The parser decodes entities, so its output is filtered for safety.
 
-If a link is drawn before its definition arrives, both stay on the screen as text; otherwise the address would appear
-nowhere. Text that only looks like a link is treated alike: a superfluous definition is better than a lost address.
+If a link is settled before its definition arrives, link and definition are shown as text; otherwise the address would
+appear nowhere. Text may only look like a link, but a superfluous definition is better than a lost address.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CODE = ("fence", "code_block")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
 # Limits for an open block, which is drawn again and again; a plain character costs 1. Brackets and marks of emphasis
-# cost more, because the parser looks for their counterparts, and lines and cells do, because rich measures them.
+# cost more, because the parser looks for their counterparts. Lines and cells cost more, because rich measures them.
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
 _WEIGHTS = {"\n": 16, "[": 16, "!": 8, "*": 8, "_": 8, "~": 6, "<": 8}
 _CELL_WEIGHT = 20
@@ -58,7 +58,7 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Parses Markdown as it arrives. ``source`` is the text of the open block; ``decoded`` filters decoded entities.
+    """Parses Markdown as it arrives. ``source`` is the text of the open block; ``decoded`` makes parsed texts safe.
 
     In the ``meta`` of a fence, ``goes_on`` and ``cut_off`` say that its beginning or its end is in another piece.
     """
@@ -81,7 +81,7 @@ class MarkdownBlocks:
 
     @property
     def open_weight(self) -> int:
-        """The most that drawing the open block may cost; a plain character costs 1."""
+        """An upper bound for the cost of drawing the open block; a plain character costs 1."""
         return _weight_of(self.source) + _CELL_WEIGHT * self.source.count("|")
 
     def feed(self, text: str) -> None:
@@ -108,7 +108,7 @@ class MarkdownBlocks:
         return Piece(tokens, self._after_gap, self._goes_on)
 
     def shed(self, kept_lines: int) -> Piece | None:
-        """Remove and return an open fence without about its last ``kept_lines``, or a list without its last item."""
+        """Remove and return an open fence except about ``kept_lines`` at its end, or a list except its last item."""
         lines = _complete_lines(self.source)
         tokens = self._structure(lines)
         if tokens and tokens[0].type == "fence":
@@ -331,7 +331,7 @@ def _as_shown(token: Token) -> Sequence[Token]:
 
 
 def _mark_own_addresses(tokens: Iterable[Token]) -> None:
-    """Mark the links whose text is their address. A link may contain another link, because images are links too."""
+    """Mark the links whose text is their address. A link may contain another link, because images become links."""
     shown: list[str] = []
     begun: list[tuple[Token, int]] = []
     for token in tokens:
@@ -365,7 +365,7 @@ def _labels_in(tokens: Iterable[Token]) -> set[str]:
 
 
 def _with_definitions(tokens: Sequence[Token], source: str, definitions: Iterable[Mapping[str, Any]]) -> list[Token]:
-    """Return the tokens of ``source`` with each definition as a paragraph after the block above or around it."""
+    """Return the tokens of ``source``; each definition is a paragraph after the block that precedes or contains it."""
     shown = list(tokens)
     places: dict[int, list[str]] = {}
     for definition in definitions:

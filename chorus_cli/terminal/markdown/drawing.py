@@ -1,13 +1,13 @@
 """Draws Markdown into rows with rich. Tables keep all their words, and HTML is shown as text.
 
-``LOOK`` and ``code_between_rules`` declare what looks different from rich's own drawing: code begins in the first
-column, so that it can be copied, numbers have their dot, and a table has one empty line above and below it.
+``LOOK`` and ``code_between_rules`` change three things in rich's own drawing: code begins in the first column, so that
+it can be copied; the numbers of a list have a dot; a table has one empty line above and below it.
 
-A table folds words that are wider than their column. If the columns may have no room for a wide character, the cells of
+A table folds words that are wider than their column. If a column might be too narrow for a wide character, the cells of
 each row are joined, and the table has a single column.
 
-Styles are weights, lines and three colours of the terminal's palette: red, blue and magenta are readable on dark and
-light backgrounds. Cyan, yellow, white and bright colours are faint on one of the two, and so may an RGB colour be.
+Only three colours of the terminal's palette are used: red, blue and magenta can be read on dark and on light
+backgrounds. Cyan, yellow, white, bright colours and RGB colours may be faint on one of the two.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _EMPTY_TEXT = Token("inline", "", 0)
 _COMPLETE_ROW = "\0"
 _ROW_NUMBER = "row"
 _TABLE_ENDS = -1
-# Blanks that rich adds to each cell; columns in which a wide character fits, however rich rounds the widths.
+# The blanks that rich adds to each cell, and the width in which a wide character fits however rich rounds widths.
 _CELL_BLANKS, _SAFE_WIDTH = 2, 4
 _BETWEEN_CELLS = " | "
 
@@ -99,7 +99,7 @@ _SPEECH = re.compile(r'"[^"\n]+"|“[^“”\n]+”|„[^„“”\n]+[“”]|�
 def code_between_rules(
     code: Syntax, language: str, width: int, *, begins: bool = True, ends: bool = True
 ) -> RenderResult:
-    """Draw code, which has no padding, between two rules, the upper of which names the language.
+    """Draw code without padding between two rules; the upper rule names the language.
 
     The rules take half the width, so that they fit on terminals that draw them twice as wide, and in a narrower window.
     """
@@ -187,7 +187,7 @@ class _Code(Syntax):
 
 
 class FoldedTable(EdgelessTable):
-    """A table that folds its cells and numbers its rows, except the last row, which may still grow."""
+    """A table that folds its cells, and numbers all its rows but the last, which may still grow."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the table in its own columns, or in a single column if they are too narrow."""
@@ -203,7 +203,7 @@ class FoldedTable(EdgelessTable):
         return [*([head] if head else []), *(self.body.rows if self.body else [])]
 
     def _is_too_wide(self, width: int) -> bool:
-        """Return whether the table neither fits nor surely has room for a wide character in each column."""
+        """Return whether the table does not fit, and a column might be too narrow for a wide character."""
         rows = [row.cells for row in self._rows()]
         if width > _SAFE_WIDTH * len(rows[0]):
             return False
@@ -276,7 +276,7 @@ class MarkdownDrawing:
         options.min_width = 1
         lines = self._console.render_lines(self._markdown, options, pad=False)
         rows = [self._row(line, mark) for line, mark in zip(lines, _table_marks(lines), strict=True)]
-        # rich puts an empty line above a list even if it continues. An empty first line of code belongs to the code.
+        # rich puts an empty line even above the rest of a list. An empty first line of code belongs to the code.
         begins_empty = piece.goes_on and piece.tokens[0].type != "fence" and rows and not rows[0].plain
         return rows[1:] if begins_empty else rows
 

@@ -1,9 +1,9 @@
-"""Runs pygments lexers in a process, and kills it if it does not answer in time; code after that has no colours.
+"""Runs the lexers of pygments in a process. If it answers too late, it is killed, and later code has no colours.
 
 Many lexers take quadratic or cubic time on text that they cannot match, above all on long runs of blanks; code with
-such runs is not lexed. A process is needed: Python interrupts a regular expression only in the main thread, which
-belongs to the event loop, and in another thread the expression holds Python's lock. The process runs this module by
-its path, without the keys in the environment. It starts with the first code of a reply and ends with the reply.
+such runs is not lexed. A thread would not do: a regular expression holds Python's lock, and Python interrupts it only
+in the main thread, which belongs to the event loop. The process runs this module by its path, without the API keys of
+the environment. It starts with the first code of a reply and ends with the reply.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 class LexingProcess:
     """The lexers of one reply, for one thread at a time. After an answer that comes too late, no code is lexed.
 
-    If ``waits`` is false, code has no colours until the process has started; it is drawn again soon.
+    If ``waits`` is false, code has no colours until the process has started, because the code is drawn again soon.
     """
 
     def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
@@ -57,7 +57,7 @@ class LexingProcess:
         return None if found is None else [(_kind(kind), text) for kind, text in found]
 
     def hurry(self) -> None:
-        """Wait only 0.05 s for answers, also for one that a thread waits for now: the user has stopped the reply."""
+        """Wait only 0.05 s for each answer, also for the one awaited now, because the user has stopped the reply."""
         self.waits, self._seconds = False, _HURRY_SECONDS
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Served(NamedTuple):
     answers: BinaryIO
 
     def has_answered(self, seconds: float = 0.0) -> bool:
-        """Wait for so many seconds; return whether an answer has come or the process has ended."""
+        """Wait for at most ``seconds``; return whether an answer has come or the process has ended."""
         return bool(select.select([self.pipe], [], [], seconds)[0])
 
     def end(self) -> None:

@@ -1,14 +1,14 @@
 """Shows Markdown on a terminal while it arrives; at the end the screen looks as if all of it had arrived at once.
 
-Settled blocks are written once. Only the open block is painted over as it grows, and it always fits on the screen: the
-beginning of a tall fence or list is settled, and of another tall block only the end is shown. A block of more than
-16 Ki characters, or a table of 32 Ki, is broken up; brackets, cells and some other signs count as several characters.
+Settled blocks are written once. Only the open block is painted over as it grows. It always fits on the screen: the
+beginning of a tall fence or list is settled, and any other tall block shows only its end. A block of more than 16 Ki
+characters, or a table of 32 Ki, is broken up; brackets, cells and some other signs count as several characters.
 
-If the size of the window changes, open rows may scroll away. They stay as they were drawn, and the block goes on below
-them at the new width. If the block was taller than the screen, these rows are not its beginning, so they are repeated
-when it is settled. Words keep their order at any width, so they tell how much of a block is printed. A row's words are
+If the size of the window changes, open rows may scroll away. These rows stay as they were drawn, and the rest of the
+block follows at the new width. The words already printed tell where the rest begins, because words keep their order at
+any width. If only the end of the block was shown, the rows are repeated when the block is settled. A row's words are
 its characters without blanks, bars, rules and markup, because markup vanishes when its counterpart arrives. A blank row
-counts as a line break. A complete row of a table counts as a mark, because its cells are side by side.
+counts as a line break, and a complete row of a table as a mark, because its cells are side by side.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 class Draft:
-    """Turns the text of a reply into rows, without a terminal; ``taken`` characters have been parsed.
+    """Turns the text of a reply into rows, without a terminal; ``taken`` counts the characters that are parsed.
 
     One thread at a time may call the methods; another thread may call only ``feed`` meanwhile.
     """
@@ -87,7 +87,7 @@ class Draft:
         return unsettled
 
     def finish(self, size: os.terminal_size) -> None:
-        """Settle all text except a long queue, which is left only if the user has stopped the reply."""
+        """Settle all text. A long queue, which only a stopped reply has, is left out."""
         if sum(map(len, self._waiting)) <= _STEP_CHARACTERS:
             self.advance(size)
         self._settle(self._blocks.rest(), size)
@@ -129,7 +129,7 @@ class Draft:
 
 
 def drawn(text: str, size: os.terminal_size, look: Look) -> list[Row]:
-    """Return the rows of a whole text, which must be safe already; the words in its code have no colours."""
+    """Return the rows of a whole text, which must be safe already; its code has no colours."""
     lexing = LexingProcess()
     lexing.close()
     draft = Draft(lexing, look)
@@ -142,7 +142,7 @@ def drawn(text: str, size: os.terminal_size, look: Look) -> list[Row]:
 class MarkdownStream:
     """One reply on a terminal that obeys escape sequences; its text must be safe already.
 
-    ``prepare`` is called with the first row of each frame and the last row that stays.
+    ``prepare`` is called before each frame with the texts of its first row and of its last settled row.
     While a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
     """
 
@@ -172,7 +172,7 @@ class MarkdownStream:
 
     @property
     def nothing_drawn(self) -> str:
-        """A notice if the text is not blank but all its rows so far are, as for a text of ``>``; else empty."""
+        """A notice if all rows so far are blank and the text is not, for example ``>``; otherwise empty."""
         if self._has_drawn or not self._beginning:
             return ""
         return (
@@ -254,7 +254,7 @@ def words_of(row: Row) -> str:
 
 
 def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
-    """Return the rows from the first that is not all printed, and how many characters of ``printed`` were found."""
+    """Drop the rows whose words are ``printed``; return the others, and how many of these words were found."""
     begin = found = 0
     for number, row in enumerate(rows):
         if found == len(printed):

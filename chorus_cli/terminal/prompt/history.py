@@ -1,4 +1,4 @@
-"""The input history in prompt_toolkit's interface: read when first needed and after a purge."""
+"""The typed lines as prompt_toolkit's history; they are read when they are first needed, and again after a purge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATIENCE_SECONDS = 0.1
 
 
 class InputHistory(History):
-    """Lines typed to one persona. If the stored lines cannot be read, it has only new ones until the next prompt."""
+    """Lines typed to one persona. If the stored lines cannot be read, there are only new ones until the next prompt."""
 
     def __init__(self, read: Read, write: Write) -> None:
         super().__init__()
@@ -81,9 +81,9 @@ class InputHistory(History):
 
 
 class Browsing:
-    """Distinguishes changes of the typed line from steps through the history, by the position of the line shown.
+    """Tells a change of the typed line from a step through the history, by the position of the line that is shown.
 
-    The typed line has the highest position, which rises until the history is loaded; before that, no step is possible.
+    The typed line has the highest position, which rises while the history is being loaded; meanwhile no step is made.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Browsing:
         self._newest = max(self._newest, position)
 
     def is_typing(self, position: int, text: str) -> bool:
-        """Return whether ``text`` is the line being typed or, if that is empty, an edited line of the history."""
+        """Return whether ``text`` is the typed line or, if nothing is typed, a line of the history being edited."""
         if position == self._newest:
             self._typed = text
             return True
@@ -136,7 +136,7 @@ class InputHistories:
             await history.settled()
 
     async def forget_purged(self) -> None:
-        """Read the lines again if there was a purge since they were read; if the log is busy, try the next time."""
+        """Read the lines again if there was a purge since they were read; if the log is busy, the next call does so."""
         with suppress(StorageError, TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 mark = await self._mark()

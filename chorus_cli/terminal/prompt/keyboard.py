@@ -51,7 +51,7 @@ class Foreground:
         return False if task.cancelled() else task.result()
 
     def stop(self) -> None:
-        """Stop the work; if there is none, stop the work that begins within half a second."""
+        """Stop the work; if there is none now, stop the work that begins within half a second."""
         if self._work is not None:
             self._work.cancel()
         else:
@@ -126,7 +126,7 @@ def _modes(change: Callable[[list[Any]], None], *, drops_keys: bool = False) -> 
 def _unechoed(modes: list[Any]) -> None:
     # Enter must reach the prompt as a carriage return; a line feed is Ctrl-J.
     modes[0] &= ~termios.ICRNL
-    # ISIG: Ctrl-C stops the reply. NOFLSH: it does not drop the keys typed ahead.
+    # With ISIG, Ctrl-C stops the reply. With NOFLSH, Ctrl-C does not drop the keys typed ahead.
     modes[3] = modes[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
 
 
@@ -138,7 +138,7 @@ def _plain(modes: list[Any]) -> None:
 def suspendable(
     take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
 ) -> AbstractContextManager[None]:
-    """Let Ctrl-Z suspend the program within ``at_rest``; ``feed`` gets unread keys, which the shell would read."""
+    """Let Ctrl-Z suspend the program within ``at_rest``; ``feed`` gets unread keys, so that the shell gets none."""
 
     def suspend() -> None:
         take_down()

@@ -45,7 +45,7 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 
 
 class AtSigns:
-    """Knows which at signs of a line were typed, while the line changes; others, such as pasted ones, are text."""
+    """Follows a changing line, and knows which of its at signs were typed; others, such as pasted ones, are text."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -67,7 +67,7 @@ class AtSigns:
             return
         after = len(text) - cursor
         if not old.endswith(text[cursor:]):
-            # Another line of the history, for example.
+            # The line is another one, for example of the history.
             self._typed = frozenset()
             return
         end, shift = len(old) - after, len(text) - len(old)
@@ -101,7 +101,7 @@ class Line:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self, went_on: Callable[[], None]) -> None:
-        """Let a Ctrl-C within ``leaving_seconds`` quit; call ``went_on`` after them unless something was typed."""
+        """Let a Ctrl-C within ``leaving_seconds`` quit; then call ``went_on``, unless something was typed."""
 
         def go_on() -> None:
             self.go_on()
@@ -246,7 +246,6 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
         else:
             line.end(event.app.invalidate)
 
-    # prompt_toolkit's own binding would leave pastes marked for the shell.
     # Pasted colours look like a report of the mouse, which prompt_toolkit then fails to read.
     @bindings.add(Keys.Vt100MouseEvent)
     def _ignore(_event: KeyPressEvent) -> None:
@@ -254,12 +253,13 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
+        # prompt_toolkit's own binding would leave pastes marked for the shell.
         # 0 stops all processes of the job, because the shell waits for all of them.
         run_in_terminal(lambda: _stop(0, line.at_rest))
 
 
 def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
-    """Let a signal of another program suspend a prompt as Ctrl-Z does, which lends the terminal to the shell."""
+    """Suspend a prompt at a signal of another program as at Ctrl-Z: the terminal is lent to the shell."""
 
     def suspend() -> None:
         with set_app(application):
@@ -305,7 +305,7 @@ def ctrl_d_dropped(source: Input) -> Iterator[None]:
 
 
 def ctrl_c_taken(source: Input) -> bool:
-    """Remove Ctrl-C from the keys typed ahead, where it is a key and no signal; return whether it was there."""
+    """Remove Ctrl-C from the keys that were typed ahead, and return whether it was among them."""
     typed = _presses_ahead(source)
     store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
     return any(press.key is Keys.ControlC for press in typed)

@@ -110,7 +110,7 @@ class Prompt:
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             prompt_continuation="  ",
-            # A dumb terminal cannot show the menu, and a screen reader would read it at each key.
+            # A dumb terminal cannot show the menu, and a screen reader would read the menu at each key.
             completer=None if self._echo else LineCompleter(services),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
@@ -119,7 +119,7 @@ class Prompt:
             style=STYLE,
             output=DummyOutput() if self._echo else prompt_output(),
         )
-        # Search fields show hidden characters too; this comes before other processors add words to the line.
+        # Search fields show hidden characters too; `Revealing` must see the line before other processors add words.
         for control in self._session.layout.find_all_controls():
             if isinstance(control, SearchBufferControl) and control.input_processors is not None:
                 control.input_processors.insert(0, Revealing())
@@ -290,7 +290,7 @@ class Prompt:
 
 
 class LineCompleter(Completer):
-    """Completes commands and names of files; at the first command, commands are imported and ``services`` called."""
+    """Completes commands and names of files. Commands are imported, and ``services`` is called, only for a command."""
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
@@ -329,8 +329,8 @@ def _file_completions(before_cursor: str) -> Iterator[Completion]:
 class PasteParser(Vt100Parser):
     """Parses keys as prompt_toolkit does, but collects a paste piece by piece, and drops a paste that is too long.
 
-    A copied text may contain the mark that ends a paste. The rest of the text would then act as keys and could send it,
-    so the last of the marks that arrive at once, before another paste begins, is the end.
+    A copied text may contain the mark that ends a paste, and the rest of the text could then act as keys and send it.
+    Therefore the paste ends at the last of the marks that arrive at once and before another paste begins.
     """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:

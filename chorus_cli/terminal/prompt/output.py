@@ -1,4 +1,4 @@
-"""The prompt's output: a VT100's scrollback gets a sent message once and whole, a dumb terminal gets an `Echo`."""
+"""The prompt's output: the scrollback keeps a sent message once and whole, and a dumb terminal gets an `Echo`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
 
 _ENDLESS_ROWS = 10_000_000
 _NEXT_LINE = "\r\n  "
-# prompt_toolkit takes 0.4 ms to draw a line, and no key is read meanwhile.
+# prompt_toolkit takes 0.4 ms to draw a line, and reads no key meanwhile.
 _MOST_LINES, _MOST_CHARACTERS = 200, 10_000
 
 
@@ -79,7 +79,7 @@ class Echo:
         self._behind = ""
 
     def show(self, text: str, after_cursor: str = "") -> None:
-        """Show ``text`` after the sign, with the cursor before ``after_cursor``, if all is in one row."""
+        """Show ``text`` after the sign. If it fits in one row, the cursor is before its end ``after_cursor``."""
         wanted = self.sign + safe_text(text).replace("\n", _NEXT_LINE)
         behind = safe_text(after_cursor) if self._is_one_row(wanted) else ""
         if (wanted, behind) == (self._shown, self._behind):
@@ -103,7 +103,7 @@ class Echo:
         self._shown = wanted
 
     def ask(self, lines: list[str]) -> None:
-        """Write the first lines of a question; the last is the sign before the answer."""
+        """Write the first lines of a question; the last line becomes the sign before the answer."""
         self._write("".join(f"{line}\r\n" for line in lines[:-1]))
         self.sign = f"{lines[-1]} "
 
@@ -136,7 +136,7 @@ def is_too_tall(application: Application[str]) -> bool:
 
 
 def draw_sent(application: Application[str], sign: str) -> None:
-    """Draw the sent message again: whole or, after ``sign``, only the beginning of a very long message."""
+    """Draw the sent message again, whole; of a very long message only the beginning, after ``sign``."""
     application.renderer.erase()
     text = application.current_buffer.text
     if text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS:

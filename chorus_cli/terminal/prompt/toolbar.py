@@ -43,8 +43,8 @@ NOTHING = Background()
 class Toolbar:
     """The line at the bottom, kept up to date by a background task.
 
-    ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown. It is
-    called after ``settling_seconds``, because it loads a vocabulary, then at each `show` and `renew` and once a minute.
+    ``measure`` returns the size of the next request, and the last reply's price in USD if it is to be shown. It is
+    called after ``settling_seconds``, because it loads a vocabulary, then after each `show`, `renew` and minute.
     """
 
     def __init__(

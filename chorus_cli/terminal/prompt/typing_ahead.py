@@ -1,7 +1,7 @@
 """Typing while a reply is shown: the line being typed is visible, and lines ended with Enter wait to be sent.
 
-Between two replies prompt_toolkit's type-ahead holds all these keys. The prompt's own input parses them, because a
-paste may begin at the prompt and end during the reply.
+Between two replies prompt_toolkit's type-ahead holds the keys. The prompt's own input parses the keys, because a paste
+may begin at the prompt and end during the reply.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class ReplyKeyboard:
     def _typed(self, columns: int) -> str:
         unicode = self._screen.unicode
         sign = f"{prompt_sign(unicode=unicode)} "
-        # No longer end can fit.
+        # A longer end of the text cannot fit.
         end = safe_line(self._line.text[-2 * columns :])
         if len(self._line.text) <= 2 * columns and widest(sign + end) <= columns:
             return sign + end

@@ -56,10 +56,10 @@ async def show_events(
     shows_thoughts: bool = False,
     speaker: str = "",
 ) -> turn_events.TurnDone | None:
-    """Show the events of a turn; return the last one, ``None`` if it never came. The cursor ends on a new line.
+    """Show the events of a turn; return the `TurnDone`, ``None`` if none came. The cursor ends on a new line.
 
-    The ``speaker`` is named above the reply. A painted reply has the text typed on the ``keyboard`` below it; with
-    ``shows_thoughts`` it has thoughts above it.
+    The ``speaker`` is named above the reply. A painted reply shows the text typed on the ``keyboard`` below it and,
+    with ``shows_thoughts``, the thoughts above it.
     """
     unnamed = speaker
     said = turn_events.TextDelta | turn_events.ReasoningDelta if shows_thoughts else turn_events.TextDelta
@@ -106,7 +106,7 @@ def _tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
 
 
 class PlainReply:
-    """Appends one reply to ``answers``; notices and errors, and at a terminal the tools used, go to ``asides``."""
+    """Appends one reply to ``answers``; notices, errors and the tools used go to ``asides``."""
 
     def __init__(self, answers: Screen, asides: Screen) -> None:
         self._answers = answers
@@ -138,7 +138,7 @@ class PlainReply:
                 _tell_remembered(event, self._asides)
 
     def name(self, speaker: str) -> None:
-        """Show who says what follows."""
+        """Show the name of the speaker of the following text."""
         self._answers.speaker(speaker)
 
     async def finish(self) -> None:
@@ -158,7 +158,7 @@ class PlainReply:
             self._asides.notice(thought.words)
 
     def _whole_blocks(self, text: str) -> str:
-        """Return ``text`` or, on a plain terminal, the blocks that are whole with it: a blank line ends a block."""
+        """Return ``text`` or, on a plain terminal, the blocks it completes; a blank line outside code ends a block."""
         if not self._answers.is_plain:
             return text
         self._open_block += text
@@ -212,7 +212,7 @@ class PaintedReply:
         self._progress = Progress(answers, monotonic, self._size, self._typed)
         self._news = asyncio.Event()
         self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
-        # The time of the last piece of the reply, while another is expected and nothing else is shown.
+        # When the last piece of the reply came; ``None`` before it, during thoughts and after the turn.
         self._silent_since: float | None = None
         self._arrived: list[str] = []
         self._thread = ThreadPoolExecutor(1, "drawing")
@@ -258,7 +258,7 @@ class PaintedReply:
         self._news.set()
 
     def name(self, speaker: str) -> None:
-        """Show who says what follows."""
+        """Show the name of the speaker of the following text."""
         self._progress.end()
         self._answers.speaker(speaker)
 

@@ -1,8 +1,8 @@
-"""Screens: all output except that of prompt_toolkit goes through a `Screen`, which writes it through a guard.
+"""Screens. All output except prompt_toolkit's own goes through a `Screen`, which writes it through a guard.
 
-The guard is the second layer behind ``core/text/safe_text``. It is needed because a renderer produces characters that a
-filter of its input could not see: ``&#x202e;`` in Markdown becomes a bidi override. The guard wraps the file instead of
-using a render hook, because rich's live displays and window titles bypass hooks.
+``core/text/safe_text`` filters the input of a renderer, and the guard filters the output, because a renderer can turn
+harmless text into unsafe characters: ``&#x202e;`` in Markdown becomes a bidi override. The guard wraps the file instead
+of using a render hook, because rich's live displays and window titles bypass hooks.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def _notifications() -> re.Pattern[str]:
 
 
 class TerminalGuard:
-    """A text file in front of ``stream`` that lets text pass, and only harmless sequences.
+    """A text file that passes text and harmless escape sequences on to ``stream``.
 
-    These set colours and styles, move, show or hide the cursor, erase, and switch line wrapping or synchronized output.
-    A carriage return passes before a sequence or a line feed. Any other control character is written as U+241B (escape)
-    or U+FFFD, and invisible characters are left out; ``blocked`` counts both. An incomplete sequence waits for the next
-    write or flush. Without ``allow_sequences``, as for a pipe, all sequences are left out.
+    Harmless sequences set colours and styles, move, show or hide the cursor, erase, and switch line wrapping or
+    synchronized output. Tabs and line feeds pass, and so does a carriage return before a sequence or a line feed. Other
+    control characters become U+241B (escape) or U+FFFD, and invisible characters are left out; ``blocked`` counts both.
+    An incomplete sequence waits for the next write or flush. Without ``allow_sequences`` all sequences are left out.
     """
 
     def __init__(self, stream: TextIO, *, allow_sequences: bool = True) -> None:
@@ -167,7 +167,7 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 class _Above(Enum):
-    """The line above the next one, as far as it matters: an empty line parts a reply from a notice."""
+    """The kind of the last line written: an empty line has to part a reply from a notice."""
 
     GAP = auto()
     NOTICE = auto()
@@ -235,7 +235,7 @@ class Screen:
         self.write(self._wrapped(safe_text(text)) + " ")
 
     def rows(self, rows: Iterable[str], *, dim: bool = False) -> None:
-        """Show rows that are safe already and fit the width; a ``dim`` one keeps its other styles."""
+        """Show rows that are safe already and fit the width; ``dim`` rows keep their other styles."""
         begin = _DIM if dim and self.colour else ""
         self.take_down()
         self.write("".join(f"{begin}{row.replace(_END, _END + begin)}{begin and _END}\n" for row in rows))
@@ -246,7 +246,7 @@ class Screen:
         self._above = _Above.GAP
 
     def part_of_reply(self, first: str, last: str) -> None:
-        """Write an empty line if a row of a reply, ``first``, would touch a notice; ``last`` is the last that stays."""
+        """Write an empty line if ``first``, a reply's row, would touch a notice; ``last`` is its last settled row."""
         if self._above is _Above.NOTICE:
             self._above = _Above.GAP
             if first.strip():
@@ -255,14 +255,14 @@ class Screen:
             self._above = _Above.REPLY
 
     def speaker(self, name: str) -> None:
-        """Show, dim, the name of the persona that says what follows."""
+        """Show the persona's name, dim, above its words."""
         self.take_down()
         self.part_of_reply(name, "")
         self._styled(_DIM, f"{name}:" if self.is_plain else name)
         self._above = _Above.GAP
 
     def notice(self, text: str) -> None:
-        """Show a dim notice, apart from a reply above it."""
+        """Show a dim notice; an empty line parts it from a reply above it."""
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
@@ -272,10 +272,10 @@ class Screen:
         self._styled(_RED, redact(text, secrets_in(self._environment)))
 
     def notify(self, way: str, sentence: str, now: float) -> None:
-        """Signal the end of background work; ``way`` is ``off``, ``bell``, or ``osc`` for ``sentence`` on the desktop.
+        """Signal the end of background work. The ``way`` is ``off``, ``bell`` or ``osc``, a desktop message.
 
-        The bell rings once a second at most, by the monotonic time ``now``. For ``osc`` it rings if the terminal would
-        show the message as text, and in tmux, which may be configured not to pass messages on.
+        The bell rings once a second at most, by the monotonic time ``now``. With ``osc`` it also rings in tmux, which
+        may not pass a message on, and in terminals that get no message, because they might show it as text.
         """
         message = desktop_message(sentence, self._environment) if way == "osc" else ""
         if message:
@@ -327,7 +327,7 @@ class Screen:
 
 
 def standard_output() -> Screen:
-    """Return the screen for answers. It drops them if stdout is closed, so that a reply is still stored whole."""
+    """Return the screen for answers. If stdout is closed, answers are dropped, and a reply is still stored whole."""
     return Screen(sys.stdout or _nowhere())
 
 

@@ -24,7 +24,7 @@ _FRAME_SECONDS = 1 / 8
 
 
 class Row(NamedTuple):
-    """A row: ``text`` with and ``plain`` without escape sequences; in a table ``table_mark`` stands for its words."""
+    """A row: ``text`` with and ``plain`` without escape sequences; in a table ``table_mark`` replaces its words."""
 
     text: str
     plain: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
         return widest(self.plain.rstrip()) <= columns
 
     def height(self, columns: int) -> int:
-        """Return how many rows of the screen it takes if the terminal wraps it at ``columns``."""
+        """Return how many rows of the screen this row takes if the terminal wraps it at ``columns``."""
         if self.width <= columns:
             return 1
         if self.plain.isascii():
@@ -65,7 +65,7 @@ class PaintedRows:
 
     def let_go(self, columns: int, lines: int) -> list[Row]:
         """Forget and return the open rows that may be out of the cursor's reach in a window of this size."""
-        # The cursor surely reaches as many rows as were written; if they are wrapped into more, some may scroll away.
+        # The cursor can go up at least as many rows as were written. If these now wrap into more, some may be gone.
         room = self._rows_above = min(self._rows_above, lines - 1)
         first = len(self._open)
         while first and (height := self._height(self._open[first - 1 : first], columns)) <= room:
@@ -91,7 +91,7 @@ class PaintedRows:
             self._write(_BEGIN + frame + _END)
 
     def _kept(self, settled: Sequence[Row], unsettled: Sequence[Row]) -> int:
-        """Return how many of the first rows the screen has already; a settled row that was cut off must be written."""
+        """Return how many rows, from the first on, are shown already. A settled row that was cut off does not count."""
         number = 0
         for number, (shown, new) in enumerate(zip(self._open, [*settled, *unsettled], strict=False), 1):
             if shown != new or (number <= len(settled) and not new.fits(self._columns)):

@@ -47,7 +47,7 @@ def draw_table(table: Table, screen: Screen) -> None:
                 # Cut off instead of folded, so that the other columns keep their width.
                 text.no_wrap, text.overflow = True, "ellipsis"
         drawn.add_row(*texts)
-    # rich uses only those methods of a file that the guard has.
+    # The guard is no whole file, but it has the methods that rich uses.
     console = Console(
         file=cast("TextIO", screen.guard), markup=False, highlight=False, emoji=False, no_color=not screen.colour
     )
