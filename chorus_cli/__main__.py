@@ -1,4 +1,4 @@
-"""The process: runs the command line and leaves at once with its exit code."""
+"""The process: runs the command line, then exits at once with its code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run() -> None:
     if ctrl_c is not signal.SIG_IGN:
         # Until Chorus can catch Ctrl-C, the signal ends the process without a traceback.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Imported modules stay; a search for garbage in them would take a tenth of the start.
+    # Imported modules stay; a search for garbage in them would take a tenth of the start-up time.
     gc.set_threshold(_OBJECTS_OF_A_START)
     from chorus_cli.cli import main
 

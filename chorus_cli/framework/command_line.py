@@ -271,7 +271,7 @@ class OwnCommands(Generic[C]):
         return self._registry
 
     def is_own(self, command: Command[C]) -> bool:
-        """Return whether a command is the user's own; every own command asks a model."""
+        """Return whether the user has defined a command in a file; such a command asks a model."""
         return command.names[0] in self._own.words and not command.group
 
     def new_flaws(self, slug: str) -> list[str]:

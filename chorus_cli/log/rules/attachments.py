@@ -34,7 +34,8 @@ ALL_SENT = frozenset({Kind.TEXT, Kind.PICTURE, Kind.PDF})
 class Attachment(NamedTuple):
     """A file of a message: its name as the user knows it, its media type, its size, and the SHA-256 of its bytes.
 
-    A picture has a ``width`` and a ``height`` in pixels, a PDF ``pages``, a text estimated ``tokens``; 0 if not known.
+    A picture has a ``width`` and a ``height`` in pixels, a PDF has ``pages``, a text has an estimate of its ``tokens``.
+    Each is 0 if it is not known.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Attachment(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The line for the file in texts: ``[attachment: photo.png 1.2 MB]``."""
+        """The line that replaces the file where only text is shown: ``[attachment: photo.png 1.2 MB]``."""
         return attachment_line(self.label)
 
 
@@ -89,7 +90,7 @@ def is_sha256(text: str) -> bool:
 
 
 def digests_in(data: bytes) -> list[str]:
-    """Return all texts in ``data`` that may be a SHA-256; the rest may be damaged."""
+    """Return every text in ``data`` that looks like a SHA-256, even if the other bytes are damaged."""
     return [match[0].decode() for match in _DIGEST.finditer(data)]
 
 

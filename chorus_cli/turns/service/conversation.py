@@ -229,14 +229,14 @@ class ToolLoop:
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
-        # Memory items come from new questions, which /continue does not bring, and not from talks with ELIZA.
+        # Only a turn with a new question, so none of /continue, and no talk with ELIZA, makes memory items.
         is_captured = opened.reply.revises is None and turn.target.choice.model != ELIZA
         fence = open_fence(opened.reply.content) if opened.reply.content else ""
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
                     if fence and isinstance(event, TextDelta):
-                        # If the earlier text ends within a block of code, the rest of the block is shown as code.
+                        # If the reply that /continue extends ended within a block of code, the rest is shown as code.
                         yield Fence(f"{fence}\n")
                         fence = ""
                     if isinstance(event, TurnDone) and is_captured:
