@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -195,7 +195,7 @@ class ScriptedProcess(ShellProcess):
 class ScriptedShell(UserShell):
     """Starts commands that do as its script says; without a script they print ``ok`` and end well."""
 
-    withheld: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     commands: list[str] = field(default_factory=list)
     processes: list[ScriptedProcess] = field(default_factory=list)
     _script: deque[ScriptedProcess] = field(default_factory=deque)
@@ -203,7 +203,11 @@ class ScriptedShell(UserShell):
     def enqueue(self, *pieces: bytes | asyncio.Event, code: int = 0, left: tuple[Leftover, ...] = ()) -> None:
         self._script.append(ScriptedProcess(deque(pieces), code, left))
 
-    def start(self, command: str) -> ScriptedProcess:
+    def withheld(self, passing: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in self.secrets if name not in passing)
+
+    def start(self, command: str, passing: Collection[str] = ()) -> ScriptedProcess:
+        del passing
         self.commands.append(command)
         self.processes.append(self._script.popleft() if self._script else ScriptedProcess(deque([b"ok\n"])))
         return self.processes[-1]

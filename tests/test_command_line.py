@@ -59,6 +59,22 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
     assert home.said() == ["/new I am unhappy"]
 
 
+def test_a_link_in_the_folder_of_a_persona_is_named_and_is_no_fault(home: Home, tmp_path: Path) -> None:
+    assert home.run("paths").code == home.run("context").code == 0
+    (tmp_path / "key").write_text("secret")
+    (home.path / "personas" / "chorus" / "docs").mkdir(exist_ok=True)
+    (home.path / "personas" / "chorus" / "docs" / "key.md").symlink_to(tmp_path / "key")
+    told = f"key.md is a link, so the model is sent the text of {tmp_path}/key."
+    assert told in home.run("ask", "Hello").errors
+    assert told in home.run("context").output
+    assert home.run("doctor").code == 0
+
+
+def test_ask_sends_a_text_that_begins_with_a_path_as_a_message(home: Home) -> None:
+    assert home.run("ask", "/etc/hosts is what?").code == 0
+    assert home.said() == ["/etc/hosts is what?"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -78,7 +94,9 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         (("restore", ""), 2, "argument FILE: the path is empty; name a file or folder"),
         (("export", "--all", ""), 2, "argument --all: the path is empty; name a file or folder"),
         (("ask", "-a", "", "hi"), 2, "argument -a/--attach: the path is empty; name a file or folder"),
-        *((("log", "--thread", "one"), 2, "usage: chorus"), (("purge",), 2, "required:")),
+        *((("log", "--thread", "one"), 2, "usage: chorus"), (("purge",), 1, "purge needs one of: message,")),
+        (("restore",), 1, "chorus restore needs FILE; chorus restore --help explains it."),
+        (("completion",), 1, "chorus completion needs SHELL"),
         (("purge", "thread", "x", "--yes"), 1, "'x' is not a whole number"),
         (("purge", "backups", "x", "--yes"), 2, "unrecognized arguments: x"),
         (("purge", "everything", "--yes"), 2, "invalid choice"),

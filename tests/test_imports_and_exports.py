@@ -33,6 +33,16 @@ def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path)
     assert json.loads(other.run("log", "--json").output)[0]["timestamp"] == "2025-01-01T10:00:00.000000Z"
 
 
+def test_an_import_of_a_huge_folder_says_how_many_files_it_reads(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    written(folder, ROME, WHERE)
+    assert "Reading" not in home.run("import", str(folder)).errors
+    for number in range(1_000):
+        (folder / f"{number}.bin").touch()
+    assert "Reading 1,001 files. --dry-run only counts what they hold." in home.run("import", str(folder)).errors
+
+
 def test_no_title_of_an_export_commands_the_terminal(home: Home, tmp_path: Path) -> None:
     path = written(tmp_path, {**ROME, "title": "\x1b]0;owned\x07Rome\n\x1b[2J"}, WHERE)
     outcomes = [home.run(*line) for line in (("import", f"{path}"), ("ask", "/thread 2"), ("search", "rome"))]

@@ -214,7 +214,7 @@ async def show(services: Services) -> Report:
     left_out = drawn_omissions(report) or Text("Nothing is left out.")
     tables = (drawn_parts(report), memory, drawn_pins(view, target.persona.name), left_out)
     asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."
-    warnings = [*filter(None, (*target.persona.warnings, report.plan.snapshot.unread))]
+    warnings = [*filter(None, (*target.persona.notices, report.plan.snapshot.unread))]
 
     async def data() -> object:
         for warning in warnings:

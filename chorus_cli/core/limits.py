@@ -41,6 +41,7 @@ ERROR_WORDS = Limit("the words of a provider's error", 10 * _KB, "The rest is ig
 ARGUMENTS = Limit("the arguments of a tool call", 250 * _KB, "Not carried out; the model is told.", "characters")
 ARRIVING_CALLS = Limit("the text of a reply's tool calls", 16 * _MB, "The reply is stopped.", "characters")
 CALLS = Limit("tool calls of a reply", 16, "The others are not carried out; the model is told.", "pieces")
+KEPT_CALLS = Limit("tool calls of a reply that are kept", 1_000, "The reply is stopped.", "pieces")
 ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", "pieces")
 TOOL_RESULT = Limit("a tool's result", 20 * _KB, "Its middle is cut out.", "characters")
 JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, "Its middle is cut out.")

@@ -142,8 +142,6 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
 def _unknown(typed: str, meant: str = "", group: str = "") -> str:
     suggestion = f" Did you mean {meant}?" if meant else ""
     listing = f"/help {group} lists its commands." if group else "/help all lists all commands."
-    if "/" in typed.removeprefix("/").split(" ")[0]:
-        listing += " // sends a line that begins with a slash."
     return f"There is no command {quoted(typed)}.{suggestion} {listing}"
 
 

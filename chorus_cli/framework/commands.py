@@ -9,7 +9,7 @@ from typing import Annotated
 from chorus_cli.framework.arguments import COMMAND, Candidate
 from chorus_cli.framework.help import ALL, page, screen
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Exit, Output, Report
+from chorus_cli.framework.replies import Exit, Report, Text
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True)
@@ -28,7 +28,7 @@ HELPED = replace(COMMAND, name="topic or command", complete=_explained)
 
 
 @GROUP.command("help", aliases=("?",), listed="everyday")
-async def show_help(services: Services, words: Annotated[str | None, HELPED] = None) -> Output | Report:
+async def show_help(services: Services, words: Annotated[str | None, HELPED] = None) -> Text | Report:
     """Explain a topic such as context, or a command.
 
     /help all has every command, and opens in your PAGER if it is longer than the screen.
@@ -40,9 +40,9 @@ async def show_help(services: Services, words: Annotated[str | None, HELPED] = N
         /help all
     """
     if words is None:
-        return Output(screen(services.registry))
+        return Text(screen(services.registry))
     told = page(services.registry, words)
-    return Report(()) if words == ALL and await services.show_pages(told) else Output(told)
+    return Report(()) if words == ALL and await services.show_pages(told) else Text(told)
 
 
 @GROUP.command("quit", aliases=("exit", "q"), listed="everyday")

@@ -10,6 +10,8 @@ from datetime import datetime
 from chorus_cli.core.time import timestamps
 from chorus_cli.threads.service.running_turn import RunningTurn
 
+CURRENT = "●"
+"""Marks the row of a table that is in use, in a column without a head."""
 _PLAIN_COLUMNS = 80
 
 

@@ -19,6 +19,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Text, data_of
+from chorus_cli.imports.files.source import files_below
 from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
@@ -30,6 +31,7 @@ from chorus_cli.storage.typed_paths import escaped, typed_path, typed_paths
 GROUP: CommandGroup[Services] = CommandGroup("", topic="log")
 
 _CODE = "code"
+_MANY_FILES = 1_000
 _ALL, _EVERYTHING = "all", "every message of the thread"
 
 
@@ -91,9 +93,9 @@ async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> 
     replies = await _replies(services)
     if not replies:
         raise CommandError("There is nothing to copy: no reply is in context.")
-    text, named = (replies[-1], "") if code is None else _code_of(replies, code)
+    text, named = (replies[-1], "the last reply") if code is None else _code_of(replies, code)
     ways = await asyncio.to_thread(services.copy, text)
-    return Text(f'Copied {named}{counted(len(text), "character")} {ways}: "{shortened(text)}"')
+    return Text(f'Copied {named} ({counted(len(text), "character")}) {ways}: "{shortened(text)}"')
 
 
 async def _replies(services: Services) -> list[str]:
@@ -113,7 +115,7 @@ def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
     number = asked or len(blocks)
     if number > len(blocks):
         raise CommandError(f"The last reply with code has {counted(len(blocks), 'code block')}; there is no #{number}.")
-    return blocks[number - 1], f"code block {number} of {len(blocks)}, "
+    return blocks[number - 1], f"code block {number} of {len(blocks)}"
 
 
 ALL = replace(TEXT, name="DIR", help="write every conversation of every persona to this folder, each to its own file")
@@ -240,6 +242,8 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
     if report.is_dry:
         found = await services.imports.preview(wanted)
         return found, found.text()
+    if (number := await asyncio.to_thread(files_below, wanted.paths)) >= _MANY_FILES:
+        services.notifier.progress(f"Reading {number:,} files. --dry-run only counts what they hold.")
     try:
         await services.imports.take_in(wanted, report, services.notifier.progress)
     except BaseException as error:

@@ -11,7 +11,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Output, Table, Text
-from chorus_cli.jobs.rules import elapsed
+from chorus_cli.jobs.rules import elapsed, readable
 from chorus_cli.jobs.service import Job
 from chorus_cli.services import Services
 
@@ -108,5 +108,5 @@ async def log(services: Services, job: Annotated[int, JOB]) -> Output | Text:
         /jobs log 1
     """
     found = services.jobs.find(job)
-    text = found.output.text()
+    text = readable(found.output.text())
     return Output(text.removesuffix("\n")) if text else Text(f"Job #{found.number} has printed nothing so far.")

@@ -18,6 +18,7 @@ MOST_CHARACTERS = 8_000
 """A message has at most this many lines and characters of a job's output, which are about 2,000 tokens."""
 
 _LONGEST_COMMAND = 200
+_CHANGES_FOLDER = re.compile(r"(?:cd|pushd)(?:\s[^;&|\n]*)?")
 _MOST_NAMED = 5
 # The lines of a job are indented, so that the model takes no output for another part of the preamble.
 _ITEM, _LINE = "\n  ", "\n    "
@@ -110,11 +111,18 @@ def going_again_line(ended: Sequence[EndedJob]) -> str:
     return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} will go with your next message again."
 
 
+def own_shell_line(command: str) -> str:
+    """Say that a command which only changes the folder changes it for no other command; empty for another command."""
+    if not _CHANGES_FOLDER.fullmatch(command):
+        return ""
+    return f"Each command has a shell of its own, which ends with it. Write what to do there too: !{command} && ls"
+
+
 def withheld_line(names: Sequence[str]) -> str:
     """Say which variables were kept from a job that failed; without names, return an empty text."""
     if not names:
         return ""
-    return f"The command ran without {listed(names)}: jobs get no keys or passwords."
+    return f"The command ran without {listed(names)}: jobs get only the keys that job_env names."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
@@ -166,6 +174,8 @@ _ENCODED_BYTES = 4 * _MOST_BYTES_OF_A_CHARACTER
 
 _BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])"
+_BEGUN_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[ -/]*)\Z")
+_LONGEST_SEQUENCE = 4_096
 _CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}
 _UNPRINTABLE: dict[int, str | None] = dict.fromkeys(_CONTROLS)
 _UNPRINTABLE |= dict.fromkeys((0x85, 0x2028, 0x2029), " ")
@@ -234,9 +244,33 @@ class BoundedOutput:
         return newest if len(newest) <= most_characters else f"{newest[: most_characters - 1]}…"
 
 
+class SequenceFilter:
+    """Takes escape sequences, such as colours, out of a text that arrives in pieces; one that is unfinished waits."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def feed(self, piece: str) -> str:
+        """Return the text that is surely no part of a sequence."""
+        text = self._begun + piece
+        begun = _BEGUN_SEQUENCE.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
+        end = begun.start() if begun else len(text)
+        self._begun = text[end:]
+        return _without_sequences(text[:end])
+
+    def close(self) -> str:
+        """Return the rest of the text, which waited as the beginning of a sequence."""
+        begun, self._begun = self._begun, ""
+        return _without_sequences(begun)
+
+
+def _without_sequences(text: str) -> str:
+    return re.sub(_SEQUENCE, "", text) if "\x1b" in text else text
+
+
 def readable(text: str) -> str:
     """Return text without escape sequences and control characters; a line that was overwritten has its newest text."""
-    plain = re.sub(_SEQUENCE, "", text) if "\x1b" in text else text
+    plain = _without_sequences(text)
     if "\r" in plain:
         plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
     return plain.translate(_UNPRINTABLE)

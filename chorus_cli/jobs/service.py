@@ -243,7 +243,8 @@ class Jobs:
 
     def start(self, target: Target, command: str) -> Job:
         """Start a command; its output is not read until ``attend`` is called."""
-        job = Job(len(self._jobs) + 1, command, target, self.shell.start(command), self.clock)
+        process = self.shell.start(command, target.persona.settings.job_env)
+        job = Job(len(self._jobs) + 1, command, target, process, self.clock)
         self._jobs.append(job)
         self.has_any = True
         return job
@@ -262,7 +263,8 @@ class Jobs:
         # The prompt alone shows that a quick command without an error has ended.
         is_quick = ending.code == 0 and not ending.is_stopped and ending.seconds < _QUICK_SECONDS
         first = "" if is_quick else told[0].upper() + told[1:]
-        return await self._concluded(job, ending, first, says_nothing_of_silence=True)
+        lines = await self._concluded(job, ending, first, says_nothing_of_silence=True)
+        return [*lines, *filter(None, [rules.own_shell_line(job.command)])]
 
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
         """Stop background jobs and the processes that outlived them, and return the lines about their ends."""
@@ -332,9 +334,11 @@ class Jobs:
             await job.close()
         if job.number in self._forgotten:
             return [first, *leftover_lines(job.number, job.leftovers)]
-        withheld = rules.withheld_line(self.shell.withheld) if ending.code and not ending.is_stopped else ""
         persona, has_failed = job.target.persona, ending.is_stopped or ending.code != 0
-        captured = await self.memory.capture_output(persona, job.command, job.output.text(), has_failed=has_failed)
+        names = self.shell.withheld(persona.settings.job_env)
+        withheld = rules.withheld_line(names) if has_failed and not ending.is_stopped else ""
+        output = rules.readable(job.output.text())
+        captured = await self.memory.capture_output(persona, job.command, output, has_failed=has_failed)
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):

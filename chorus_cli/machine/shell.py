@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from signal import Signals
@@ -69,19 +69,27 @@ class UserShell:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = without_secrets(environment)
+        self._secrets = {name: environment[name] for name in withheld_names(environment)}
         self._umask = umask_of(environment)
         self._shell = shutil.which(environment.get("SHELL", "")) or _PLAIN_SHELL
         self._run = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._started = 0
-        self.withheld = withheld_names(environment)
 
-    def start(self, command: str) -> ShellProcess:
-        """Start a command without input and without a terminal; raise a ``JobError`` if that fails."""
+    def withheld(self, passing: Collection[str]) -> tuple[str, ...]:
+        """Return the names of the variables that a command does not get, because they look like secrets."""
+        return tuple(name for name in self._secrets if name not in passing)
+
+    def start(self, command: str, passing: Collection[str] = ()) -> ShellProcess:
+        """Start a command without input and without a terminal; raise a ``JobError`` if that fails.
+
+        It gets the variables named in ``passing`` although they look like secrets.
+        """
         if "\0" in command:
             raise JobError("The command contains a NUL character, so no shell can take it.")
         self._started += 1
         mark = f"{self._run}-{self._started}"
-        environment = {**self._environment, _MARK: mark, _COMMAND: command}
+        passed = {name: value for name, value in self._secrets.items() if name in passing}
+        environment = {**self._environment, **passed, _MARK: mark, _COMMAND: command}
         try:
             process = subprocess.Popen(
                 [_PLAIN_SHELL, "-c", _SCRIPT, self._shell],

@@ -158,6 +158,17 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
     return tuple(found), tuple(warnings)
 
 
+def links(personas: Path, slug: str) -> tuple[str, ...]:
+    """Return a sentence about each file of a prompt that leads out of the persona's folder by a link."""
+    folder = personas / slug
+    found = {path: path.resolve() for path in (folder / PROMPT_FILE, *_document_paths(folder / DOCUMENTS_FOLDER))}
+    return tuple(
+        f"{path} is a link, so the model is sent the text of {target}. Delete the link if you do not want that."
+        for path, target in found.items()
+        if target.is_file() and not target.is_relative_to(folder.resolve())
+    )
+
+
 def read_prompt(personas: Path, slug: str) -> tuple[Layer, tuple[str, ...]]:
     """Return a persona's ``prompt.md`` as settings, empty without the file, and a warning if it cannot be read."""
     path = personas / slug / PROMPT_FILE

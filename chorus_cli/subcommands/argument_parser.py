@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
 
+from chorus_cli.core.errors import CommandError
 from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
@@ -14,6 +15,7 @@ VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
 """The options that may come before a command and take a value."""
 
 _LARGEST_ID = 2**63 - 1
+_MISSING = "the following arguments are required: "  # as argparse words it
 _KEPT = "keep everything in this folder"
 
 
@@ -27,7 +29,10 @@ class Parser(argparse.ArgumentParser):
         answer(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Print the mistake in the arguments as untrusted text, and exit with 2."""
+        """Print the mistake in the arguments as untrusted text, and exit with 2; a missing argument is a failure."""
+        _, is_missing, names = message.partition(_MISSING)
+        if is_missing:
+            raise CommandError(f"{self.prog} needs {names}; {self.prog} --help explains it.")
         standard_error().error(f"{self.format_usage()}{self.prog}: error: {message}")
         self.exit(WRONG_ARGUMENTS)
 

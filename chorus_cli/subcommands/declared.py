@@ -10,6 +10,7 @@ from typing import get_args
 
 from chorus_cli.app import opened
 from chorus_cli.catalogue import registry
+from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.arguments import Argument
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Question
@@ -51,8 +52,9 @@ def parsed(
     chosen = entry.default if word is not None else entry.words.get("")
     if chosen is None:
         listed = ", ".join(each.names[0] for each in commands if each.names[0] and each.listed != "nowhere")
-        refusal = f"invalid choice: {word!r} (choose from {listed})"
-        group.error(f"one of these is required: {listed}" if word is None else refusal)
+        if word is None:
+            raise CommandError(f"{group.prog} needs one of: {listed}.")
+        group.error(f"invalid choice: {word!r} (choose from {listed})")
     return _parsed(chosen, name, [*before, *after])
 
 

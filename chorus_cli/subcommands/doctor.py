@@ -33,6 +33,7 @@ from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, s
 _SIGNS = {State.FINE: "ok  ", State.NOTE: "note", State.WRONG: "BAD "}
 _LIBRARIES = ("litellm", "httpx", "prompt_toolkit", "rich")
 _SUBJECT = "model"
+_AT_A_TERMINAL = "chorus doctor can repair this at a terminal; it asks before it changes anything."
 _PATIENCE_SECONDS = 5.0
 _PORTS = {"http": 80, "https": 443}
 
@@ -47,6 +48,8 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         return DONE if is_well(findings) else FAILED
     for finding in findings:
         standard_output().paragraph(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
+    if any(finding.repair for finding in findings) and not can_ask():
+        standard_output().paragraph(_AT_A_TERMINAL)
     # A salvage comes first, because other repairs may write into the log that it reads.
     in_order = sorted(findings, key=lambda finding: finding.repair is not Repair.SALVAGE)
     remaining = [finding for finding in in_order if not await _mended(home, finding)]

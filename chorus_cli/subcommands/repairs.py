@@ -63,16 +63,20 @@ async def _bring_texts(home: Paths) -> bool:
         if not changed:
             return True
         without = examination.purged(connection)
-        backup = salvaging.newest_sound_log(home, Path(folder) / "backup.db", without)
+        copy, remaining = Path(folder) / "backup.db", changed
         connection.execute("BEGIN IMMEDIATE")
-        remaining = examination.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        for backup in salvaging.sound_logs(home, copy, without):
+            missing = examination.bring(connection, remaining, copy)
+            if brought := len(remaining) - len(missing):
+                standard_output().paragraph(f"Brought {counted(brought, 'text')} from {backup}.")
+            remaining = missing
+            if not remaining:
+                break
         connection.execute("COMMIT")
-        brought = f"Brought {counted(len(changed) - len(remaining), 'text')} from {backup}."
-        standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
         if not remaining:
             return True
         number = len(remaining)
-        question = f"No backup has the text of {counted(number, 'message')}. Accept the present text?"
+        question = f"No sound backup has the text of {counted(number, 'message')}. Accept the present text?"
         is_agreed = await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")

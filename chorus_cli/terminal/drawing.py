@@ -22,6 +22,7 @@ from chorus_cli.framework.replies import (
     Text,
     plain,
 )
+from chorus_cli.jobs.rules import SequenceFilter
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.terminal.screen.output import Screen, prompt_sign
 
@@ -69,7 +70,7 @@ def _draw_said(said: Said, screen: Screen) -> None:
     if said.speaker:
         screen.speaker(said.speaker)
     if screen.guard.allows_sequences:
-        screen.rows(_markdown(said.text, screen, len(said.text))[0])
+        screen.rows(_markdown(said.text, screen, len(said.text), is_spoken=bool(said.speaker))[0])
     else:
         screen.paragraph(said.text)
     screen.part_of_reply(said.text, said.text)
@@ -93,21 +94,23 @@ def _fits(table: Table, columns: int) -> bool:
 
 
 class JobOutput:
-    """Appends a shell command's output to ``screen``; bytes that are not UTF-8 become replacement characters."""
+    """Appends a shell command's output to ``screen`` without its colours and with U+FFFD for what is not UTF-8."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._sequences = SequenceFilter()
         self._safe = SafeTextStream()
         self._is_line_open = False
 
     def show(self, piece: bytes) -> None:
         """Show the next bytes."""
-        self._write(self._safe.feed(self._decoder.decode(piece)))
+        self._write(self._safe.feed(self._sequences.feed(self._decoder.decode(piece))))
 
     def close(self) -> None:
         """Show the text held back, end the line, and report hidden characters."""
-        self._write(self._safe.feed(self._decoder.decode(b"", final=True)) + self._safe.close())
+        rest = self._sequences.feed(self._decoder.decode(b"", final=True)) + self._sequences.close()
+        self._write(self._safe.feed(rest) + self._safe.close())
         if self._is_line_open:
             self._screen.write("\n")
         warning = hidden_warning(self._safe, "this output")
@@ -120,10 +123,10 @@ class JobOutput:
             self._is_line_open = not text.endswith("\n")
 
 
-def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
+def drawn_exchange(exchange: Exchange, screen: Screen, *, is_spoken: bool = False) -> list[str]:
     """Return rows with the time, the beginnings of the last message and its reply, and the state of the reply.
 
-    On a terminal the reply is drawn as Markdown, which may import rich.
+    On a terminal the reply is drawn as Markdown, which may import rich; ``is_spoken`` is that of `Look`.
     """
     columns = shutil.get_terminal_size().columns
     said = f" {prompt_sign(unicode=screen.unicode)} {exchange.question}".rstrip() if exchange.question else ""
@@ -131,7 +134,7 @@ def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
     if screen.guard.allows_sequences:
-        replied, more = _markdown(exchange.reply, screen, _REPLY_ROWS)
+        replied, more = _markdown(exchange.reply, screen, _REPLY_ROWS, is_spoken=is_spoken)
     else:
         replied, more = beginning(exchange.reply, _REPLY_ROWS, columns)
     if more:
@@ -141,7 +144,7 @@ def drawn_exchange(exchange: Exchange, screen: Screen) -> list[str]:
     return [*asked, *replied]
 
 
-def _markdown(text: str, screen: Screen, most_rows: int) -> tuple[list[str], int]:
+def _markdown(text: str, screen: Screen, most_rows: int, *, is_spoken: bool) -> tuple[list[str], int]:
     """Draw the first rows of a text as Markdown, and return how many of its lines are not shown."""
     from chorus_cli.terminal.markdown.drawing import Look
     from chorus_cli.terminal.markdown.stream import drawn
@@ -150,7 +153,7 @@ def _markdown(text: str, screen: Screen, most_rows: int) -> tuple[list[str], int
     lines = text.strip("\n").split("\n")
     # Blank lines and some marks have no row, so three lines are drawn for each row wanted.
     begun = "\n".join(lines[: 3 * most_rows])[: 3 * most_rows * size.columns]
-    rows = drawn(safe_text(begun), size, Look(screen.colour))
+    rows = drawn(safe_text(begun), size, Look(screen.colour, is_spoken))
     while rows and not rows[-1].plain.strip():
         rows.pop()
     first = next((number for number, row in enumerate(rows) if row.plain.strip()), 0)

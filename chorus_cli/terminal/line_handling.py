@@ -225,7 +225,9 @@ class LineHandler:
             return
         exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
-            self._screen.rows(await asyncio.to_thread(drawn_exchange, exchange, self._screen), dim=True)
+            has_card = current.target().persona.has_card
+            rows = await asyncio.to_thread(drawn_exchange, exchange, self._screen, is_spoken=has_card)
+            self._screen.rows(rows, dim=True)
 
     async def _decided(self, question: Question | Inquiry, command: str) -> Reply:
         try:

@@ -24,7 +24,8 @@ from chorus_cli.models.rules.events import (
     WaitOver,
 )
 from chorus_cli.terminal.prompt.keyboard import suspendable
-from chorus_cli.terminal.reply.stream import PlainReply, show_events
+from chorus_cli.terminal.reply.plain import PlainReply
+from chorus_cli.terminal.reply.stream import show_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

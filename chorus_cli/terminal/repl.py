@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
-_RETURNED = "The text you had typed when the chat ended is at the prompt again."
-_PUT_OFF = "Once the prompt is empty, you get back the text you had typed when the chat ended."
+_RETURNED = "The text that you had not sent is at the prompt again."
+_PUT_OFF = "Once the prompt is empty, you get back the text that you had not sent."
 
 _PRIVATE = ("private", "nothing is kept")
 _BELL, _OSC = "bell", "osc"
@@ -235,7 +235,8 @@ class Repl:
         from chorus_cli.terminal.drawing import drawn_exchange
 
         # Drawing the first exchange imports rich, which must not keep the keys waiting.
-        return await asyncio.to_thread(drawn_exchange, exchange, self._screen)
+        has_card = self._current.target().persona.has_card
+        return await asyncio.to_thread(drawn_exchange, exchange, self._screen, is_spoken=has_card)
 
     def _name_model(self, target: Target) -> None:
         self._toolbar.names_model = True
@@ -337,6 +338,10 @@ class Repl:
         self._is_private = False
         unsent.release()
         unsent.take_behind()
+        if unsent.text and not unsent.gives_way and line_ahead(self._prompt.keyboard):
+            # In one prompt both texts would be sent as one message.
+            unsent.put_off(slug)
+            self._screen.notice(_PUT_OFF)
         self._bring_back(slug)
         self._prompt.changed = partial(unsent.hold_soon, slug)
         if unsent.text:

@@ -232,7 +232,6 @@ def unknown(typed: str, meant: str = "", listing: str = "/help all lists all com
         *(("/quit now", "/quit takes no argument."), ("/context clear all", "/context clear takes no argument.")),
         *((line, "/new takes no argument.") for line in ("/new hello", "/n hello")),
         ("/context default 3", "/context default takes no argument."),
-        ("/etc/passwd", f"{unknown('/etc/passwd')} // sends a line that begins with a slash."),
         ("/memory -", "/memory - needs <number>, for example: /memory -3"),
         ("/memory pin -3", "'-3' is not a whole number above 0, such as 3 or #3."),
         ("/memory pin", "/memory pin needs <number>, for example: /memory pin 3"),

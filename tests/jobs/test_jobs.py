@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -96,10 +97,10 @@ def test_keys_and_passwords_are_withheld_by_their_names_or_their_shape() -> None
     ("names", "words"),
     [
         ((), ""),
-        (("A_KEY",), "The command ran without A_KEY: jobs get no keys or passwords."),
+        (("A_KEY",), "The command ran without A_KEY: jobs get only the keys that job_env names."),
         (
             ("A", "B", "C", "D", "E", "F", "G"),
-            "The command ran without A, B, C, D, E and 2 more: jobs get no keys or passwords.",
+            "The command ran without A, B, C, D, E and 2 more: jobs get only the keys that job_env names.",
         ),
     ],
 )
@@ -172,6 +173,24 @@ def test_the_last_lines_are_those_of_the_whole_output(pieces: list[bytes], most:
 )
 def test_a_line_is_readable_without_sequences_and_as_it_was_overwritten_last(text: str, seen: str) -> None:
     assert rules.readable(text) == seen
+
+
+@given(st.text(alphabet="\x1b[]0;m8\\\x07(\nab", max_size=40), st.lists(st.integers(0, 40), max_size=4))
+@example("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", [4, 12])
+def test_sequences_are_taken_out_wherever_the_pieces_end(text: str, ends: list[int]) -> None:
+    places = [0, *sorted(ends), len(text)]
+    filtered = rules.SequenceFilter()
+    shown = "".join(filtered.feed(text[begin:end]) for begin, end in pairwise(places)) + filtered.close()
+    whole = rules.SequenceFilter()
+    assert shown == whole.feed(text) + whole.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "is_told"),
+    [("cd", True), ("cd /tmp", True), ("cd /tmp && ls", False), ("cdparanoia", False), ("ls; cd", False)],
+)
+def test_a_command_that_only_changes_the_folder_gets_a_sentence(command: str, *, is_told: bool) -> None:
+    assert bool(rules.own_shell_line(command)) is is_told
 
 
 def test_the_last_lines_have_a_bound_of_characters_too() -> None:
@@ -423,9 +442,13 @@ async def test_an_error_is_dropped_by_a_run_that_ends_well_not_by_one_that_fails
 
 
 async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:
-    world.shell.withheld = ("OPENAI_API_KEY",)
+    world.shell.secrets = ("GH_TOKEN", "OPENAI_API_KEY")
+    await world.told("/set job_env GH_TOKEN")
     world.shell.enqueue(code=1)
-    assert " ran without OPENAI_API_KEY: jobs get no keys or passwords." in (await in_foreground(world, "make"))[0]
+    assert (
+        " ran without OPENAI_API_KEY: jobs get only the keys that job_env names."
+        in (await in_foreground(world, "make"))[0]
+    )
     assert not any("ran without" in line for line in await in_foreground(world, "true"))
 
 

@@ -24,6 +24,7 @@ TOO_MUCH = 20_000_001
 ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
     "/my%20photo.png?size=1": (200, FILES["photo.png"], {}),
     "/moved": (302, b"", {"Location": "/my%20photo.png?size=1"}),
+    "http://1.1.1.1/moved": (302, b"", {"Location": "http://2130706433:6379/keys"}),
     "/circle": (302, b"", {"Location": "/circle"}),
     "/slow": (200, b"late", {}),
     "/large": (200, b"x", {"Content-Length": str(TOO_MUCH)}),
@@ -74,6 +75,15 @@ async def test_what_cannot_be_fetched_is_told_in_one_sentence(path: str, sentenc
     with listening(_Handler) as address, pytest.raises(AttachmentError) as refused:
         await download(f"{address}{path}", patience_seconds=0.5 if path == "/slow" else 20)
     assert sentence in str(refused.value)
+
+
+async def test_the_web_cannot_lead_to_a_page_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening(_Handler) as proxy:
+        monkeypatch.setenv("http_proxy", proxy)
+        with pytest.raises(AttachmentError) as refused:
+            await download("http://1.1.1.1/moved")
+    told = "http://1.1.1.1/moved leads to http://2130706433:6379/keys, which is not on the web, so"
+    assert str(refused.value).startswith(told)
 
 
 @pytest.mark.parametrize("address", ["http://", "http://127.0.0.1:1/x", "http://[", "http://a b/"])

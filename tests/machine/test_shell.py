@@ -25,8 +25,8 @@ needs_proc = pytest.mark.skipif(not HAS_PROC, reason="only /proc names the proce
 
 
 @contextmanager
-def started(command: str, **variables: str) -> Iterator[ShellProcess]:
-    process = UserShell({**ENVIRONMENT, **variables}).start(command)
+def started(command: str, *passing: str, **variables: str) -> Iterator[ShellProcess]:
+    process = UserShell({**ENVIRONMENT, **variables}).start(command, passing)
     try:
         yield process
     finally:
@@ -70,6 +70,13 @@ async def test_output_and_exit_code_of_a_command(command: str, output: str, code
     with started(command, OPENAI_API_KEY="sk-invented", MY_SETTING="kept") as process:
         assert await printed(process) == output
         assert await process.wait() == code
+
+
+async def test_a_command_gets_the_secrets_that_are_named_for_it() -> None:
+    variables = {"GH_TOKEN": "ghp_invented", "OPENAI_API_KEY": "sk-invented"}
+    with started("echo $GH_TOKEN ${OPENAI_API_KEY-withheld}", "GH_TOKEN", **variables) as process:
+        assert await printed(process) == "ghp_invented withheld\n"
+    assert UserShell(variables).withheld(["GH_TOKEN"]) == ("OPENAI_API_KEY",)
 
 
 async def test_a_command_has_no_terminal() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
-from chorus_cli.framework.replies import Reply, Said, Table
+from chorus_cli.framework.replies import CURRENT, Reply, Said, Table, Text
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
@@ -48,6 +48,15 @@ def test_a_narrow_terminal_gets_a_paragraph_for_each_row(drawn: Drawn) -> None:
     assert drawn(TABLE, 30) == (
         "Left out\nWhy: before the boundary\nMessages: 2\nx\n\nWhy: taken back\nMessages: 1\n\n"
     )
+
+
+def test_the_mark_of_the_row_in_use_begins_its_first_line(drawn: Drawn) -> None:
+    table = Table("", ("", "Persona", "Messages"), ((CURRENT, "Chorus", "2"), ("", "Frodo", "0")))
+    assert drawn(table, 30) == "● Persona: Chorus\nMessages: 2\n\nPersona: Frodo\nMessages: 0\n\n"
+
+
+def test_the_rows_of_a_broken_line_are_indented_like_it(drawn: Drawn) -> None:
+    assert drawn(Text("  two words\nand more"), 8) == "  two\n  words\nand more\n"
 
 
 def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(drawn: Drawn) -> None:

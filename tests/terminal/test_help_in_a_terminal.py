@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from chorus_cli.catalogue import registry
 from chorus_cli.framework.help import KEYS, page, screen
 from tests.terminal.driver import PROMPT, Home
@@ -32,6 +34,16 @@ def test_it_is_seen_whole_and_everything_is_paged(home: Home, tmp_path: Path) ->
         chat.await_line(PROMPT)
         assert "/purge backups" not in chat.words()
     assert paged.read_text(encoding="utf-8") == page(registry(), "all")
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_help_of_a_command_breaks_no_word(home: Home, columns: int) -> None:
+    told = page(registry(), "import")
+    assert max(map(len, told.splitlines())) > columns
+    with home.chat() as chat:
+        chat.resize(columns, 40)
+        chat.ask("/help import", "--dry-run")
+        assert [word for word in told.split() if word not in chat.words().split()] == []
 
 
 def test_without_a_pager_everything_is_printed(home: Home) -> None:

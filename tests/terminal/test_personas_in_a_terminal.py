@@ -92,7 +92,7 @@ def folder() -> Iterator[Path]:
 
 def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: Path, folder: Path) -> None:
     home = Home(tmp_path)
-    made = card(2, creator="\x1b]0;owned\x07somebody", first_mes="\x1b[2J*Welcome*, {{user}}.")
+    made = card(2, creator="\x1b]0;owned\x07somebody", first_mes="\x1b[2J*Welcome*, {{user}}.\nCome in.")
     (tmp_path / "config.jsonc").write_text('{"defaults": {"model": "chorus/eliza"}}')
     (folder / "a mira.png").write_bytes(picture(text_chunk("chara", made)))
     with home.chat() as terminal:
@@ -108,7 +108,7 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         assert "Character cards call you Ada (user_name in config.jsonc)." in terminal.screen_text()
         assert "Created Mira from a mira.png (by" in terminal.screen_text()
         assert terminal.screen_text().count("Welcome, Ada.") == 1
-        assert "\n\nMira\n␛[2JWelcome, Ada.\n" in terminal.screen_text()
+        assert "\n\nMira\n␛[2JWelcome, Ada.\nCome in.\n" in terminal.screen_text()
         terminal.ask("The lens is broken", "lens")
         assert re.search(r"^From memory.*\n\nMira\n\S", terminal.screen_text(), re.MULTILINE)
         assert "Memory:" not in home.seen()[-1]

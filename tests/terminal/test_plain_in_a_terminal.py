@@ -88,3 +88,24 @@ def test_nothing_ticks_while_a_plain_chat_waits_for_a_reply(home: Home, provider
         chat.await_text("Chorus:\nAbout one: all.")
         chat.await_line(">")
     assert_plain(chat)
+
+
+def test_a_plain_reply_goes_to_the_background_and_what_is_typed_meanwhile_waits(
+    home: Home, provider: SlowProvider
+) -> None:
+    with home.chat(">", **provider.variables, ACCESSIBLE="1") as chat:
+        chat.say("one")
+        chat.await_text("Chorus:")
+        before = chat.drawn
+        chat.say("two")
+        chat.type("hal")
+        chat.watch(0.3)
+        assert chat.drawn == before
+        chat.press("ctrl-b")
+        chat.await_text("The reply continues in the background")
+        provider.finish("one", "two", "half")
+        chat.await_text('The reply to "two" in thread #1 is done')
+        chat.await_line("> hal")
+        chat.ask("f", "Chorus:\nAbout half: all.", ">")
+    assert_plain(chat)
+    assert home.said() == ["one", "two", "half"]

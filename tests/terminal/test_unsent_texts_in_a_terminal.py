@@ -19,8 +19,8 @@ from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnis
 
 DRAFT = "I am a draft"
 GREETING = "ELIZA (1966) is answering"
-RETURNED = "The text you had typed when the chat ended is at the prompt again."
-PUT_OFF = "Once the prompt is empty, you get back the text you had typed when the chat ended"
+RETURNED = "The text that you had not sent is at the prompt again."
+PUT_OFF = "Once the prompt is empty, you get back the text that you had not sent"
 """The sentence goes on in another row."""
 
 _WAITING = 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"'
@@ -220,9 +220,10 @@ def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> Non
         home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
         chat.ask(LINE, "no such table: other_requests", f"{PROMPT} {LINE}")
         chat.press("ctrl-c")
-        chat.type(f"{LINE}\rtyped meanwhile")
-        chat.await_line("  typed meanwhile")
-        assert chat.screen_text().count(f"{PROMPT} {LINE}\n  typed meanwhile") == 1
+        chat.type(f"{LINE}\r/jobs\r")
+        chat.await_text("No job has run yet.")
+        chat.await_line(f"{PROMPT} {LINE}")
+        assert chat.screen_text().count(PUT_OFF) == chat.screen_text().count(RETURNED) == 1
 
 
 LATE_QUESTION, LONG_QUESTION = f"a {LATE} one", f"a {LONG} one"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -48,12 +50,21 @@ def is_file(typed: str) -> bool:
         return False
 
 
+def is_folder(typed: str) -> bool:
+    """Return whether there is a folder at a path, which may be relative to the current folder."""
+    try:
+        return Path(typed).expanduser().is_dir()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
 def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) -> tuple[Path, bytes]:
     """Read at most ``most`` + 1 bytes, which show that a file is too large even if the system says its size is 0."""
     try:
         path = Path(typed).expanduser()
         if not path.is_file():
-            raise refusal(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
+            existing = "is a folder; name a file in it" if path.is_dir() else "is not a regular file"
+            raise refusal(f"{path} {existing if path.exists() else 'does not exist'}.")
         with path.open("rb") as file:
             return path, file.read(most + 1)
     except (OSError, ValueError, RuntimeError) as error:
@@ -73,6 +84,7 @@ async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) ->
                 follow_redirects=True,
                 max_redirects=_MOST_REDIRECTS,
                 headers={"Accept-Encoding": AS_IT_IS},
+                event_hooks={"request": [partial(_refuse_leading_home, address)]},
             )
             async with client, client.stream("GET", address) as response:
                 return await _taken(address, response)
@@ -81,6 +93,25 @@ async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) ->
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
         reason = str(error).rstrip(".") or type(error).__name__
         raise AttachmentError(f"{address} cannot be fetched: {reason}.") from None
+
+
+async def _refuse_leading_home(address: str, request: httpx.Request) -> None:
+    """Refuse a redirect from the web to this machine or its network, whose pages are not for a model."""
+    first, host = urlsplit(address).hostname or "", request.url.host
+    if host != first and await _is_near(host) and not await _is_near(first):
+        raise AttachmentError(
+            f"{address} leads to {request.url}, which is not on the web, so nothing was fetched. "
+            f"If you want that page: /attach {request.url}"
+        )
+
+
+async def _is_near(host: str) -> bool:
+    """Return whether a host is not on the web; a name that only a proxy knows counts as on the web."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None)
+    except (OSError, ValueError):
+        return False
+    return any(not ipaddress.ip_address(str(each[0]).partition("%")[0]).is_global for *_, each in found)
 
 
 async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:

@@ -105,7 +105,8 @@ class Attachments:
         for _, data in files:
             await asyncio.to_thread(self._store.store, data)
         if found and (missing := await asyncio.to_thread(missing_files, text, document_files.is_file)):
-            self._tell(_unattached_notice(missing))
+            folders = [path for path in missing if await asyncio.to_thread(document_files.is_folder, path)]
+            self._tell(_unattached_notice([path for path in missing if path not in folders], folders))
         self._waiting, self._given_back = [], ()
         return Prepared(found.text if found else text, tuple(attachments))
 
@@ -135,14 +136,23 @@ def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: froz
         )
 
 
-def _unattached_notice(paths: Sequence[str]) -> str:
-    """Say that files are not attached: name the first of many, and count the others."""
+def _unattached_notice(missing: Sequence[str], folders: Sequence[str]) -> str:
+    """Say that files and folders are not attached."""
+    told = []
+    if missing:
+        no_file, they_are = ("is no file", "it is") if len(missing) == 1 else ("are no files", "they are")
+        told.append(f"There {no_file} {_first_of(missing)}, so {they_are} not attached.")
+    if folders:
+        are = "is a folder" if len(folders) == 1 else "are folders"
+        told.append(f"{_first_of(folders)} {are}, and only files are attached: name a file in it.")
+    return " ".join(told)
+
+
+def _first_of(paths: Sequence[str]) -> str:
+    """Name the first of many paths, and count the others."""
     names = [shortened(path) for path in paths[:_MOST_NAMED]]
     more = [counted(len(paths) - len(names), "other")] if len(paths) > len(names) else []
-    named = enumerated([*names, *more])
-    if len(paths) == 1:
-        return f"There is no file {named}, so it is not attached."
-    return f"There are no files {named}, so they are not attached."
+    return enumerated([*names, *more])
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:

@@ -154,7 +154,7 @@ class Current:
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who switches to the thread in focus; if the log is damaged, one says so."""
         target, now = self.target(), self._clock.now()
-        self._given_warnings = target.persona.warnings
+        self._given_warnings = target.persona.notices
         try:
             fill, question = await self._store.read(_read_on_arrival, target, now)
             left_out = window_notice(fill, target.persona.settings.context_hours, now)
@@ -163,7 +163,7 @@ class Current:
         found = [left_out] if left_out else []
         if question is not None:
             found.append(f'The reply to "{shortened(question)}" was interrupted; /retry asks again.')
-        return (*self.sharing_notices(), *target.persona.warnings, *found)
+        return (*self.sharing_notices(), *target.persona.notices, *found)
 
     async def last_exchange(self) -> Exchange | None:
         """Return the last turn in context, if there is one and it can be read; `notices` says if the log is damaged."""
@@ -175,8 +175,8 @@ class Current:
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""
-        given, self._given_warnings = self._given_warnings, target.persona.warnings
-        return tuple(warning for warning in target.persona.warnings if warning not in given)
+        given, self._given_warnings = self._given_warnings, target.persona.notices
+        return tuple(warning for warning in target.persona.notices if warning not in given)
 
     def sharing_notices(self) -> tuple[str, ...]:
         """Announce the thread in focus; return a notice, once, if another Chorus has it open too."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 
 _PRIVATE = "/private"
 _SHORTEST_PRIVATE = len("/pr")
+_COMMAND = re.compile(r"/[^\s/]*(?!\S)")
 
 
 def is_command(text: str) -> bool:
-    """Return whether a line is a command: it begins with one slash. Two slashes begin a message with one slash."""
-    return text.startswith("/") and not text.startswith("//")
+    """Return whether a line is a command: it begins with a slash, and its first word has no other, as a path has."""
+    return _COMMAND.match(text) is not None
 
 
 def is_shell_command(text: str) -> bool:

@@ -224,7 +224,7 @@ _CLOCK_OR_HOURS = (
 _REFUSED = (
     (
         re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"),
-        "has a sign; write it without one, as in 5h.",
+        "begins with + or -, which only /context takes, as in /context -5h; write 5h here.",
     ),
     (re.compile(r"^(?:(?:just|right) )?now$"), _NOW),
     (

@@ -143,6 +143,11 @@ class UnsentInput:
                 self._held = await self._store.write(outbox_rows.claim, back, self._run, now)
         self._put_off = self._held
 
+    def put_off(self, slug: str) -> None:
+        """Let the text of the next prompt wait for `bring_back`."""
+        self._put_off = (*self._put_off, Unsaid(slug, cleaned_input(self.text)[0]))
+        self.settle()
+
     def is_put_off(self, slug: str) -> bool:
         """Return whether input to a persona waits for `bring_back`, and the next prompt has no other text."""
         return any(each.persona == slug for each in self._put_off) and not self.text

@@ -186,6 +186,11 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
     return ""
 
 
+def files_below(paths: Iterable[Path]) -> int:
+    """Return how many files an import looks at in those of the paths that are folders."""
+    return sum(1 for path in paths if path.is_dir() for _ in _names_below(path))
+
+
 def _names_below(path: Path) -> Iterator[str]:
     for where, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

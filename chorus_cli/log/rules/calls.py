@@ -11,8 +11,6 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
 
-# Chorus carries out far fewer calls. The others are kept too, because each of them gets an answer.
-_MOST_CALLS = 1_000
 SIGNED = "__thought__"
 """The separator that litellm puts between the id of a call and Gemini's signature."""
 
@@ -89,7 +87,7 @@ class CallAssembly:
     def add(self, piece: CallPiece) -> bool:
         """Take the next piece of a stream; return whether it begins a call. Raise `ModelError` beyond the limits."""
         self._length += len(piece.id) + len(piece.name) + len(piece.arguments)
-        if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > _MOST_CALLS:
+        if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > limits.KEPT_CALLS.most:
             raise ModelError("The reply was stopped: its calls of tools are too many or too long.")
         slot = self._slot_of(piece)
         begins = slot is None or slot.is_followed_by(piece)

@@ -15,7 +15,7 @@ from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
+from chorus_cli.framework.replies import CURRENT, Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
@@ -251,7 +251,7 @@ def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
     flaw = persona.warnings[0].replace(str(path), path.name) if str(path) in persona.unreadable else ""
     called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
     return (
-        "●" if persona.slug == services.current.slug else "",
+        CURRENT if persona.slug == services.current.slug else "",
         f"{persona.name} (archived)" if member.archived else persona.name,
         ", ".join(called),
         f"{member.messages:,}",
@@ -274,5 +274,5 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
         *([("Card", "made of a character card; /persona export writes it")] if persona.has_card else []),
         ("Documents", ", ".join(document.name for document in persona.documents) or "none"),
         ("Folder", str(services.personas.settings_path(persona.slug).parent)),
-        *(("Warning", warning) for warning in persona.warnings),
+        *(("Warning", warning) for warning in persona.notices),
     ]

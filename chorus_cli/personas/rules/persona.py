@@ -39,6 +39,12 @@ class Persona(NamedTuple):
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     has_card: bool = False
+    links: tuple[str, ...] = ()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The warnings, and sentences about files whose text comes from another folder."""
+        return (*self.warnings, *self.links)
 
     @property
     def name(self) -> str:

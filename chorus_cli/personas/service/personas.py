@@ -128,6 +128,7 @@ class Personas:
             warnings=(*own_warnings, *prompt_warnings, *default_warnings, *resolved.warnings, *document_warnings),
             unreadable=tuple(layer.name for layer in files if not layer.readable),
             has_card=is_there(self.folder / slug / CARD_FILE),
+            links=persona_files.links(self.folder, slug),
         )
         # The next attempt to read a file may succeed although the file has not changed.
         if not (persona.unreadable or document_warnings or slug in self._copied):

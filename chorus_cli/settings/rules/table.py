@@ -55,6 +55,7 @@ class Settings(NamedTuple):
     show_price: bool = False
     clock: bool = True
     auto_memory: bool = True
+    job_env: tuple[str, ...] = ()
     tools: bool = True
 
 
@@ -225,6 +226,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("show_price", Kind.FLAG, "Show the price of the last reply in the line below the prompt."),
     Setting("clock", Kind.FLAG, "Tell the model of pauses of more than an hour."),
     Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results automatically."),
+    Setting(
+        "job_env",
+        Kind.TEXTS,
+        "Variables that commands of your shell get although they look like secrets.",
+        default_words="none",
+    ),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),
 )
 

@@ -38,9 +38,9 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
     try:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             damaged, backup = _rolled_back(places.database, Path(name) / "damaged.db"), Path(name) / "backup.db"
-            new, unpack = listing.home_in(folder).database, lambda purged: newest_sound_log(places, backup, purged)
+            new = listing.home_in(folder).database
             new.touch(mode=0o600)
-            return salvage(damaged, new, backup, unpack)
+            return salvage(damaged, new, backup, lambda purged: next(sound_logs(places, backup, purged), None))
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BackupError(
@@ -49,8 +49,8 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
         ) from error
 
 
-def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | None:
-    """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none.
+def sound_logs(places: Paths, target: Path, without: Purged) -> Iterator[Path]:
+    """Yield the sound backups, newest first; ``target`` has the log of the one that was yielded last.
 
     Backups that hold texts of the rows ``without`` are passed over, because purged texts would come back.
     """
@@ -63,11 +63,11 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
             with examination.opened_untrusted(target) as connection:
                 examination.facts(connection)
                 is_sound = not examination.quick_fault(connection) and not is_newer(connection)
-                if is_sound and not examination.holds(connection, without):
-                    return each.path
+                is_taken = is_sound and not examination.holds(connection, without)
         except (BackupError, StorageError):
             continue
-    return None
+        if is_taken:
+            yield each.path
 
 
 def _rolled_back(log: Path, copy: Path) -> Path:

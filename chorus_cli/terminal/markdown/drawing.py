@@ -93,7 +93,7 @@ _BETWEEN_CELLS = " | "
 
 
 _RULE = "─"
-_SPEECH = re.compile(r'"[^"\n]+"|“[^“”\n]+”|„[^„“”\n]+[“”]|«[^«»\n]+»|»[^«»\n]+«')
+_SPEECH = re.compile(r'"[^"]+"|“[^“”]+”|„[^„“”]+[“”]|«[^«»]+»|»[^«»]+«')
 
 
 def code_between_rules(
@@ -239,7 +239,7 @@ class _SpokenMarkdown(_Markdown):
 
 
 class Look(NamedTuple):
-    """How a reply is drawn; if it ``is_spoken``, words in quotation marks are tinted."""
+    """How a reply is drawn; if it ``is_spoken``, words in quotation marks are tinted, and each line break is shown."""
 
     has_colour: bool = True
     is_spoken: bool = False
@@ -262,6 +262,7 @@ class MarkdownDrawing:
             legacy_windows=False,
         )
         # Reused, because creating it takes as long as drawing a paragraph. Links show their addresses.
+        self._is_spoken = look.is_spoken
         self._markdown = (_SpokenMarkdown if look.is_spoken else _Markdown)("", hyperlinks=False)
         self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
 
@@ -269,6 +270,8 @@ class MarkdownDrawing:
         """Draw ``piece`` in ``width`` columns."""
         if not piece.tokens:
             return []
+        if self._is_spoken:
+            _show_line_breaks(piece.tokens)
         # rich puts an empty line above a block that follows an empty text.
         before = [_EMPTY_TEXT] if piece.after_gap else []
         self._markdown.parsed = [*before, *piece.tokens]
@@ -290,6 +293,12 @@ class MarkdownDrawing:
         blanks = len(drawn) - len(shown)
         plain = "".join(text for text, _, _ in line)
         return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks, table_mark)
+
+
+def _show_line_breaks(tokens: Iterable[Token]) -> None:
+    for child in (child for token in tokens for child in token.children or ()):
+        if child.type == "softbreak":
+            child.type = "hardbreak"
 
 
 def _fold(table: Table, console: Console) -> None:

@@ -7,7 +7,6 @@ long the reply has been silent. The others are the lines that the user types mea
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
 from chorus_cli.models.rules import events as turn_events
 from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, PrintedThoughts, Thinking, silence_rows, tool_line
+from chorus_cli.terminal.reply.plain import PlainReply, tell_remembered
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
 _UNSHOWN = "The last {:,} characters that had arrived are not shown. They are kept; /copy and /export have them."
-_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
@@ -67,7 +66,7 @@ async def show_events(
     def begun() -> PaintedReply | PlainReply:
         if answers.guard.allows_sequences:
             return PaintedReply(answers, asides, keyboard, shows_thoughts=shows_thoughts, is_spoken=bool(speaker))
-        return PlainReply(answers, asides)
+        return PlainReply(answers, asides, keyboard)
 
     reply = begun()
     try:
@@ -96,90 +95,6 @@ def _pieces(event: turn_events.TurnEvent) -> Iterator[turn_events.TurnEvent]:
             yield replace(event, text=event.text[start : start + _PIECE_CHARACTERS])
     else:
         yield event
-
-
-def _tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
-    """Say what the memory has captured, after the whole reply and apart from it."""
-    if done is not None and done.remembered:
-        asides.gap()
-        asides.notice(done.remembered)
-
-
-class PlainReply:
-    """Appends one reply to ``answers``; notices, errors and the tools used go to ``asides``."""
-
-    def __init__(self, answers: Screen, asides: Screen) -> None:
-        self._answers = answers
-        self._asides = asides
-        self._safe = SafeTextStream()
-        self._open_block = ""
-        self._open_line = False
-        self._closed = False
-        self.done: turn_events.TurnDone | None = None
-
-    def show(self, event: turn_events.TurnEvent) -> None:
-        """Show one event of the turn."""
-        match event:
-            case turn_events.TextDelta(text) if self._answers.is_terminal or not isinstance(event, turn_events.Fence):
-                self._write(self._whole_blocks(self._safe.feed(text)))
-            case turn_events.ToolUsed():
-                self._end_line()
-                if event.has_changed or self._asides.is_terminal:
-                    columns = shutil.get_terminal_size().columns
-                    self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
-            case turn_events.Notice(text) | turn_events.WaitBegun(text):
-                self._end_line()
-                self._asides.notice(text)
-            case turn_events.TurnDone():
-                self.done = event
-                self.close(event.thought)
-                if event.error is not None:
-                    self._asides.error(event.complaint)
-                _tell_remembered(event, self._asides)
-
-    def name(self, speaker: str) -> None:
-        """Show the name of the speaker of the following text."""
-        self._answers.speaker(speaker)
-
-    async def finish(self) -> None:
-        """Do nothing: all text that has arrived is shown already."""
-
-    def close(self, thought: Thought | None = None) -> None:
-        """Show text that was held back; report hidden characters and the ``thought``. A second call does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._open_block += self._safe.close()
-        self._end_line()
-        warning = hidden_warning(self._safe)
-        if warning:
-            self._asides.notice(warning)
-        if thought is not None and self._asides.is_terminal:
-            self._asides.notice(thought.words)
-
-    def _whole_blocks(self, text: str) -> str:
-        """Return ``text`` or, on a plain terminal, the blocks it completes; a blank line outside code ends a block."""
-        if not self._answers.is_plain:
-            return text
-        self._open_block += text
-        whole, gap, rest = self._open_block.rpartition("\n\n") if "\n" in text else ("", "", "")
-        if not gap or len(_FENCE.findall(whole)) % 2:
-            return ""
-        self._open_block = rest
-        return whole + gap
-
-    def _end_line(self) -> None:
-        self._write(self._open_block)
-        self._open_block = ""
-        if self._open_line:
-            self._answers.write("\n")
-            self._open_line = False
-
-    def _write(self, text: str) -> None:
-        if text:
-            self._answers.part_of_reply(text, text)
-            self._answers.write(text)
-            self._open_line = not text.endswith("\n")
 
 
 class PaintedReply:
@@ -297,7 +212,7 @@ class PaintedReply:
             self._asides.notice(thought.words)
         if self.done is not None and self.done.error is not None:
             self._asides.error(self.done.complaint)
-        _tell_remembered(self.done, self._asides)
+        tell_remembered(self.done, self._asides)
 
     def _settle(self) -> None:
         if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):

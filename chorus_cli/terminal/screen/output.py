@@ -321,9 +321,13 @@ class Screen:
         if not self.is_terminal:
             return text
         width = shutil.get_terminal_size().columns
-        return "\n".join(
-            textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.splitlines()
-        )
+        return "\n".join(_folded(line, width) for line in text.splitlines())
+
+
+def _folded(line: str, width: int) -> str:
+    """Break a line between words; the rows after the first are indented like it, but by half the width at most."""
+    indent = line[: len(line) - len(line.lstrip())][: width // 2]
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def standard_output() -> Screen:

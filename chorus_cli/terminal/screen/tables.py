@@ -10,19 +10,21 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.framework.replies import Table
+from chorus_cli.framework.replies import CURRENT, Table
 from chorus_cli.terminal.screen.output import Screen
 
 _BAR = " ▏▎▍▌▋▊▉█"
 
 
 def draw_list(table: Table, screen: Screen) -> None:
-    """Write each row as a paragraph, and each cell in a line of its own after the head of its column."""
+    """Write each row as a paragraph, each cell in a line after the head of its column; a mark begins the first line."""
     if table.title:
         screen.paragraph(table.title)
     for row in table.rows:
-        cells = [(head, cell) for head, cell in zip(table.columns, row, strict=True) if cell.strip(_BAR)]
-        screen.paragraph("\n".join(f"{head}: {safe_line(cell)}" if head else safe_line(cell) for head, cell in cells))
+        cells = [(head, safe_line(cell)) for head, cell in zip(table.columns, row, strict=True) if cell.strip(_BAR)]
+        mark = f"{CURRENT} " if cells[:1] == [("", CURRENT)] else ""
+        lines = [f"{head}: {cell}" if head else cell for head, cell in cells[bool(mark) :]]
+        screen.paragraph(mark + "\n".join(lines))
         screen.write("\n")
 
 

@@ -12,7 +12,7 @@ from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Output, Question, Report, Table, Text, data_of
+from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
 from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
@@ -209,7 +209,7 @@ async def history(
 def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
     thread, is_answered = listed.thread, listed.state is ThreadState.RUNNING and listed.waiting
     return (
-        "●" if here else "",
+        CURRENT if here else "",
         f"#{thread.number}",
         thread.name,
         f"{listed.in_view:,}",

@@ -75,7 +75,7 @@ async def test_a_path_may_be_written_as_terminals_paste_it(world: World, folder:
 
 async def test_a_file_that_cannot_be_read_is_told(world: World) -> None:
     assert await world.told("/attach gone.png") == "gone.png does not exist."
-    assert await world.told("/attach .") == ". is not a regular file."
+    assert await world.told("/attach .") == ". is a folder; name a file in it."
 
 
 async def test_a_model_that_takes_no_pdf_says_so_at_once(world: World) -> None:
@@ -161,7 +161,7 @@ async def test_a_file_of_no_use_is_told_of_and_nothing_is_sent(world: World, fol
             "@1.md @2.md @3.md @4.md @photo.png",
             "There are no files 1.md, 2.md, 3.md and 1 other, so they are not attached.",
         ),
-        ("see @./folder/", "There is no file ./folder/, so it is not attached."),
+        ("see @./folder/", "./folder/ is a folder, and only files are attached: name a file in it."),
         ("see @/dev/zero.", "There is no file /dev/zero, so it is not attached."),
         ("see @photo.png, @ada", ""),
     ],

@@ -172,9 +172,9 @@ CLAMPED = {
 
 REFUSED = {
     "/context 0h": "'0h' is zero; write how far back to go, as in 24h.",
-    "/context set -5h": "'-5h' has a sign; write it without one, as in 5h.",
-    "/context at +5h": "'+5h' has a sign; write it without one, as in 5h.",
-    "/context +-5h": "'-5h' has a sign; write it without one, as in 5h.",
+    "/context set -5h": "'-5h' begins with + or -, which only /context takes, as in /context -5h; write 5h here.",
+    "/context at +5h": "'+5h' begins with + or -, which only /context takes, as in /context -5h; write 5h here.",
+    "/context +-5h": "'-5h' begins with + or -, which only /context takes, as in /context -5h; write 5h here.",
     "/context now": "'now' is the present; write how far back to go, as in 24h.",
     "/context 1,000h": "'1,000h' has a comma that may separate thousands or decimals; "
     "write it without one, as in 1000h or 1.5h.",

@@ -60,6 +60,17 @@ def test_the_lines_after_it_are_not_kept(typed: str, kept: str) -> None:
     assert before_private(typed) == kept
 
 
+@pytest.mark.parametrize(
+    ("line", "is_sent"),
+    [
+        *(("/etc/hosts is what?", True), ("/etc/", True), ("//new", True), ("/", False), ("/context 1/2", False)),
+        *(("/search /etc/hosts", False), ("/new", False), ("!ls /etc", False)),
+    ],
+)
+def test_a_line_that_begins_with_a_path_is_a_message(line: str, *, is_sent: bool) -> None:
+    assert is_message(line) is is_sent
+
+
 @given(st.text(alphabet="/!a\n ", min_size=1).map(str.strip).filter(bool))
 @example("/new idea")
 @example("!wow")

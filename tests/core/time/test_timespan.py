@@ -124,7 +124,7 @@ REFUSALS = [
     ("may be a time of day or hours; write since 9:00 or 9h.", "since 9|from 8|since 8.5|since at 9"),
     ("has four digits, which may be a year, a time of day or hours; write since 14:30 or 24h.", "0900|1430|0900h"),
     ("has four digits", "since 2026"),
-    ("has a sign", "+5h|-5h|- 5h|\N{MINUS SIGN}5h|-8"),
+    ("begins with + or -", "+5h|-5h|- 5h|\N{MINUS SIGN}5h|-8"),
     ("is zero", "0|0h|0.0|0 days 0 hours|0.0000001s"),
     ("is the present", "now|since just now|just now|up to now"),
     ("has no number", "h|m|a|x|z|week|hours"),

@@ -23,7 +23,7 @@ async def test_the_last_reply_in_context_is_copied_word_for_word(world: World) -
     await world.say("Two")
     world.model.enqueue(ModelError("nothing came"))
     await world.say("Three")
-    assert (await world.told("/copy")).startswith("Copied 17 characters by a test: ")
+    assert (await world.told("/copy")).startswith("Copied the last reply (17 characters) by a test: ")
     assert world.copied == ["# Plan\n\n\x1b[31mred\n"]
 
 

@@ -181,7 +181,7 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     os.truncate(path, limits.MEMORY_DOCUMENT.most + 1)
     assert "has over 10 MB" in await memory.told(f"/memory import {path}")
     assert "does not exist" in await memory.told(f"/memory import {path}x")
-    assert "is not a regular file" in await memory.told(f"/memory import {tmp_path}")
+    assert "is a folder; name a file in it" in await memory.told(f"/memory import {tmp_path}")
 
 
 async def test_flash_saves_are_reported_listed_and_restored(memory: Remembering) -> None:

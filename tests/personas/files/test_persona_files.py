@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from chorus_cli.cards import commands as cards
 from chorus_cli.core.errors import HomeError, PersonaError, UnknownPersonaError
 from chorus_cli.personas.commands import persona
-from chorus_cli.personas.files import create, documents, install, slugs
+from chorus_cli.personas.files import create, documents, install, links, slugs
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, LONGEST_NAME, Document, checked_name, folded, slug_of
 from chorus_cli.personas.service.personas import Personas
 from tests.amount import examples
@@ -126,6 +126,22 @@ def test_a_document_that_is_no_text_is_left_out_with_a_warning(tmp_path: Path, c
     found, warnings = documents(tmp_path, "frodo")
     assert found == (Document("good.md", "é"),)
     assert warnings == (f"{folder / 'bad.md'} is left out: {reason}.",)
+
+
+def test_a_link_that_leads_out_of_the_folder_is_named(tmp_path: Path) -> None:
+    documents_folder, key = tmp_path / "ada" / "docs", tmp_path / "key"
+    documents_folder.mkdir(parents=True)
+    key.write_text("secret")
+    (documents_folder / "own.md").write_text("own")
+    (documents_folder / "inside.md").symlink_to("own.md")
+    (documents_folder / "outside.md").symlink_to(key)
+    (documents_folder / "gone.md").symlink_to(tmp_path / "nothing")
+    (tmp_path / "ada" / "prompt.md").symlink_to(key)
+    told = [f"{tmp_path}/ada/{name} is a link, so the model is sent the text of {key}." for name in LINKED]
+    assert [each.partition(" Delete")[0] for each in links(tmp_path, "ada")] == told
+
+
+LINKED = ("prompt.md", "docs/outside.md")
 
 
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that even its owner cannot read")

@@ -237,6 +237,11 @@ class SpokenMarkdown(MendedMarkdown):
         "paragraph_open": SpokenParagraph,
     }
 
+    def __init__(self, markup: str) -> None:
+        super().__init__(markup)
+        for token in self._flatten_tokens(self.parsed):
+            token.type = "hardbreak" if token.type == "softbreak" else token.type
+
 
 def at_once(text: str, size: Size, *, is_spoken: bool = False) -> Window:
     """Show ``text`` by rich alone, but for its mends."""

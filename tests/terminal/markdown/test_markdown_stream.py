@@ -68,14 +68,24 @@ def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int
 
 @examples(150)
 @given(
-    HEADS,
-    st.lists(st.sampled_from(LINES), max_size=14),
-    st.randoms(use_true_random=False),
-    st.sampled_from([80, 33, 20]),
+    head=HEADS,
+    lines=st.lists(st.sampled_from(LINES), max_size=14),
+    random=st.randoms(use_true_random=False),
+    columns=st.sampled_from([80, 33, 20]),
+    is_spoken=st.booleans(),
 )
-def test_any_document_cut_anywhere_stands_as_at_once(head: str, lines: list[str], random: Random, columns: int) -> None:
+def test_any_document_cut_anywhere_stands_as_at_once(
+    *, head: str, lines: list[str], random: Random, columns: int, is_spoken: bool
+) -> None:
     text = head + "\n".join(lines)
-    assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))
+    pieces, frames_every = randomly_cut(text, random), random.randint(1, 5)
+    assert_same(text, pieces, Size(columns, 150), frames_every=frames_every, is_spoken=is_spoken)
+
+
+def test_line_breaks_are_shown_in_the_reply_of_a_character_alone() -> None:
+    pieces = cut("Roses are\nred,\n\n\\*nods\\*\nso", 3)
+    assert streamed(pieces, Size(40, 20), is_spoken=True).text() == ["Roses are", "red,", "", "*nods*", "so"]
+    assert streamed(pieces, Size(40, 20)).text() == ["Roses are red,", "", "*nods* so"]
 
 
 LOOKS = [

@@ -1,0 +1,110 @@
+"""Shows a reply as plain text: where there is no terminal, and on one that must not be painted over."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.models.rules import events as turn_events
+from chorus_cli.terminal.reply.dim_lines import tool_line
+
+if TYPE_CHECKING:
+    from chorus_cli.log.rules.messages import Thought
+    from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
+    from chorus_cli.terminal.screen.output import Screen
+
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+
+class PlainReply:
+    """Appends one reply to ``answers``; notices and errors, and at a terminal the tools used, go to ``asides``.
+
+    The ``keyboard`` is read until `close`; what is typed is not shown before the next prompt.
+    """
+
+    def __init__(self, answers: Screen, asides: Screen, keyboard: ReplyKeyboard | None = None) -> None:
+        self._answers = answers
+        self._asides = asides
+        self._safe = SafeTextStream()
+        self._open_block = ""
+        self._open_line = False
+        self._closed = False
+        self._keyboard = keyboard
+        self.done: turn_events.TurnDone | None = None
+        if keyboard is not None:
+            keyboard.begin(lambda: None)
+
+    def show(self, event: turn_events.TurnEvent) -> None:
+        """Show one event of the turn."""
+        match event:
+            case turn_events.TextDelta(text) if self._answers.is_terminal or not isinstance(event, turn_events.Fence):
+                self._write(self._whole_blocks(self._safe.feed(text)))
+            case turn_events.ToolUsed():
+                self._end_line()
+                if event.has_changed or self._asides.is_terminal:
+                    columns = shutil.get_terminal_size().columns
+                    self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
+            case turn_events.Notice(text) | turn_events.WaitBegun(text):
+                self._end_line()
+                self._asides.notice(text)
+            case turn_events.TurnDone():
+                self.done = event
+                self.close(event.thought)
+                if event.error is not None:
+                    self._asides.error(event.complaint)
+                tell_remembered(event, self._asides)
+
+    def name(self, speaker: str) -> None:
+        """Show who says what follows."""
+        self._answers.speaker(speaker)
+
+    async def finish(self) -> None:
+        """Do nothing: all text that has arrived is shown already."""
+
+    def close(self, thought: Thought | None = None) -> None:
+        """Show text that was held back; report hidden characters and the ``thought``. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._keyboard is not None:
+            self._keyboard.end()
+        self._open_block += self._safe.close()
+        self._end_line()
+        warning = hidden_warning(self._safe)
+        if warning:
+            self._asides.notice(warning)
+        if thought is not None and self._asides.is_terminal:
+            self._asides.notice(thought.words)
+
+    def _whole_blocks(self, text: str) -> str:
+        """Return ``text`` or, on a plain terminal, the blocks that are whole with it: a blank line ends a block."""
+        if not self._answers.is_plain:
+            return text
+        self._open_block += text
+        whole, gap, rest = self._open_block.rpartition("\n\n") if "\n" in text else ("", "", "")
+        if not gap or len(_FENCE.findall(whole)) % 2:
+            return ""
+        self._open_block = rest
+        return whole + gap
+
+    def _end_line(self) -> None:
+        self._write(self._open_block)
+        self._open_block = ""
+        if self._open_line:
+            self._answers.write("\n")
+            self._open_line = False
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._answers.part_of_reply(text, text)
+            self._answers.write(text)
+            self._open_line = not text.endswith("\n")
+
+
+def tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
+    """Say what the memory has captured, after the whole reply and apart from it."""
+    if done is not None and done.remembered:
+        asides.gap()
+        asides.notice(done.remembered)
