@@ -88,7 +88,7 @@ class Services:
         """Return the slug of a named persona, which may be deleted; ``None`` for an empty name, which means all."""
         if not persona:
             return None
-        return (await self.persona_admin.logged(persona, self.current.slug))[0]
+        return await self.persona_admin.logged(persona, self.current.slug)
 
     @property
     def registry(self) -> CommandRegistry[Services]:

@@ -110,6 +110,14 @@ def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(here: Folder, serv
     assert server.contents() == ["see @/nope.png", "Summarise: @/nope.png", "see\n\n@/nope.png"]
 
 
+def test_eliza_answers_the_words_beside_a_text_file(here: Folder) -> None:
+    (here.folder / "ring.txt").write_text("My mother is unhappy.")
+    code, output, _ = here.ask("I am sad about @ring.txt", CHORUS_MODEL="chorus/eliza")
+    assert code == 0
+    assert "sad" in output
+    assert "mother" not in output
+
+
 @pytest.mark.parametrize("model", ["openai/gpt-3.5-turbo", "chorus/eliza"])
 def test_a_model_that_sees_no_pictures_is_not_asked(here: Folder, server: Recorder, model: str) -> None:
     code, output, errors = here.ask("-a", "photo.png", "What is it?", CHORUS_MODEL=model)

@@ -93,6 +93,8 @@ async def arrived(services: Services, taken: Taken) -> Report:
 async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Said:
     """Put a greeting of the persona's character card into this thread.
 
+    It replaces a greeting that you have not answered; that one stays in the log.
+
     Examples:
         /persona greeting
         /persona greeting 2

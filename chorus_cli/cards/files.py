@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
@@ -163,6 +164,8 @@ def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile |
         return None
     if card is None and kept:
         raise ImportFormatError("The JSON in it is no character card.")
+    if card is not None and not card.name:
+        card = replace(card, name=path.stem)
     return None if card is None else CardFile(path.name, json, card, {CARD_FILE: json, **kept})
 
 

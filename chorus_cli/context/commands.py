@@ -22,7 +22,7 @@ from chorus_cli.framework.arguments import ASKED_TIME, TIME, AskedTime, Candidat
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Aside, Drawing, Reply, Report, Table, Text
 from chorus_cli.log.rules.messages import Message as LogMessage
-from chorus_cli.log.rules.messages import words_of
+from chorus_cli.log.rules.messages import Speakers, words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
@@ -86,10 +86,10 @@ def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 
-def drawn_pins(view: View, name: str) -> Table | None:
+def drawn_pins(view: View, names: Speakers) -> Table | None:
     """List the pinned messages in context; ``None`` if there are none."""
     rows = [row for row in view.messages if row.id in view.pinned]
-    cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in rows]
+    cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, names), shortened(row.content)) for row in rows]
     return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
 
 
@@ -131,10 +131,10 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     """Report the messages and tokens that a window would bring in or drop."""
     preview = await services.window.preview(choice)
     hours_now = preview.present.request_settings.target.persona.settings.context_hours
-    name = services.current.target().persona.name
+    names = services.current.target().persona.speakers
     present, then = preview.present.view, preview.then.view
     entering, leaving = _only_in(then, present), _only_in(present, then)
-    moving = (_moved(entering, "be added", name), _moved(leaving, "be left out", name))
+    moving = (_moved(entering, "be added", names), _moved(leaving, "be left out", names))
     shown = [table for table in moving if table is not None]
     change = f"With {in_hours(choice.hours)} instead of {in_hours(hours_now)}"
     change += ":" if shown else " the model would see the same messages."
@@ -150,11 +150,11 @@ def _only_in(view: View, other: View) -> list[LogMessage]:
     return [message for message in view.messages if message.id not in known]
 
 
-def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
+def _moved(rows: Sequence[LogMessage], verb: str, names: Speakers) -> Table | None:
     if not rows:
         return None
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])
-    cells = [(local(row.timestamp), speaker(row.role, name), shortened(words_of(row))) for row in edges]
+    cells = [(local(row.timestamp), speaker(row.role, names), shortened(words_of(row))) for row in edges]
     tokens = sum(map(tokens_of, rows))
     title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}; first and last:"
     return Table(title, ("", "", ""), tuple(cells))
@@ -212,7 +212,7 @@ async def show(services: Services) -> Report:
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     memory = drawn_memory(report.memory) if report.memory else None
     left_out = drawn_omissions(report) or Text("Nothing is left out.")
-    tables = (drawn_parts(report), memory, drawn_pins(view, target.persona.name), left_out)
+    tables = (drawn_parts(report), memory, drawn_pins(view, target.persona.speakers), left_out)
     asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."
     warnings = [*filter(None, (*target.persona.notices, report.plan.snapshot.unread))]
 

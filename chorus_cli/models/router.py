@@ -98,7 +98,8 @@ class ElizaClient:
         """Yield the answer word by word, then a ``ReplyEnd`` without usage, because ELIZA has no tokens."""
         from chorus_cli.models.eliza.responder import reply  # no other model needs the script
 
-        said = [self._spoken(message.content) for message in request.messages if message.is_question]
+        asked = [message for message in request.messages if message.role == "user"]
+        said = [self._spoken(each.content.removeprefix(each.note).removesuffix(each.note).strip()) for each in asked]
         for position, word in enumerate(_WORD.findall(reply(said))):
             if position:
                 await self._clock.sleep(self._seconds_per_word)

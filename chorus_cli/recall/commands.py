@@ -14,6 +14,7 @@ from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, fla
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
 from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.messages import Speakers
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Findings, Match
@@ -100,9 +101,9 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
     if findings.is_empty:
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
-    names = {slug: personas.own_settings(slug).name or slug for slug in slugs}
+    names = {slug: personas.speakers(slug) for slug in slugs}
     titles = [
-        f"Thread #{each.number} of {names[each.persona]}: {each.excerpt}{'  [closed]' if each.is_closed else ''}"
+        f"Thread #{each.number} of {names[each.persona].persona}: {each.excerpt}" + "  [closed]" * each.is_closed
         for each in findings.threads
     ]
     if findings.more_threads:
@@ -111,13 +112,13 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
     return "\n\n".join(["\n".join(titles), *entries, *_rest(findings, reach)][not titles :])
 
 
-def _entry(match: Match, name: str) -> str:
+def _entry(match: Match, names: Speakers) -> str:
     message = match.message
     marks = [str(message.status)] if message.status.broke_off else []
     marks += ["undone"] if match.taken_back else []
     marks += ["thought"] if match.is_thought else []
-    head = f"#{message.id}  {local(message.timestamp)}  {name}, thread #{match.thread_number}"
-    return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, name)}: {match.excerpt}"
+    head = f"#{message.id}  {local(message.timestamp)}  {names.persona}, thread #{match.thread_number}"
+    return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, names)}: {match.excerpt}"
 
 
 def _rest(findings: Findings, reach: str) -> list[str]:

@@ -15,7 +15,7 @@ from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.messages import MessageContent, words_of
+from chorus_cli.log.rules.messages import MessageContent, Speakers, words_of
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
@@ -132,10 +132,10 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
         /context show 2026-02-12
     """
     found = await services.sessions.load(services.current.slug, session)
-    name = services.personas.load(services.current.slug).name
+    names = services.personas.speakers(services.current.slug)
     numbers = await services.sessions.thread_numbers(services.current.slug, found)
     facts = Table("", ("", ""), _facts(found, numbers))
-    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))), data_of(found))
+    return Report((facts, Text(found.summary), Text(_transcript(found, names, numbers))), data_of(found))
 
 
 @GROUP.command("restore", guesses=("load",))
@@ -186,7 +186,7 @@ def _facts(session: Session, numbers: Mapping[int, int]) -> tuple[tuple[str, str
     )
 
 
-def _transcript(session: Session, name: str, numbers: Mapping[int, int]) -> str:
+def _transcript(session: Session, names: Speakers, numbers: Mapping[int, int]) -> str:
     """Write every message with its time; if there are several threads, each has a heading."""
     many = len({message.thread_id for message in session.messages}) > 1
     paragraphs: list[str] = []
@@ -195,12 +195,12 @@ def _transcript(session: Session, name: str, numbers: Mapping[int, int]) -> str:
         if many and message.thread_id != last_thread:
             paragraphs.append(f"--- Thread #{numbers[message.thread_id]} ---")
         last_thread = message.thread_id
-        paragraphs.append(_entry(message, name))
+        paragraphs.append(_entry(message, names))
     return "\n\n".join(paragraphs)
 
 
-def _entry(message: MessageContent, name: str) -> str:
+def _entry(message: MessageContent, names: Speakers) -> str:
     stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
     broken = f"[{message.status}]" if message.status.broke_off else ""
     words = " ".join(filter(None, (words_of(message), calls_in_words(message.tool_calls or ""), broken)))
-    return f"[{stamp}] {speaker(message.role, name)}: {words}"
+    return f"[{stamp}] {speaker(message.role, names)}: {words}"

@@ -18,7 +18,7 @@ from chorus_cli.context.service.transcript import (
 )
 from chorus_cli.framework.arguments import moment
 from chorus_cli.log.rules.journal import LogMarks, log_marks, unread_notice
-from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.messages import Message, Speakers, is_reply_of_calls
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
 from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -34,7 +34,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     async with opened(given._replace(persona=None), environment) as app:
         since = None if chosen.since is None else moment(chosen.since, app.clock.now())
         personas = PersonaAdmin(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
-        slug, name = await personas.logged(given.persona, app.current.slug)
+        slug = await personas.logged(given.persona, app.current.slug)
         selection = await selected(app.store, slug, chosen.of_thread, since)
         if chosen.newest is not None:
             selection = await newest_of(app.store, selection, chosen.newest)
@@ -49,14 +49,14 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
             print_json([entry_as_json(entry, marks, numbers, found) for entry in printed])
         else:
             thoughts = partial(readable_thoughts, app.store) if chosen.thoughts else None
-            await show_transcript(entries, marks, name, standard_output(), numbers, thoughts)
+            await show_transcript(entries, marks, app.personas.speakers(slug), standard_output(), numbers, thoughts)
     return DONE
 
 
 async def show_transcript(
     entries: AsyncIterator[Message | Operation],
     marks: LogMarks,
-    persona: str,
+    names: Speakers,
     screen: Screen,
     numbers: Numbers = NO_NUMBERS,
     thoughts: Callable[[Message], Awaitable[str]] | None = None,
@@ -64,7 +64,7 @@ async def show_transcript(
     """Print each entry after its local time. ``thoughts`` returns the thoughts that are printed before a message."""
     async for entry in entries:
         if not isinstance(entry, Message):
-            screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")
+            screen.line(f"{log_entry(entry, marks, names, numbers)}\n")
         elif not is_reply_of_calls(entry):
             text = await thoughts(entry) if thoughts else ""
-            screen.line(f"{log_entry(entry, marks, persona, numbers, text)}\n")
+            screen.line(f"{log_entry(entry, marks, names, numbers, text)}\n")

@@ -24,6 +24,7 @@ from chorus_cli.framework.replies import (
 )
 from chorus_cli.jobs.rules import SequenceFilter
 from chorus_cli.log.rules.threads import Exchange
+from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.terminal.screen.output import Screen, prompt_sign
 
 _READABLE_COLUMN_WIDTH = 14
@@ -123,10 +124,15 @@ class JobOutput:
             self._is_line_open = not text.endswith("\n")
 
 
-def drawn_exchange(exchange: Exchange, screen: Screen, *, is_spoken: bool = False) -> list[str]:
-    """Return rows with the time, the beginnings of the last message and its reply, and the state of the reply.
+def speaker_of(persona: Persona, screen: Screen) -> str:
+    """Return the name above the replies of a persona: a character's, on a plain screen anybody's, else empty."""
+    return persona.name if persona.has_card or screen.is_plain else ""
 
-    On a terminal the reply is drawn as Markdown, which may import rich; ``is_spoken`` is that of `Look`.
+
+def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list[str]:
+    """Return the beginnings of the last message and its reply in rows, with the time and the state of the reply.
+
+    On a terminal the reply is drawn as Markdown, which may import rich.
     """
     columns = shutil.get_terminal_size().columns
     said = f" {prompt_sign(unicode=screen.unicode)} {exchange.question}".rstrip() if exchange.question else ""
@@ -134,14 +140,15 @@ def drawn_exchange(exchange: Exchange, screen: Screen, *, is_spoken: bool = Fals
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
     if screen.guard.allows_sequences:
-        replied, more = _markdown(exchange.reply, screen, _REPLY_ROWS, is_spoken=is_spoken)
+        replied, more = _markdown(exchange.reply, screen, _REPLY_ROWS, is_spoken=persona.has_card)
     else:
         replied, more = beginning(exchange.reply, _REPLY_ROWS, columns)
     if more:
         replied.append(f"… {counted(more, 'more line')}; /thread history shows all")
     if exchange.status in _ENDINGS:
         replied.append(_ENDINGS[exchange.status])
-    return [*asked, *replied]
+    name = safe_text(speaker_of(persona, screen)) if replied else ""
+    return [*asked, *([f"{name}:" if screen.is_plain else name] if name else []), *replied]
 
 
 def _markdown(text: str, screen: Screen, most_rows: int, *, is_spoken: bool) -> tuple[list[str], int]:

@@ -16,7 +16,7 @@ from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, Refill, Reply, plain
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import TextDelta, WaitBegun
-from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange
+from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange, speaker_of
 from chorus_cli.terminal.prompt.keys import ctrl_d_dropped
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import show_events
@@ -225,9 +225,8 @@ class LineHandler:
             return
         exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
-            has_card = current.target().persona.has_card
-            rows = await asyncio.to_thread(drawn_exchange, exchange, self._screen, is_spoken=has_card)
-            self._screen.rows(rows, dim=True)
+            persona = current.target().persona
+            self._screen.rows(await asyncio.to_thread(drawn_exchange, exchange, persona, self._screen), dim=True)
 
     async def _decided(self, question: Question | Inquiry, command: str) -> Reply:
         try:
@@ -297,7 +296,7 @@ class Following:
                 self._screen,
                 self._keyboard,
                 shows_thoughts=persona.settings.show_thoughts,
-                speaker=persona.name if persona.has_card or self._screen.is_plain else "",
+                speaker=speaker_of(persona, self._screen),
             )
         except asyncio.CancelledError:
             await self._stop(turn)

@@ -235,8 +235,7 @@ class Repl:
         from chorus_cli.terminal.drawing import drawn_exchange
 
         # Drawing the first exchange imports rich, which must not keep the keys waiting.
-        has_card = self._current.target().persona.has_card
-        return await asyncio.to_thread(drawn_exchange, exchange, self._screen, is_spoken=has_card)
+        return await asyncio.to_thread(drawn_exchange, exchange, self._current.target().persona, self._screen)
 
     def _name_model(self, target: Target) -> None:
         self._toolbar.names_model = True

@@ -94,7 +94,7 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], Bu
 
 
 @built_in(
-    "Search everything that you and the human ever said to each other, in all threads, also what is no longer in this "
+    "Search everything that you and the user ever said to each other, in all threads, also what is no longer in this "
     "conversation. Returns excerpts of the messages that contain all the words, newest first, each with its thread.",
     Parameter("query", "One to three distinctive words that the message contains, not a question."),
     Parameter("since", "How far back to look, such as 7d, 3 months or last monday; without it, everything.",
@@ -119,9 +119,9 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
     ]
     if not matches:
         return Answer("No message contains all of these words. Try fewer words, or another form of them.", "nothing")
-    name = caller.persona.name
+    names = caller.persona.speakers
     told = [
-        f"thread #{each.thread_number}, {_stamp(each.message)}, {told_by(each.message.role, name)}: {each.excerpt}"
+        f"thread #{each.thread_number}, {_stamp(each.message)}, {told_by(each.message.role, names)}: {each.excerpt}"
         for each in matches[:MOST_FOUND]
     ]
     if len(matches) > len(told) or findings.more:
@@ -130,7 +130,7 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
 
 
 @built_in(
-    "Read another thread (conversation) of yours with the human: its newest messages, as far as they fit. "
+    "Read another thread (conversation) of yours with the user: its newest messages, as far as they fit. "
     "search_history tells the numbers of threads.",
     Parameter("id", "The number of the thread.", Kind.NUMBER),
 )
@@ -144,7 +144,7 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
     marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
     said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
     told = [
-        f"[{_stamp(row)}] {told_by(row.role, persona.name)}: {words_of(row)}"
+        f"[{_stamp(row)}] {told_by(row.role, persona.speakers)}: {words_of(row)}"
         for row in said
         if row.turn_id != caller.turn_id
     ]
@@ -166,16 +166,16 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
     items = await services.memory.recall(slug, arguments.text("query"))
     if not items:
         return Answer("Nothing in your memory contains any of these words.", "nothing")
-    told = _whole_items(sent_items(caller.persona, items))
+    told = _whole_items(sent_items(caller.persona, items), caller.persona)
     await services.memory.count_access(slug, [item.id for item in told])
-    parts = [memory_lines(told)]
+    parts = [memory_lines(told, caller.persona)]
     if more := len(items) - len(told):
         parts.append(f"Left out: {counted(more, 'item')} with these words; other words, or a number, find them.")
     return Answer("\n\n".join(parts), counted(len(told), "item"))
 
 
 @built_in(
-    "Keep something in your memory beyond this conversation: a fact about the human, a decision, a task. Only what "
+    "Keep something in your memory beyond this conversation: a fact about the user, a decision, a task. Only what "
     "will still matter later, in one or two sentences that can be understood alone.",
     Parameter("type", "task for facts, wishes and things to do, else what the content is.", choices=_TYPES),
     Parameter("content", "The text to keep."),
@@ -191,7 +191,7 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
 
 
 @built_in(
-    "Read the output of a job: a shell command that the human ran here, numbered as in #1. "
+    "Read the output of a job: a shell command that the user ran here, numbered as in #1. "
     "You are told the last lines of each job once; this returns the whole output, or both ends of a long output.",
     Parameter("id", "The number of the job.", Kind.NUMBER),
 )
@@ -220,12 +220,12 @@ def _fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[
     return [piece for piece, end in zip(listed, ends, strict=True) if end <= _MOST_READ_CHARACTERS]
 
 
-def _whole_items(items: Sequence[Item]) -> list[Item]:
+def _whole_items(items: Sequence[Item], persona: Persona) -> list[Item]:
     """Return the first items that fit into a result; if the first item alone does not fit, cut it in the middle.
 
     The result as a whole is not cut: an item that is forgotten later must be recognised in it and taken out.
     """
-    told = _fitting(items, lambda item: len(written(item)) + 1)
+    told = _fitting(items, lambda item: len(written(item, persona)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
     return told or [item._replace(content=cut_to_characters(item.content, longest)) for item in items[:1]]
 

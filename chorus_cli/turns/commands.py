@@ -18,7 +18,7 @@ from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
+from chorus_cli.framework.replies import Reply, Report, Said, Table, Text, data_of
 from chorus_cli.log.rules.acts import Edit, Fork, Retry, Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
@@ -36,18 +36,21 @@ _LONGEST_SUMMARY = 1000
 
 
 @GROUP.command("clear", aliases=("new", "clear"), listed="everyday")
-async def clear(services: Services) -> Text:
+async def clear(services: Services) -> Text | Report:
     """Start a new conversation; nothing is deleted.
 
-    Earlier messages leave the context; /undo brings them back. The command applies to all threads of the persona.
+    Earlier messages leave the context; /undo brings them back. The command applies to all threads of the persona. A
+    persona of a character card says its greeting again.
 
     Examples:
         /new
         /context clear
     """
     target = services.current.target()
-    await services.journal.clear(target)
-    return Text(f"--- New conversation ---{await _in_all_threads(services)}")
+    greeting = await services.cards.first_greeting(target)
+    await services.journal.clear(target, greeting)
+    told = Text(f"--- New conversation ---{await _in_all_threads(services)}")
+    return Report((told, Said(greeting, target.persona.name))) if greeting else told
 
 
 @GROUP.command("undo", listed="nowhere")
@@ -113,7 +116,7 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
     """
     target = services.current.target()
     if message is None:
-        pins = drawn_pins((await services.context.snapshot(target, services.clock.now())).view, target.persona.name)
+        pins = drawn_pins((await services.context.snapshot(target, services.clock.now())).view, target.persona.speakers)
         return pins or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
     pinned = await pin(services.journal, target, message)
     return Text(f'Pinned: #{pinned.id} "{shortened(pinned.content)}". /unpin {pinned.id} ends that.')
@@ -158,8 +161,8 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     if view.summary is not None:
         folded = counted(sum(row.id not in view.withheld for row in view.folded), "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
-    name = target.persona.name
-    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in heard]
+    names = target.persona.speakers
+    rows = [(local(row.timestamp), speaker(row.role, names), shortened(row.content)) for row in heard]
     table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, content_of
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Speakers, Status, content_of
 from chorus_cli.sessions.rules.format import (
     FAILED,
     LONGEST_SLUG,
@@ -364,7 +364,7 @@ def all_slices(entries: list[str], room: int) -> list[str]:
 def test_a_transcript_says_who_speaks() -> None:
     call = MessageContent(1, Role.TOOL_USE, "", START, 1, tool_calls='[{"name": "x"}]')
     messages = [message("Hello"), message("Hi", Role.ASSISTANT), call, message("42", Role.TOOL_RESULT)]
-    assert entries_of(messages, "Frodo") == [
+    assert entries_of(messages, Speakers("Frodo")) == [
         "Human: Hello",
         "Frodo: Hi",
         'Frodo calls a tool: [{"name": "x"}]',

@@ -14,6 +14,8 @@ from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.log.rules.wording import entry_as_json
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.settings.rules.table import Settings
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.drawing import beginning, draw, drawn_exchange
 from chorus_cli.terminal.screen.output import Screen
@@ -22,6 +24,7 @@ from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
 OLD = timedelta(days=120)
+CHORUS, MIRA = Persona("chorus", Settings(name="Chorus")), Persona("mira", Settings(name="Mira"), has_card=True)
 Drawn = Callable[[Reply, int], str]
 
 
@@ -131,7 +134,7 @@ def test_the_beginning_of_a_text_is_cut_to_rows(text: str, rows: list[str], more
     ],
 )
 def test_question_and_reply_are_shown_with_the_time_and_the_state(exchange: Exchange, shown: list[str]) -> None:
-    lines = drawn_exchange(exchange, Screen(io.StringIO(), {}))
+    lines = drawn_exchange(exchange, CHORUS, Screen(io.StringIO(), {}))
     assert [lines[0][len("Thu 2026-02-12 14:30 ") :], *lines[1:]] == shown
 
 
@@ -139,8 +142,9 @@ def test_question_and_reply_are_shown_with_the_time_and_the_state(exchange: Exch
 def test_on_a_terminal_a_reply_and_words_of_a_persona_are_drawn_as_markdown(drawn: Drawn) -> None:
     screen = Screen(TerminalFile(), {})
     reply = "# Part\n\n*The lantern* swings.\n" + "\n".join(f"\n- item {number}" for number in range(30))
-    heading, *rows = drawn_exchange(Exchange(AT, "", reply, WHOLE), screen)
+    heading, name, *rows = drawn_exchange(Exchange(AT, "", reply, WHOLE), MIRA, screen)
     assert heading.strip().startswith("Thu")
+    assert name == "Mira"
     assert "#" not in "".join(rows)
     assert any("\x1b[3mThe lantern\x1b[0m swings." in row for row in rows)
     assert len(rows) == 11
@@ -165,7 +169,7 @@ async def logged(world: World, selection: Selection = EVERYTHING) -> list[str]:
     file = io.StringIO()
     operations = await operations_of(world.store, selection)
     entries = transcript(world.store, selection, operations)
-    await show_transcript(entries, log_marks(operations), "Chorus", Screen(file, {}))
+    await show_transcript(entries, log_marks(operations), CHORUS.speakers, Screen(file, {}))
     return [line.partition("] ")[2] for line in file.getvalue().splitlines() if line]
 
 

@@ -38,6 +38,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.ask("I am Charles", "Charles")
         terminal.ask("/settings set note Answer in rhyme.", "note is now")
         terminal.ask("/why", "4 messages before the end")
+        terminal.ask("I am unhappy", "What has made you unhappy?")
         terminal.ask("/p chor", "You are now talking to Chorus")
         terminal.ask("/context", "Context window: 8h (default: 8h)")
         terminal.ask("/persona ADA", "You are now talking to Ada")
@@ -47,7 +48,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.await_prompt("Ada")
         terminal.await_text("Model: chorus/eliza (from system.jsonc:")
         terminal.ask("/context", "Context window: 72h (default: 8h)")
-        assert home.seen()[:2] == ["[Note: Answer in rhyme.]", "I am Charles"]
+        assert home.seen()[0] == "[Note: Answer in rhyme.]\n\nI am Charles"
         terminal.ask("/persona archive chorus", "cannot be archived")
         terminal.ask("/persona archive", "Archived Ada")
         terminal.ask("/persona ada", "ada is archived. /persona unarchive ada brings it back.")
@@ -116,7 +117,12 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
     with home.chat() as terminal:
         terminal.await_prompt("Mira")
         terminal.await_text("The lens is broken")
+        assert re.search(r"❯ The lens is broken\nMira\n\S", terminal.screen_text())
         terminal.ask("/why", "recalled in message")
+        terminal.ask("/search lens", "Ada: The «lens» is broken")
+        terminal.ask("/new", "Welcome, Ada.")
+        assert "\n\nMira\n␛[2JWelcome, Ada.\n" in terminal.screen_text()
+        terminal.ask("/undo", "Undone: new conversation")
     assert home.sql("SELECT preamble FROM messages WHERE role = 'user'")[0].endswith(
         "The lamp was made in Mira's youth."
     )

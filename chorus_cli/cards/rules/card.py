@@ -1,8 +1,7 @@
-"""A character card: its fields, and the ways from a card to a persona and back.
+"""A character card: its fields, and the persona that is made from it.
 
 The JSON of version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. A field that is
-missing or of another type is read as empty. An export as version 3 keeps what another program has put into the card,
-and every field that was not changed here.
+missing or of another type is read as empty.
 """
 
 from __future__ import annotations
@@ -11,26 +10,28 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError, PersonaError
-from chorus_cli.core.json.jsonc import parse_object, set_key
+from chorus_cli.core.json.jsonc import JsonValue, set_key
 from chorus_cli.core.json.values import Record, items, line, record, records, text
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT
 from chorus_cli.memory.rules.recall import with_keys
 from chorus_cli.personas.rules.macros import Names, replaced
-from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, Persona, checked_name
+from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, checked_name
 from chorus_cli.settings.rules.schema import template
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of version 1; for old programs, a card of version 2 may repeat them at the top."""
 OWN = "chorus"
 """The key of Chorus in the ``extensions`` of a card, and of an entry in its lorebook."""
+DEPTH_PROMPT = "depth_prompt"
+"""The key of SillyTavern's character note in the ``extensions`` of a card."""
+LAST_INSTRUCTIONS = "post_history_instructions"
 
 _FEWEST_OLD_FIELDS = 4
 _NEWEST = 3
@@ -40,6 +41,7 @@ _VERSION = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)")
 _DECORATOR = re.compile(r"@@+([a-z_]+)(?: (.*))?")
 _MOST_ENTRIES = 10_000
 _MOST_GREETINGS = 1_000
+_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class LoreEntry:
 class Card:
     """The fields of a card; ``greetings`` are the first message and the alternatives to it.
 
-    ``notes`` are sentences for the user about parts that are not used. ``summary`` is the persona's description if
-    Chorus has written the card.
+    ``depth_note`` is SillyTavern's character note, which ``depth`` messages follow; no message follows the
+    ``last_instructions``. ``notes`` are sentences for the user about parts that are not used. ``summary`` is the
+    persona's description if Chorus has written the card.
     """
 
     version: int
@@ -73,6 +76,8 @@ class Card:
     greetings: tuple[str, ...] = ()
     examples: str = ""
     system_prompt: str = ""
+    depth_note: str = ""
+    depth: int = 0
     last_instructions: str = ""
     creator: str = ""
     creator_notes: str = ""
@@ -91,8 +96,7 @@ def fields_of(value: object) -> Record | None:
     top = record(value)
     if isinstance(top.get("spec"), str) and _SPECIFICATION.fullmatch(str(top["spec"])):
         return record(top.get("data")) or None
-    is_old = isinstance(top.get("name"), str) and sum(key in top for key in OLD_FIELDS) >= _FEWEST_OLD_FIELDS
-    return top if is_old else None
+    return top if sum(key in top for key in OLD_FIELDS) >= _FEWEST_OLD_FIELDS else None
 
 
 def card_of(value: object) -> Card | None:
@@ -102,6 +106,7 @@ def card_of(value: object) -> Card | None:
         return None
     top = record(value)
     lore, notes = _lore(data)
+    depth_prompt = record(record(data.get("extensions")).get(DEPTH_PROMPT))
     greetings = (data.get("first_mes"), *items(data.get("alternate_greetings"))[:_MOST_GREETINGS])
     return Card(
         version=3 if top.get("spec") == "chara_card_v3" else 2 if "spec" in top else 1,
@@ -113,12 +118,14 @@ def card_of(value: object) -> Card | None:
         greetings=tuple(filter(None, (text(greeting).strip() for greeting in greetings))),
         examples=_text(data, "mes_example"),
         system_prompt=_text(data, "system_prompt"),
-        last_instructions=_text(data, "post_history_instructions"),
+        depth_note=_text(depth_prompt, "prompt"),
+        depth=depth if type(depth := depth_prompt.get("depth")) is int and 0 <= depth < _MOST_ENTRIES else _DEPTH,
+        last_instructions=_text(data, LAST_INSTRUCTIONS),
         creator=line(data.get("creator")),
         creator_notes=_text(record(data.get("creator_notes_multilingual")), "en") or _text(data, "creator_notes"),
         lore=lore,
         notes=(*_version_notes(top), *notes),
-        summary=line(_own(data).get("description")),
+        summary=line(own(data).get("description")),
     )
 
 
@@ -131,7 +138,8 @@ def icon_entry(value: object) -> str:
     return str(address).removeprefix(_EMBEDDED) if is_entry else ""
 
 
-def _own(fields: Record) -> Record:
+def own(fields: Record) -> Record:
+    """Return what Chorus has put into a card, or into an entry of its lorebook."""
     return record(record(fields.get("extensions")).get(OWN))
 
 
@@ -182,7 +190,7 @@ def _entry(entry: Record) -> LoreEntry:
         content.strip(),
         _keys((*others, *more)),
         constant=entry.get("constant") is True or "activate" in decorators,
-        document=line(_own(entry).get("document")),
+        document=line(own(entry).get("document")),
     )
 
 
@@ -207,7 +215,7 @@ EXAMPLES = "examples.md"
 """The document that holds the example messages."""
 
 _START = re.compile(r"^[ \t]*<START>[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_CHAR = re.compile(r"\{\{\s*char\s*\}\}|<(?:bot|char)>", re.IGNORECASE)
+CHAR = re.compile(r"\{\{\s*char\s*\}\}|<(?:bot|char)>", re.IGNORECASE)
 _NO_FILE_NAME = re.compile(r"[^\w .-]+")
 _LONGEST_DESCRIPTION = 100
 _MOST_NAMESAKES = 1_000
@@ -243,7 +251,7 @@ def names_for(card: Card) -> Iterator[str]:
         yield f"{best[: LONGEST_NAME - 5].strip()} {number}"
 
 
-def as_persona(card: Card, name: str) -> CardPersona:
+def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
     """Return the persona that is made from a card under ``name``."""
     prompt = system_prompt(card, name)
     if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
@@ -251,21 +259,47 @@ def as_persona(card: Card, name: str) -> CardPersona:
             f"The persona's system prompt would have {len(prompt):,} characters; at most {longest.most:,} are allowed."
         )
     first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
-    settings = set_key(template(name), "description", card.summary or shortened(first_line, _LONGEST_DESCRIPTION))
+    values: dict[str, JsonValue] = {"description": card.summary or shortened(first_line, _LONGEST_DESCRIPTION)}
+    values |= {"aliases": [alias]} if alias else {}
+    words, depth = note(card, name)
+    values |= {"note": words, "note_depth": depth} if words else {}
+    settings = template(name)
+    for key, value in values.items():
+        settings = set_key(settings, key, value)
     return CardPersona(name, settings, prompt, tuple(_documents(card, name)), tuple(_items(card, name)))
+
+
+class PromptPart(NamedTuple):
+    """A part of a system prompt: the field of the card that it comes from, the words before it, and its text."""
+
+    field: str
+    label: str
+    text: str
+
+
+def prompt_parts(card: Card, name: str) -> Iterator[PromptPart]:
+    """Yield the parts of the system prompt of the persona that is made from a card under ``name``, in their order."""
+    for field, label, words in (
+        ("system_prompt", "", card.system_prompt or "{{original}}"),
+        ("description", "", card.description),
+        ("personality", "{{char}}'s personality: ", card.personality),
+        ("scenario", "Scenario: ", card.scenario),
+    ):
+        if words:
+            yield PromptPart(field, _called(card, name, label), _called(card, name, words))
 
 
 def system_prompt(card: Card, name: str) -> str:
     """Return the system prompt of the persona that is made from a card under ``name``."""
-    parts = (
-        card.system_prompt or "{{original}}",
-        card.description,
-        f"{{{{char}}}}'s personality: {card.personality}" if card.personality else "",
-        f"Scenario: {card.scenario}" if card.scenario else "",
-        # Here ``{{original}}`` means the program's own last instructions, and Chorus has none.
-        card.last_instructions.replace("{{original}}", "").strip(),
-    )
-    return _called(card, name, "\n\n".join(filter(None, parts))).strip()
+    return "\n\n".join(label + words for _, label, words in prompt_parts(card, name)).strip()
+
+
+def note(card: Card, name: str) -> tuple[str, int]:
+    """Return the note of the persona that is made from a card under ``name``, empty without one, and its depth."""
+    # Here ``{{original}}`` means the program's own last instructions, and Chorus has none.
+    last = card.last_instructions.replace("{{original}}", "").strip()
+    words = _called(card, name, "\n\n".join(filter(None, (card.depth_note, last))))
+    return words, 0 if last else card.depth
 
 
 def examples(card: Card, name: str) -> str:
@@ -276,9 +310,9 @@ def examples(card: Card, name: str) -> str:
     return _called(card, name, "How {{char}} writes, in examples:\n\n" + "\n\n---\n\n".join(talks))
 
 
-def greeting(card: Card, number: int, user: str) -> str:
-    """Return the greeting with ``number``, counted from 0, with its macros replaced for the user's name ``user``."""
-    return replaced(card.greetings[number], Names(card.char, user)).strip()
+def greeting(card: Card, said: str, name: str, user: str) -> str:
+    """Return a greeting of a card with its macros replaced, for the names of the persona and the user."""
+    return replaced(said, Names(card.char or name, user)).strip()
 
 
 def _is_allowed(name: str) -> bool:
@@ -290,7 +324,7 @@ def _is_allowed(name: str) -> bool:
 
 def _called(card: Card, name: str, words: str) -> str:
     """Put the card's own name in place of ``{{char}}`` if the persona has another name."""
-    return words if card.char in {name, ""} else _CHAR.sub(lambda _: card.char, words)
+    return words if card.char in {name, ""} else CHAR.sub(lambda _: card.char, words)
 
 
 def _documents(card: Card, name: str) -> Iterator[Document]:
@@ -313,10 +347,6 @@ def _items(card: Card, name: str) -> Iterator[Lore]:
             yield Lore(content, entry.constant)
 
 
-_TEXTS = (*OLD_FIELDS, *("creator_notes", "system_prompt", "post_history_instructions", "creator", "character_version"))
-_LISTS = ("alternate_greetings", "tags", "group_only_greetings")
-
-
 def parsed(document: bytes) -> object:
     """Return the value of a JSON document; a number beyond every float becomes 0, ``NaN`` becomes ``None``."""
     try:
@@ -334,85 +364,6 @@ def written(document: object, *, indent: int | None = None) -> bytes:
     return json.dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
 
 
-def exported(persona: Persona, stored: object, now: datetime) -> dict[str, Any]:
-    """Return a persona as a card of version 3; ``stored`` is the JSON of the card it was made from, or ``None``."""
-    card, fields = card_of(stored), fields_of(stored)
-    top = dict(record(stored))
-    data = _with_defaults(fields if "spec" in top else {key: top.get(key, "") for key in OLD_FIELDS})
-    before = written(data)
-    _change(data, card or Card(0, ""), persona)
-    if card is None:
-        data["creation_date"] = int(now.timestamp())
-    elif written(data) != before:
-        data["modification_date"] = int(now.timestamp())
-    top |= {key: data[key] for key in OLD_FIELDS if key in top}
-    return top | {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}
-
-
-def for_older_programs(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the same card marked as version 2, for programs that do not know version 3."""
-    return document | {"spec": "chara_card_v2", "spec_version": "2.0"}
-
-
 def _finite(number: str) -> float:
     found = float(number)
     return found if math.isfinite(found) else 0.0
-
-
-def _with_defaults(fields: object) -> dict[str, Any]:
-    """Return fields with all that version 3 demands; a field that is missing or of a wrong type becomes empty."""
-    data: dict[str, Any] = dict(record(fields))
-    data |= {key: "" for key in _TEXTS if not isinstance(data.get(key), str)}
-    data |= {key: [] for key in _LISTS if not isinstance(data.get(key), list)}
-    return data if isinstance(data.get("extensions"), dict) else data | {"extensions": {}}
-
-
-def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
-    """Write into the fields everything that was changed in the persona since it was made from its card."""
-    is_new = not card.version
-    if is_new or persona.name not in names_for(card):
-        data["name"] = persona.name
-    prompt = persona.settings.system_prompt
-    if is_new or prompt not in {system_prompt(card, persona.name), system_prompt(card, card.char)}:
-        data["system_prompt"] = prompt
-        data |= dict.fromkeys(("description", "personality", "scenario", "post_history_instructions"), "")
-    found = next((each.content for each in persona.documents if each.name == EXAMPLES), "")
-    if found not in {examples(card, persona.name), examples(card, card.char)}:
-        data["mes_example"] = found
-    _put_documents(data, [each for each in persona.documents if each.name != EXAMPLES])
-    described = persona.settings.description
-    if described and (
-        is_new or described != parse_object(as_persona(card, persona.name).settings).values["description"]
-    ):
-        data["extensions"] = data["extensions"] | {OWN: {**_own(data), "description": described}}
-
-
-def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
-    """Write documents as lorebook entries that are always sent; drop entries of removed or changed documents."""
-    book = dict(record(data.get("character_book")))
-    entries = records(book.get("entries"))
-    wanted = {document.name: document.content for document in documents}
-    kept = [entry for entry in entries if not (name := _document_of(entry)) or wanted.get(name) == entry.get("content")]
-    there = {_document_of(entry) for entry in kept}
-    added = [_lore_entry(name, content) for name, content in wanted.items() if name not in there]
-    if added or len(kept) < len(entries):
-        extensions = book.get("extensions") if isinstance(book.get("extensions"), dict) else {}
-        data["character_book"] = book | {"extensions": extensions, "entries": [*kept, *added]}
-
-
-def _document_of(entry: object) -> str:
-    name = _own(record(entry)).get("document")
-    return name if isinstance(name, str) else ""
-
-
-def _lore_entry(name: str, content: str) -> dict[str, Any]:
-    return {
-        "keys": [],
-        "content": content,
-        "extensions": {OWN: {"document": name}},
-        "enabled": True,
-        "insertion_order": 0,
-        "constant": True,
-        "use_regex": False,
-        "name": name,
-    }

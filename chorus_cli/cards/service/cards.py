@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,19 +14,17 @@ from chorus_cli.cards.rules.card import (
     CardPersona,
     as_persona,
     card_of,
-    exported,
-    for_older_programs,
     greeting,
     names_for,
     parsed,
     written,
 )
-from chorus_cli.core.errors import PersonaError, SettingsError
+from chorus_cli.cards.rules.export import exported, for_older_programs
+from chorus_cli.context.rows import thread_views
+from chorus_cli.core.errors import ImportFormatError, PersonaError, SettingsError
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.acts import Clear
-from chorus_cli.log.rules.log_acts import Greeting
-from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
@@ -33,15 +32,14 @@ from chorus_cli.memory.rules.items import ItemType, Source
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.files import DOCUMENTS_FOLDER, PROMPT_FILE
 from chorus_cli.personas.rows import NewPersona
-from chorus_cli.personas.rules.persona import Target, slug_of
+from chorus_cli.personas.rules.persona import Target, folded, slug_of
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import typed_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from chorus_cli.cards.files import CardFile
@@ -99,8 +97,9 @@ class Cards:
             return Taken(owner, file.card.name, told, is_new=False)
         name = await asyncio.to_thread(self._free_name, file.card)
         slug = slug_of(name, self.personas.names_taken())
-        persona, user = as_persona(file.card, name), self.personas.defaults().user_name
-        said = greeting(file.card, 0, user) if file.card.greetings else ""
+        alias = self._free_alias(file.card, name) if file.card.nickname else ""
+        persona, user = as_persona(file.card, name, alias), self.personas.defaults().user_name
+        said = next((greeting(file.card, each, name, user) for each in file.card.greetings), "")
         if not is_dry:
             await self._make(slug, persona, file, said)
         return Taken(slug, name, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
@@ -134,16 +133,33 @@ class Cards:
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
 
     async def greet(self, target: Target, number: int) -> str:
-        """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it."""
-        card = card_of(await asyncio.to_thread(self._stored, target.persona.slug))
-        if card is None:
-            raise PersonaError(f"{target.persona.name} was made of no character card, so it has no greeting.")
-        if not 1 <= number <= len(card.greetings):
-            amount = counted(len(card.greetings), "greeting")
-            raise PersonaError(f"The card of {target.persona.name} has {amount}, and none with number {number}.")
-        said = greeting(card, number - 1, target.persona.settings.user_name)
-        await self.memory.store.write(_greet, target.persona.slug, target.thread_id, said, self.memory.clock.now())
+        """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it.
+
+        It takes the place of a greeting that nobody has answered.
+        """
+        greetings, name = await self._greetings(target), target.persona.name
+        if greetings is None:
+            raise PersonaError(f"{name} was made of no character card, so it has no greeting.")
+        if not 1 <= number <= len(greetings):
+            amount = counted(len(greetings), "greeting")
+            raise PersonaError(f"The card of {name} has {amount}, and none with number {number}.")
+        said, store, now = greetings[number - 1], self.memory.store, self.memory.clock.now()
+        await store.write(thread_views.greet, target.persona.slug, target.thread_id, said, now)
         return said
+
+    async def first_greeting(self, target: Target) -> str:
+        """Return the greeting with which a new conversation begins, empty if there is none or it cannot be read."""
+        with suppress(ImportFormatError):
+            return next(iter(await self._greetings(target) or ()), "")
+        return ""
+
+    async def _greetings(self, target: Target) -> Sequence[str] | None:
+        """Return the greetings of the card of a persona, ``None`` if it was made of no card."""
+        persona = target.persona
+        card = card_of(await asyncio.to_thread(self._stored, persona.slug)) if persona.has_card else None
+        if card is None:
+            return None
+        return [greeting(card, each, persona.name, persona.settings.user_name) for each in card.greetings]
 
     async def export(self, slug: str, path: Path, *, replace: bool) -> None:
         """Write a persona as a card of version 3: a picture, or JSON if the name of the file ends in .json.
@@ -174,6 +190,13 @@ class Cards:
         slugs = (*self.personas.slugs(), *self.personas.archived())
         return next((slug for slug in slugs if card_files.stored_json(self.personas.folder, slug) == json), None)
 
+    def _free_alias(self, card: Card, name: str) -> str:
+        """Return the nickname in a card as an alias of the persona, empty if it is the name or not free."""
+        with suppress(PersonaError):
+            alias = self.personas.check_name(None, card.nickname)
+            return "" if folded(alias) == folded(name) else alias
+        return ""
+
     def _free_name(self, card: Card) -> str:
         for name in names_for(card):
             try:
@@ -203,14 +226,9 @@ def _store(connection: Connection, personas: Path, new: NewPersona, addition: Ad
     def fill(connection: Connection) -> None:
         thread = thread_rows.new(connection, new.slug, "", addition.now)
         if said:
-            _greet(connection, new.slug, thread.id, said, addition.now)
+            thread_views.greet(connection, new.slug, thread.id, said, addition.now)
         if addition.items:
             item_changes.add(connection, addition)
 
     boundary = NewOperation(new.slug, Clear(begins=True), addition.now)
     persona_rows.create(connection, personas, new, boundary, leave_behind, fill)
-
-
-def _greet(connection: Connection, slug: str, thread_id: int, said: str, now: datetime) -> None:
-    message = MessageContent(thread_id, Role.ASSISTANT, said, now)
-    operation_rows.introduce(connection, NewOperation(slug, Greeting(), now, thread_id, members=(message,)))

@@ -66,7 +66,7 @@ def unsent(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Mess
     def is_sent(item: Item) -> bool:
         if item.id in recalled:
             # The newest mention counts, even if the block has the present wording: the model reads the mention last.
-            return recalled[item.id].text == recall.written(item)
+            return recall.has_content(recalled[item.id].text, item)
         return held.get(item.id) == item.content or recall.already_said(item, said)
 
     return [item for item in items if not is_sent(item)]

@@ -226,14 +226,15 @@ def summary_tokens(summary: Summary) -> int:
 
 def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message], tokens: int) -> ModelRequest:
     request_settings = snapshot.request_settings
+    persona = request_settings.target.persona
     parts = (
         request_settings.system_prompt.text,
         f"{HEADING}\n{summary.content}" if summary else "",
-        hot_block(snapshot.hot) if snapshot.hot else "",
+        hot_block(snapshot.hot, persona) if snapshot.hot else "",
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    chosen, model = request_settings.target.persona.settings, request_settings.target.choice.model
+    chosen, model = persona.settings, request_settings.target.choice.model
     only_caller = model if request_settings.echo.own_calls_only else None
     messages = (system, *lead, *messages_of(rows, request_settings.accepted, snapshot.echoed, only_caller))
     note = request_settings.system_prompt.note
@@ -251,15 +252,18 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
 
 
 def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tuple[PromptMessage, ...]:
-    """Insert a note before the last ``depth`` messages up to the newest question, which counts as one of them.
+    """Return messages with a note in one message of the user, of which at most ``depth`` follow up to the newest one.
 
-    The place stays the same during a turn, and is never between a call and its result.
+    The note begins that message, but at depth 0 it ends the newest. The message stays the same through a turn.
     """
-    asked = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
-    place = max(1, asked + 1 - depth)
-    while place < len(messages) and messages[place].role == "tool":
-        place -= 1
-    return (*messages[:place], PromptMessage("user", note, is_note=True), *messages[place:])
+    asked = [place for place, message in enumerate(messages) if message.role == "user"]
+    if not asked:
+        return messages
+    place = next((each for each in asked if each > asked[-1] - depth), asked[-1])
+    said = messages[place].content
+    parts = (note, said) if depth else (said, note)
+    noted = messages[place]._replace(content="\n\n".join(filter(None, parts)), note=note)
+    return (*messages[:place], noted, *messages[place + 1 :])
 
 
 def reply_of(row: Message) -> int:

@@ -282,8 +282,7 @@ class Context:
 
         def measured(count: Callable[[str], int]) -> SystemPrompt:
             prompt_tokens, all_tokens = count(prompt), count(text)
-            note_tokens = count(note) + TOKENS_PER_MESSAGE if note else 0
-            return SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens), note, note_tokens)
+            return SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens), note, count(note))
 
         if not self.counter.is_ready:
             return measured(self.counter.at_most)

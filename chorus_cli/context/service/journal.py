@@ -61,10 +61,9 @@ class Journal:
     personas: Personas
     memory: Memory
 
-    async def introduce(self, target: Target, act: Act, *, in_all_threads: bool = False) -> Operation:
-        """Store an act on the context of the target's thread, or of all threads of its persona."""
-        thread_id = None if in_all_threads else target.thread_id
-        new = NewOperation(target.persona.slug, act, self.clock.now(), thread_id, members=act.members)
+    async def introduce(self, target: Target, act: Act) -> Operation:
+        """Store an act on the context of the target's thread."""
+        new = NewOperation(target.persona.slug, act, self.clock.now(), target.thread_id, members=act.members)
         return await self.context.store.write(_introduce, new, act.members)
 
     async def fork(self, target: Target, through_id: int | None = None) -> Operation:
@@ -74,9 +73,13 @@ class Journal:
             lambda c: thread_views.fork(c, self.context.read(c, request_settings, now), through_id, now)
         )
 
-    async def clear(self, target: Target) -> Operation:
-        """Begin a new conversation in every thread of the persona; a reply in progress belongs to the old one."""
-        return await self.introduce(target, Clear(), in_all_threads=True)
+    async def clear(self, target: Target, greeting: str = "") -> None:
+        """Begin a new conversation in every thread of the persona; a reply in progress belongs to the old one.
+
+        The persona says the ``greeting``, if there is one, in the target's thread.
+        """
+        new = NewOperation(target.persona.slug, Clear(), self.clock.now())
+        await self.context.store.write(_clear, new, target.thread_id, greeting)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
         """Clear all threads and return ``True``, unless the user wrote after ``through_message_id`` or gets a reply."""
@@ -220,6 +223,12 @@ def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]
     for unknown in set(members) - known:
         raise JournalError(f"There is no message #{unknown} in this thread. /search shows the numbers of messages.")
     return operation_rows.introduce(connection, new)
+
+
+def _clear(connection: Connection, new: NewOperation, thread_id: int, greeting: str) -> None:
+    cleared = operation_rows.introduce(connection, new)
+    if greeting:
+        thread_views.greet(connection, new.persona, thread_id, greeting, new.created_at, cleared.id)
 
 
 def _reverse_import(connection: Connection, new: NewOperation, here: int) -> None:

@@ -117,7 +117,7 @@ async def exported(context: Context, target: Target, now: datetime, *, whole: bo
         entries = (await context.snapshot(target, now)).view.messages
     numbers, entries = await numbers_of(store, persona.slug), without_empty_replies(entries)
     thoughts = await thoughts_in(store, entries)
-    found = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers, thoughts)
+    found = Export(persona.slug, persona.speakers, target.thread_id, now, whole, entries, marks, numbers, thoughts)
     if not found.messages and whole:
         raise CommandError("Nothing was said yet, so nothing was written.")
     if not found.messages:

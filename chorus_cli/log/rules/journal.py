@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.log.rules.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unpin, Unreadable
+from chorus_cli.log.rules.log_acts import Act, Greeting, Import, MemoryAct, Pin, Unpin, Unreadable
 from chorus_cli.log.rules.messages import Message, expanded
 from chorus_cli.log.rules.operations import Operation
 
@@ -100,7 +100,10 @@ def own(operations: Sequence[Operation]) -> list[Operation]:
 def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
     """Return, for each operation or turn that was ever undone, the newest undo or redo of it."""
     ordered = sorted(operations, key=lambda each: each.id)
-    return {each.act.subject: each for each in ordered if isinstance(each.act, Reversal)}
+    found = {each.act.subject: each for each in ordered if isinstance(each.act, Reversal)}
+    # The greeting of a new conversation shares the fate of the operation that began it.
+    greeted = {each.id: Subject(operation_id=each.act.cleared) for each in ordered if isinstance(each.act, Greeting)}
+    return {Subject(operation_id=id_): found[cleared] for id_, cleared in greeted.items() if cleared in found} | found
 
 
 def undone(operations: Iterable[Operation]) -> set[Subject]:
@@ -132,8 +135,9 @@ def _pinned(counting: Iterable[Operation], thread_id: int) -> frozenset[int]:
 
 
 def replaced(operations: Iterable[Operation]) -> set[int]:
-    """Return the messages that retries among ``operations`` take out of the context."""
-    return {message_id for each in operations if isinstance(each.act, Retry) for message_id in each.act.replaced}
+    """Return the messages that retries and greetings among ``operations`` take out of the context."""
+    replacing = (each.act for each in operations if isinstance(each.act, Retry | Greeting))
+    return {message_id for act in replacing for message_id in act.replaced}
 
 
 def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:

@@ -393,12 +393,22 @@ class Unreadable(Act):
         return cls(is_set_aside=True)
 
 
+@dataclass(frozen=True)
 class Greeting(Inclusion):
-    """A greeting from the persona's character card; the persona says it before the user says anything."""
+    """A greeting from the persona's character card; the persona says it before the user says anything.
 
-    __slots__ = ()
+    It takes the messages ``replaced`` out of the context: an earlier greeting that nobody has answered. The greeting of
+    a new conversation is undone and redone with the operation ``cleared``.
+    """
+
     kind = "greeting"
     words = "greeting of the character card"
+    stored: ClassVar = {
+        "replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)]),
+        "cleared": Stored("cleared", int),
+    }
+    replaced: frozenset[int] = frozenset()
+    cleared: int = 0
 
 
 class Pin(Inclusion):

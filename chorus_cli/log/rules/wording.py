@@ -13,7 +13,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import as_json, with_lines
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.journal import NO_MARKS, LogMarks, marker
-from chorus_cli.log.rules.messages import Message, Role, Thoughts, is_written, words_of
+from chorus_cli.log.rules.messages import Message, Role, Speakers, Thoughts, is_written, words_of
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
 
 
@@ -22,19 +22,19 @@ def local(moment: datetime) -> str:
     return f"{timestamps.local(moment):%a %Y-%m-%d %H:%M}"
 
 
-def speaker(role: Role, persona: str) -> str:
+def speaker(role: Role, names: Speakers) -> str:
     """Return the speaker's name for a message of this role."""
     match role:
         case Role.USER:
-            return "Human"
+            return names.user
         case Role.ASSISTANT:
-            return persona
+            return names.persona
         case Role.TOOL_USE | Role.TOOL_RESULT:
-            return f"{persona} ({role})"
+            return f"{names.persona} ({role})"
 
 
 def log_entry(
-    entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None, thoughts: str = ""
+    entry: Message | Operation, marks: LogMarks, names: Speakers, numbers: Numbers | None = None, thoughts: str = ""
 ) -> str:
     """Write a message or a boundary of the log, its local time first; with ``numbers``, a boundary names its thread.
 
@@ -49,7 +49,7 @@ def log_entry(
     thought = entry.thought.words if entry.thought is not None else ""
     before = f"[{thought}:\n{thoughts.strip()}]" if thoughts.strip() else f"[{thought}]"
     said = "\n".join(filter(None, (before if thought else "", _said(entry, marks))))
-    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {said}"
+    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, names)}: {said}"
 
 
 def _stamp(moment: datetime) -> str:
@@ -92,7 +92,7 @@ class Export:
     """The messages of a thread, or only those in its context, with the boundaries between them."""
 
     persona: str
-    name: str
+    names: Speakers
     thread_id: int
     exported_at: datetime
     is_whole: bool
@@ -120,7 +120,7 @@ def document(export: Export, *, is_json: bool) -> str:
         return markdown(export)
     value = {
         "persona": export.persona,
-        "name": export.name,
+        "name": export.names.persona,
         "thread": export.numbers.thread(export.thread_id),
         "exported_at": timestamps.to_text(export.exported_at),
         "whole_thread": export.is_whole,
@@ -137,7 +137,7 @@ def markdown(export: Export) -> str:
     what = "everything that was said" if export.is_whole else "what was in context"
     amount, thread = counted(len(export.messages), "message"), export.numbers.thread(export.thread_id)
     head = (
-        f"# {' '.join(export.name.split())}\n\n"
+        f"# {' '.join(export.names.persona.split())}\n\n"
         f"Thread #{thread}, {what}: {amount}, exported on {_stamp(export.exported_at)}."
     )
     text = "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
@@ -149,9 +149,9 @@ def _entry(entry: Message | Operation, export: Export) -> str:
         return f"---\n\n*{marker(entry)} {_stamp(entry.created_at)}*"
     text, _ = export.thoughts.get(entry.id, Thoughts())
     thought = [f"*{entry.thought.words}*", text.strip("\n")] if entry.thought is not None else []
-    content, name = with_lines(entry.content.strip("\n"), entry.attachments), " ".join(export.name.split())
+    content = with_lines(entry.content.strip("\n"), entry.attachments)
     parts = [
-        f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}",
+        f"## {' '.join(told_by(entry.role, export.names).split())}, {_stamp(entry.timestamp)}",
         quotation("\n\n".join(filter(None, thought))) if thought else "",
         fenced(content) if entry.role is Role.TOOL_RESULT and content else content,
     ]
@@ -164,15 +164,15 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def told_by(role: Role, name: str) -> str:
-    """Return who says a message of this role, in words for people and models; the persona is called ``name``."""
+def told_by(role: Role, names: Speakers) -> str:
+    """Return who says a message of this role, in words for people and models."""
     match role:
         case Role.USER:
-            return "Human"
+            return names.user
         case Role.ASSISTANT:
-            return name
+            return names.persona
         case Role.TOOL_USE:
-            return f"{name} calls a tool"
+            return f"{names.persona} calls a tool"
         case Role.TOOL_RESULT:
             return "The tool answers"
 

@@ -39,21 +39,21 @@ _SOURCES = {
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE_BREAK, _REST = rf"(?:\r\n|[{_BREAKS}])", rf"[^{_BREAKS}]*+"
 # Older preambles name the type of an item in place of its date and source.
-_HEAD = rf"(?:{'|'.join(ItemType)}|\([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}, from (?:{'|'.join(_SOURCES.values())})\))"
+_HEAD = rf"(?:{'|'.join(ItemType)}|\([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:, from [^{_BREAKS}]+?)?\))"
 _ITEM = rf"#(?P<id>[0-9]+) {_HEAD}: {_REST}(?:{_LINE_BREAK}{_INDENT}{_REST})*"
 _UNNAMED = _ITEM.replace("?P<id>", "?:")
 _BLOCK = rf"(?m)(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{_UNNAMED}(?:\n{_UNNAMED})*)(?P<after>\n{{0,2}})"
 _KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\."
 
 
-def hot_block(items: Iterable[Item]) -> str:
+def hot_block(items: Iterable[Item], persona: Persona) -> str:
     """Return the block of HOT items for the system message, in order of id; without items it is empty."""
-    return _block(HOT_HEADING, items)
+    return _block(HOT_HEADING, items, persona)
 
 
-def memory_lines(items: Iterable[Item]) -> str:
+def memory_lines(items: Iterable[Item], persona: Persona) -> str:
     """Return the lines of recalled items for the preamble of a user message, in order of id; empty without items."""
-    return _block(RECALLED_HEADING, items)
+    return _block(RECALLED_HEADING, items, persona)
 
 
 def tokens_in_request(item: Item) -> int:
@@ -68,10 +68,21 @@ def indented(content: str) -> str:
     return re.sub(_LINE_BREAK, rf"\g<0>{_INDENT}", without_keys(content))
 
 
-def written(item: Item) -> str:
-    """Return the text of an item in a request: its number, date, source and content."""
+def written(item: Item, persona: Persona) -> str:
+    """Return the text of an item in a request: its number, date, source and content.
+
+    A character calls the user by name, and knows of no other source, such as a document.
+    """
+    source = _SOURCES[item.source]
+    if persona.has_card:
+        source = {Source.YOU: persona.speakers.user, Source.MODEL: source}.get(item.source, "")
     at = timestamps.local(item.created_at)
-    return f"#{item.id} ({at:%Y-%m-%d}, from {_SOURCES[item.source]}): {indented(item.content)}"
+    return f"#{item.id} ({at:%Y-%m-%d}{source and f', from {source}'}): {indented(item.content)}"
+
+
+def has_content(text: str, item: Item) -> bool:
+    """Return whether a text that ``written`` made has the present content of the item."""
+    return text.endswith(f"): {indented(item.content)}")
 
 
 def items_in(preamble: str) -> dict[int, str]:
@@ -116,8 +127,8 @@ def already_said(item: Item, rows: Mapping[int, str]) -> bool:
     return said is not None and item.content in said.replace("\r\n", "\n")
 
 
-def _block(heading: str, items: Iterable[Item]) -> str:
-    lines = [written(item) for item in sorted(items, key=lambda item: item.id)]
+def _block(heading: str, items: Iterable[Item], persona: Persona) -> str:
+    lines = [written(item, persona) for item in sorted(items, key=lambda item: item.id)]
     return "\n".join([heading, *lines]) if lines else ""
 
 

@@ -73,9 +73,7 @@ def content_of(message: PromptMessage, load: Load) -> tuple[list[Part], str]:
 
 def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
     """Return the kinds of attachments that ``model`` takes: for a provider's model, all that the map does not deny."""
-    if model.startswith(EMBEDDED):
-        return frozenset()
-    if model.startswith(LOCAL):
+    if model.startswith((EMBEDDED, LOCAL)):
         return frozenset({Kind.TEXT})
     abilities = {Kind.PICTURE: "vision", Kind.PDF: "pdf_input"}
     return ALL_SENT - {kind for kind, name in abilities.items() if model_map.supports(model, name) is False}
@@ -169,9 +167,9 @@ def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
     """Return the indexes of the messages to mark, all with text, because Claude refuses a marker on a blank text."""
     filled = [(place, message) for place, message in enumerate(messages) if message.content.strip()]
     systems = [place for place, message in filled if message.role == "system"]
-    questions = [place for place, message in filled if message.is_question]
+    questions = [place for place, message in filled if message.role == "user"]
     # The next request repeats this request only up to the note.
-    same = [place for note, message in filled if message.is_note for place in questions if place < note]
+    same = [place for note, message in filled if message.note for place in questions if place < note]
     return frozenset(systems[:1] + same[-1:] + questions[-_MARKED_QUESTIONS:])
 
 

@@ -20,8 +20,8 @@ class PromptMessage(NamedTuple):
     """One message of a request; ``tool_calls`` is JSON text in the format of the OpenAI API.
 
     ``tool_call_id`` names the call that a tool message answers. ``attachments`` have kinds that the model accepts, and
-    go before the content of a user's message. ``thoughts`` are the model's own, as the model sent them. A message that
-    ``is_note`` was said by nobody: it is the persona's note, whose place moves with the conversation.
+    go before the content of a user's message. ``thoughts`` are the model's own, as the model sent them. ``note`` is the
+    persona's note with which the content begins or ends; it moves on with the conversation.
     """
 
     role: PromptRole
@@ -30,12 +30,7 @@ class PromptMessage(NamedTuple):
     tool_call_id: str | None = None
     attachments: tuple[Attachment, ...] = ()
     thoughts: Thoughts | None = None
-    is_note: bool = False
-
-    @property
-    def is_question(self) -> bool:
-        """Whether the user said the message."""
-        return self.role == "user" and not self.is_note
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +78,10 @@ def without_calls(message: PromptMessage) -> PromptMessage:
 
 def with_plain_history(request: ModelRequest) -> ModelRequest:
     """Return a request whose turns before the newest are plain words, without calls, thoughts and attachments."""
-    asked = max((place for place, message in enumerate(request.messages) if message.is_question), default=0)
+    asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
     earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
     plain = (
-        PromptMessage(worded.role, with_lines(worded.content, files), is_note=worded.is_note)
-        for worded, files in earlier
+        PromptMessage(worded.role, with_lines(worded.content, files), note=worded.note) for worded, files in earlier
     )
     return replace(request, messages=(*plain, *request.messages[asked:]))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.log.rules.messages import Speakers
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.settings.rules.table import Settings
 
@@ -50,6 +51,11 @@ class Persona(NamedTuple):
     def name(self) -> str:
         """The name to show."""
         return self.settings.name or self.slug
+
+    @property
+    def speakers(self) -> Speakers:
+        """The names of the persona and of the user, whom only a character knows by name."""
+        return Speakers(self.name, " ".join(self.settings.user_name.split())) if self.has_card else Speakers(self.name)
 
 
 class Target(NamedTuple):

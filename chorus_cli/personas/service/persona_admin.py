@@ -138,14 +138,13 @@ class PersonaAdmin:
         found = activity.get(slug, PersonaActivity(0, None))
         return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
-    async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of the persona ``name``, even if only the log has it; by default, of ``otherwise``."""
+    async def logged(self, name: str | None, otherwise: str) -> str:
+        """Return the slug of the persona ``name``, perhaps in the log only, or else the slug ``otherwise``."""
         wanted = folded(name).replace(" ", "-") if name else otherwise
         # A name that only the log has is preferred to a persona whose name merely begins with it.
         if self.personas.called(name or otherwise) is None and wanted in await self.store.read(persona_rows.activity):
-            return wanted, wanted
-        slug = self.personas.find_any(name) if name else otherwise
-        return slug, self.personas.load(slug).name
+            return wanted
+        return self.personas.find_any(name) if name else otherwise
 
     async def create(self, name: str) -> tuple[str, bool]:
         """Create a persona from the template; return its slug, and whether the log has rows of an earlier persona."""

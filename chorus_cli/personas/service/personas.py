@@ -7,6 +7,7 @@ from pathlib import Path
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.log.rules.messages import Speakers
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import CARD_FILE, PROMPT_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
@@ -153,6 +154,13 @@ class Personas:
         """Return the settings of a persona's own file, without defaults and warnings, as fast as lists need them."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return resolve([own]).settings
+
+    def speakers(self, slug: str) -> Speakers:
+        """Return the names of a persona, which may be only in the log, and of its user, without reading documents."""
+        own, _ = settings_file.read_layer(self.settings_path(slug))
+        defaults, _ = settings_file.read_defaults(self.config_file)
+        has_card = is_there(self.folder / slug / CARD_FILE)
+        return Persona(slug, resolve([own, defaults]).settings, has_card=has_card).speakers
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings file, or of its copy once `changeable_settings_path` has made one."""

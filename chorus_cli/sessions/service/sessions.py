@@ -301,7 +301,7 @@ class Sessions:
         told = without_eliza([*dict.fromkeys(each._replace(thread_id=0) for each in said)])
         if not can_summarize(target) or not (so_far or told):
             return _Summary(session_format.extract(whole))
-        entries = entries_of(told, target.persona.name)
+        entries = entries_of(told, target.persona.speakers)
         try:
             written = await self.summarizer.extended(target, session_format.TASK, so_far, entries)
         except ModelError as error:

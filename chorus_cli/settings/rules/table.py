@@ -208,8 +208,8 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("off", "bell", "osc"),
     ),
     Setting("user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; asked for at the first."),
-    Setting("note", Kind.TEXT, "Text near the end of each request.", default_words="none"),
-    Setting("note_depth", Kind.WHOLE_NUMBER, "How many messages follow the note.", 0),
+    Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours.", default_words="none"),
+    Setting("note_depth", Kind.WHOLE_NUMBER, "How many messages follow the note; at 0 it ends your newest one.", 0),
     Setting(
         "plain",
         Kind.FLAG,

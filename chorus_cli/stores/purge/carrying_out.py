@@ -20,7 +20,6 @@ from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.context.rules.memory import ids_held, without_forgotten
 from chorus_cli.core.errors import PurgeError
-from chorus_cli.editing.rules.format import HUMAN
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
@@ -150,7 +149,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
     return Extent(
         ids,
         shown=tuple(
-            ShownMessage(row.id, row.persona, row.timestamp, row.content, HUMAN if row.role is Role.USER else "")
+            ShownMessage(row.id, row.persona, row.timestamp, row.content, row.role is Role.USER)
             for row, _ in zip(shown, range(MOST_SHOWN), strict=False)
         ),
         first=min((row.timestamp for row in rows), default=None),

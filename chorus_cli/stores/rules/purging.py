@@ -147,13 +147,14 @@ MOST_DOCUMENTS = 20
 
 
 class ShownMessage(NamedTuple):
-    """A line in the list of messages to purge; ``speaker`` is the persona's name or a name for the user."""
+    """A line in the list of messages to purge; ``speaker`` names the user if the message ``is_users``."""
 
     id: int
     persona: str
     timestamp: datetime
     content: str
-    speaker: str
+    is_users: bool
+    speaker: str = ""
 
     def line(self) -> str:
         """Return its line in the list."""

@@ -86,7 +86,7 @@ class Purging:
                 # Without an index, the search reads the whole log.
                 await self.search.catch_up(tell)
         name = asked.persona or next(iter(asked.personas), "")
-        slug = (await self.persona_admin.logged(name, focus))[0] if name else ""
+        slug = await self.persona_admin.logged(name, focus) if name else ""
         wanted = await self.store.read(
             selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
         )
@@ -96,13 +96,14 @@ class Purging:
         if wanted.words or not extent.is_empty:
             # If the log has nothing to purge, only the words of a search can still be found in backups.
             held = await self._holding(rows, wanted, is_certain=extent.is_empty)
-        return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
+        return Found(wanted, replace(extent, shown=self._with_speakers(extent), backups=held), rows)
 
-    async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
-        names = {
-            slug: (await self.persona_admin.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}
-        }
-        return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
+    def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
+        names = {slug: self.persona_admin.personas.speakers(slug) for slug in {each.persona for each in extent.shown}}
+        return tuple(
+            each._replace(speaker=names[each.persona].user if each.is_users else names[each.persona].persona)
+            for each in extent.shown
+        )
 
     async def carry_out(
         self, found: Found, tell: Callable[[str], None] = lambda _sentence: None, *, with_backups: bool = False

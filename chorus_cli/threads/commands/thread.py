@@ -12,7 +12,7 @@ from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Table, Text, data_of
+from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Said, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
 from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
@@ -119,12 +119,17 @@ async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report |
 async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
     """Open a new thread with an empty context, and switch to it.
 
+    A persona of a character card says its greeting.
+
     Examples:
         /thread new
         /thread new The trip to Rome
     """
     await services.threads.new(shortened(title))
-    return await _arrived(services)
+    target, arrived = services.current.target(), await _arrived(services)
+    if not await services.cards.first_greeting(target):
+        return arrived
+    return replace(arrived, parts=(*arrived.parts, Said(await services.cards.greet(target, 1), target.persona.name)))
 
 
 @GROUP.command("fork", guesses=("fork",))
@@ -195,14 +200,14 @@ async def history(
     """
     chosen = await _found(services, thread) if thread else await services.threads.current()
     found = await services.threads.history(chosen, with_thoughts=thoughts)
-    name = services.current.target().persona.name
+    names = services.current.target().persona.speakers
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     numbers = Numbers({chosen.id: chosen.number})
     values = data_of([entry_as_json(each, found.marks, numbers, found.thoughts) for each in found.entries])
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.", values)
     texts = {id_: each.text for id_, each in found.thoughts.items()}
-    lines = [log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown]
+    lines = [log_entry(each, found.marks, names, thoughts=texts.get(each.id, "")) for each in shown]
     return Output("\n\n".join(lines), values)
 
 

@@ -283,7 +283,7 @@ class Folding:
     ) -> Summary | None:
         """Have the oldest messages summarised, and store the fold; ``None`` if the context has changed meanwhile."""
         target, view, room = snapshot.request_settings.target, snapshot.view, snapshot.budget.summary_room
-        entries = entries_of(without_eliza(usable(messages)), target.persona.name)
+        entries = entries_of(without_eliza(usable(messages)), target.persona.speakers)
         if not entries:
             return None
         so_far = view.summary.content if view.summary else ""

@@ -86,7 +86,8 @@ class PreambleWriter:
             news = (news_text(ended), brief_news_text(ended))
             active = preamble(active, next((text for text in news if self._fits(preamble(active, text))), ""))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
-        return preamble(active, memory_lines(recalled) if recalled else ""), recalled
+        persona = self.snapshot.request_settings.target.persona
+        return preamble(active, memory_lines(recalled, persona) if recalled else ""), recalled
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""

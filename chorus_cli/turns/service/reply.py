@@ -61,7 +61,7 @@ _NO_CALLS: Sequence[ReadCall] = ()
 MOST_ROUNDS = limits.ROUNDS.most
 """The most replies of a turn whose calls are carried out."""
 
-STOPPED = "(The human stopped this tool before it was done.)"
+STOPPED = "(The user stopped this tool before it was done.)"
 ENOUGH = Answer(
     f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
     f"not carried out (at most {MOST_ROUNDS} rounds for a message)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -83,12 +84,36 @@ async def test_macros_are_replaced_when_they_are_sent(arrived: World) -> None:
     system = system_message(arrived)
     assert "Mira keeps the lighthouse.\n\nMira's personality: dry, watchful\n\nScenario: A storm keeps User" in system
     assert "How Mira writes, in examples:\n\nUser: Is it far?" in system
-    assert system.endswith("#1 (2026-02-12, from a document): It is 1890.")
+    assert system.endswith("#1 (2026-02-12): It is 1890.")
     assert "{{" not in system
+    assert arrived.asked()[-1][1] == "hello\n\n[Note: Stay in the storm.]"
     await arrived.told("/settings set user_name Ada")
     arrived.model.say("Again.")
     await arrived.say("hello again")
     assert "A storm keeps Ada at the lighthouse." in system_message(arrived)
+
+
+async def test_a_character_and_what_is_shown_of_its_talk_call_the_user_by_name(arrived: World, tmp_path: Path) -> None:
+    await arrived.told("/settings set user_name Ada")
+    await arrived.told("/remember water the fuchsia")
+    arrived.model.say("A wet lamp.")
+    await arrived.say("hello fuchsia")
+    assert "(2026-02-12, from Ada): water the fuchsia" in system_message(arrived)
+    await arrived.told(f"/export {tmp_path}/talk.md")
+    assert "## Ada, " in (tmp_path / "talk.md").read_text()
+    commands = ("/thread history", "/search fuchsia", "/context at 1h", "/context save", "/context 1h?")
+    arrived.clock.advance(timedelta(hours=2))
+    shown = "\n".join([await arrived.told(each) for each in commands])
+    shown += await arrived.told(f"/context show {arrived.clock.now():%Y-%m-%d}")
+    assert shown.count("Ada: hello fuchsia") == 2
+    assert shown.count("Ada: hello «fuchsia»") == 1
+    assert len(re.findall(r"Ada +hello fuchsia", shown)) == 2
+    assert "Human" not in shown
+    summarised = arrived.model.requests[-1].messages[-1].content
+    assert "Ada: hello fuchsia" in summarised
+    question = await arrived.carry_out("/purge search fuchsia")
+    assert isinstance(question, Question)
+    assert " Ada: hello fuchsia" in question.text
 
 
 @pytest.mark.parametrize(("answer", "name"), [("Ada", "Ada"), ("", "User")])
@@ -133,7 +158,7 @@ async def test_an_entry_of_any_age_is_sent_when_a_message_or_the_reply_before_ha
     preambles = [message.preamble for message in await arrived.log() if message.role == "user"]
     assert preambles == [
         "",
-        "From memory:\n#3 (2026-02-12, from a document): The lamp was made in Mira's youth.",
+        "From memory:\n#3 (2026-02-12): The lamp was made in Mira's youth.",
         "",
         "",
     ]
@@ -170,9 +195,19 @@ async def test_another_card_of_the_same_name_keeps_it_for_the_model(arrived: Wor
     assert "Mira 2" not in system_message(arrived)
 
 
-async def test_another_greeting_comes_into_the_thread(arrived: World) -> None:
-    assert await arrived.told("/persona greeting 2") == "Who goes there, User?"
-    assert await arrived.seen() == [GREETING, "Who goes there, User?"]
+OTHER = "Who goes there, User?"
+
+
+async def test_another_greeting_takes_the_place_of_one_that_nobody_has_answered(arrived: World) -> None:
+    assert await arrived.told("/persona greeting 2") == OTHER
+    assert await arrived.seen() == [OTHER]
+    assert [row.content for row in await arrived.log()] == [GREETING, OTHER]
+    assert await arrived.told("/undo") == "Undone: greeting of the character card"
+    assert await arrived.seen() == [GREETING]
+    arrived.model.say("Come in.")
+    await arrived.say("hello")
+    await arrived.told("/persona greeting 2")
+    assert await arrived.seen() == [GREETING, "hello", "Come in.", OTHER]
     assert await arrived.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
     await arrived.told("/persona chorus")
     assert "no character card" in await arrived.told("/persona greeting")
@@ -216,6 +251,14 @@ async def test_an_archive_of_version_3_makes_a_persona(world: World, tmp_path: P
     out = content(tmp_path / "out.png")
     assert json.loads(card_json(out) or b"") == card(3)
     assert out.startswith(icon[:50])
+    await world.told("/persona chorus")
+    assert await world.told("/persona mi") == "You are now talking to Mira (openai/test)."
+    assert world.current.target().persona.settings.aliases == ("Mi",)
+    await world.say("hello")
+    assert "Mi keeps the lighthouse." in system_message(world)
+    other = written(tmp_path, "other.json", card(3, name="Mimi"))
+    await world.told(f"/persona import {other}")
+    assert world.current.target().persona.settings.aliases == ()
 
 
 @pytest.mark.parametrize("name", ["none.png", "text.json"])
@@ -226,13 +269,43 @@ async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path,
     assert world.personas.slugs() == ("chorus",)
 
 
-async def test_a_greeting_stays_until_the_conversation_begins_anew(arrived: World) -> None:
+async def test_a_greeting_stays_and_a_new_conversation_begins_with_one(arrived: World) -> None:
     arrived.clock.advance(timedelta(days=3))
     assert await arrived.seen() == [GREETING]
-    await arrived.told("/new")
-    assert await arrived.seen() == []
-    await arrived.told("/persona greeting")
+    arrived.model.say("Come in.")
+    await arrived.say("hello")
+    assert await arrived.told("/new") == f"--- New conversation ---\n\n{GREETING}"
     assert await arrived.seen() == [GREETING]
+    arrived.clock.advance(timedelta(days=3))
+    assert await arrived.seen() == [GREETING]
+    assert await arrived.told("/undo") == "Undone: new conversation"
+    assert await arrived.seen() == [GREETING]
+    arrived.clock.advance(timedelta(days=-3))
+    assert await arrived.seen() == [GREETING, "hello", "Come in."]
+    await arrived.told("/redo")
+    assert await arrived.seen() == [GREETING]
+    assert (await arrived.log())[-1].id == (await arrived.view()).messages[0].id
+    (arrived.personas.folder / "mira" / "card.json").write_text("{")
+    assert await arrived.told("/new") == "--- New conversation ---"
+
+
+async def test_a_new_thread_begins_with_the_greeting(arrived: World) -> None:
+    await arrived.told("/persona greeting 2")
+    assert (await arrived.told("/thread new")).endswith(f"\n\n{GREETING}")
+    assert await arrived.seen() == [GREETING]
+    await arrived.told("/thread 1")
+    assert await arrived.seen() == [OTHER]
+
+
+@pytest.mark.usefixtures("_named")
+async def test_a_card_without_a_name_is_called_like_its_file(world: World, tmp_path: Path) -> None:
+    made = card(1)
+    del made["name"]
+    told = await world.told(f"/persona import {written(tmp_path, 'old salt.json', made)}")
+    assert told.startswith("Created old salt from old salt.json")
+    assert told.endswith("*old salt looks up.* You are wet, User.")
+    await world.told(f"/persona export old salt {tmp_path}/out.json")
+    assert json.loads((tmp_path / "out.json").read_text())["data"]["name"] == "old salt"
 
 
 @pytest.mark.usefixtures("_named")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chorus_cli.cards.rules.card import (
@@ -17,15 +17,15 @@ from chorus_cli.cards.rules.card import (
     as_persona,
     card_of,
     examples,
-    exported,
-    for_older_programs,
     greeting,
     icon_entry,
     names_for,
+    note,
     parsed,
     system_prompt,
     written,
 )
+from chorus_cli.cards.rules.export import exported, for_older_programs
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json.jsonc import parse_object
 from chorus_cli.memory.rules.recall import sent_items
@@ -122,13 +122,14 @@ def test_a_persona_has_the_texts_of_its_card() -> None:
     found = read(2)
     assert system_prompt(found, "Mira") == (
         "{{original}} Speak little.\n\n{{char}} keeps the lighthouse.\n\n{{char}}'s personality: dry, watchful\n\n"
-        "Scenario: A storm keeps {{user}} at the lighthouse.\n\nStay in the storm."
+        "Scenario: A storm keeps {{user}} at the lighthouse."
     )
+    assert note(found, "Mira") == ("Stay in the storm.", 0)
     assert examples(found, "Mira") == (
         "How {{char}} writes, in examples:\n\n{{user}}: Is it far?\n{{char}}: Far enough.\n\n---\n\n"
         "<USER>: Tea?\n<BOT>: Always."
     )
-    assert greeting(found, 0, "Ada") == "*Mira looks up.* You are wet, Ada."
+    assert greeting(found, found.greetings[0], "Mira 2", "Ada") == "*Mira looks up.* You are wet, Ada."
     persona = as_persona(found, "Mira")
     assert [tuple(lore) for lore in persona.lore] == [
         ("It is 1890.", True),
@@ -181,7 +182,8 @@ def persona_of(document: object, name: str = "Mira") -> Persona:
     assert found is not None
     made = as_persona(found, name)
     values = parse_object(made.settings).values
-    chosen: dict[str, Any] = {"system_prompt": made.prompt, **{key: values[key] for key in ("name", "description")}}
+    keys = ("name", "description", "note", "note_depth")
+    chosen: dict[str, Any] = {"system_prompt": made.prompt} | {key: values[key] for key in keys if key in values}
     documents = tuple(each._replace(content=each.content.strip()) for each in made.documents)
     return Persona("mira", Settings(**chosen), documents, has_card=True)
 
@@ -224,11 +226,113 @@ def test_a_new_name_and_a_new_description_go_into_the_card() -> None:
     assert persona_of(data, "Miranda").settings.description == "The keeper."
 
 
-def test_an_edited_system_prompt_takes_the_place_of_the_parts_that_made_it() -> None:
-    data = exported(with_settings(persona_of(card(2)), system_prompt="Be short."), card(2), NOW)["data"]
-    assert data["system_prompt"] == "Be short."
-    assert not any(data[key] for key in ("description", "personality", "scenario", "post_history_instructions"))
-    assert data["first_mes"] == card(2)["data"]["first_mes"]
+PROMPT = system_prompt(read(2), "Mira")
+FIELDS = ("system_prompt", "description", "personality", "scenario")
+
+
+def prompt_fields(persona: Persona) -> dict[str, str]:
+    """Return the fields that an export changes of those that make the system prompt."""
+    after, before = exported(persona, card(2), NOW)["data"], card(2)["data"]
+    assert (after["first_mes"], after["post_history_instructions"]) == (
+        before["first_mes"],
+        before["post_history_instructions"],
+    )
+    return {key: after[key] for key in FIELDS if after[key] != before[key]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("Speak little.", "Speak.", {"system_prompt": "{{original}} Speak."}),
+        ("keeps the lighthouse", "sells shells", {"description": "{{char}} sells shells."}),
+        ("dry, watchful", "wet", {"personality": "wet"}),
+        ("A storm keeps", "Fog keeps", {"scenario": "Fog keeps {{user}} at the lighthouse."}),
+        ("\n\nScenario", "\n\nShe limps.\n\nScenario", {"personality": "dry, watchful\n\nShe limps."}),
+        ("{{char}}'s personality: dry, watchful\n\n", "", {"personality": ""}),
+        (
+            "Speak little.\n\n{{char}} keeps the lighthouse.",
+            "Speak.\n\n{{char}} sells shells.",
+            {"system_prompt": "{{original}} Speak.\n\n{{char}} sells shells.", "description": ""},
+        ),
+        (PROMPT, "Be short.", {"system_prompt": "Be short.", **dict.fromkeys(FIELDS[1:], "")}),
+    ],
+)
+def test_after_an_edit_of_the_prompt_the_parts_that_are_recognised_keep_their_fields(
+    old: str, new: str, changed: dict[str, str]
+) -> None:
+    for name in ("Mira", "Mira 2"):
+        before = persona_of(card(2), name)
+        text, old, new = (
+            before.settings.system_prompt,
+            *(each if name == "Mira" else each.replace("{{char}}", "Mira") for each in (old, new)),
+        )
+        after = with_settings(before, system_prompt=text.replace(old, new))
+        assert after != before
+        expected = {key: each if name == "Mira" else each.replace("{{char}}", "Mira") for key, each in changed.items()}
+        assert prompt_fields(after) == expected
+
+
+@given(st.integers(0, len(PROMPT)), st.integers(0, len(PROMPT)), st.text("aS:\n {}", max_size=9))
+def test_the_card_of_an_edited_prompt_makes_a_prompt_of_the_same_words(start: int, end: int, text: str) -> None:
+    edited = f"{PROMPT[:start]}{text}{PROMPT[end:]}".strip()
+    # A label without a text is no part of a prompt.
+    assume(not re.search(r"\n\n(\{\{char\}\}'s personality|Scenario):\s*(\n\n|$)", edited))
+    once = exported(with_settings(persona_of(card(2)), system_prompt=edited), card(2), NOW)
+    again = persona_of(once).settings.system_prompt.split()
+    assert again in (edited.split(), ["{{original}}", *edited.split()])
+
+
+DEPTH_PROMPT = {"depth_prompt": {"prompt": "{{char}} is wet.", "depth": 2, "role": "system"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"post_history_instructions": "", "extensions": DEPTH_PROMPT}, ("{{char}} is wet.", 2)),
+        ({"extensions": DEPTH_PROMPT}, ("{{char}} is wet.\n\nStay in the storm.", 0)),
+        ({"post_history_instructions": "{{original}}", "extensions": {"depth_prompt": {"depth": -1}}}, ("", 4)),
+        (
+            {"post_history_instructions": "", "extensions": {"depth_prompt": {"depth": True, "prompt": "x"}}},
+            ("x", 4),
+        ),
+    ],
+)
+def test_the_note_of_a_card_is_the_note_of_its_persona_and_comes_out_again(
+    changes: dict[str, Any], expected: tuple[str, int]
+) -> None:
+    made = card(2, **changes)
+    persona = persona_of(made)
+    assert (persona.settings.note, persona.settings.note_depth) == expected
+    assert exported(persona, made, NOW)["data"] == made["data"] | {"group_only_greetings": []}
+    other = exported(persona_of(made, "Mira 2"), made, NOW)["data"]
+    assert other == made["data"] | {"group_only_greetings": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "depth", "last", "at_depth"),
+    [
+        ("Dry up.", 0, "Dry up.", {"prompt": "", "depth": 2, "role": "system"}),
+        ("Dry up.", 3, "", {"prompt": "Dry up.", "depth": 3, "role": "system"}),
+        ("", 4, "", {"prompt": "", "depth": 4, "role": "system"}),
+    ],
+)
+def test_a_changed_note_is_a_note_of_the_card(words: str, depth: int, last: str, at_depth: dict[str, Any]) -> None:
+    made = card(2, extensions=DEPTH_PROMPT)
+    changed = persona_of(made)
+    changed = changed._replace(settings=changed.settings._replace(note=words, note_depth=depth))
+    data = exported(changed, made, NOW)["data"]
+    assert (data["post_history_instructions"], data["extensions"]["depth_prompt"]) == (last, at_depth)
+    again = persona_of(exported(changed, made, NOW)).settings
+    assert again.note == words
+    assert again.note_depth == (depth if words else 4)
+
+
+def test_a_note_of_all_personas_stays_out_of_a_card() -> None:
+    every = Settings(note="Answer in rhyme.")
+    persona = Persona("frodo", every, defaults=every)
+    assert exported(persona, None, NOW)["data"]["extensions"] == {}
+    own = exported(persona._replace(defaults=Settings()), None, NOW)["data"]["extensions"]
+    assert own == {"depth_prompt": {"role": "system", "depth": 4, "prompt": "Answer in rhyme."}}
 
 
 def test_documents_come_back_as_documents() -> None:

@@ -12,7 +12,7 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject
 from chorus_cli.log.rules.journal import fold_is_undone
 from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
-from chorus_cli.log.rules.messages import Message, Role, Status, expanded, runs
+from chorus_cli.log.rules.messages import Message, Role, Speakers, Status, expanded, runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.search_query import (
     APART,
@@ -238,6 +238,7 @@ def test_an_excerpt_is_short_and_opens_and_closes_its_marks(marked: str) -> None
     assert not set(shown) & {"\n", OPENING, CLOSING, APART}
 
 
+FRODO = Speakers("Frodo\nBaggins")
 STAMP = f"{START.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
@@ -247,12 +248,12 @@ def said(content: str, role: Role = Role.USER, status: Status = Status.COMPLETE,
 
 def body(*entries: Message | Operation) -> str:
     """Return what stands below the head."""
-    return markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries)).split("\n\n", 2)[2]
+    return markdown(Export("frodo", FRODO, 7, START, is_whole=True, entries=entries)).split("\n\n", 2)[2]
 
 
 def test_the_head_says_whose_words_they_are_and_a_clear_is_a_line_between_messages() -> None:
     entries = (said("One"), Operation(1, Clear(), None, 1, START), said("Two"))
-    text = markdown(Export("frodo", "Frodo\nBaggins", 7, START, is_whole=True, entries=entries))
+    text = markdown(Export("frodo", FRODO, 7, START, is_whole=True, entries=entries))
     head = f"Thread #7, everything that was said: 2 messages, exported on {STAMP}."
     assert text.startswith(f"# Frodo Baggins\n\n{head}\n\n## Human, {STAMP}")
     assert f"One\n\n---\n\n*[CONTEXT_CLEARED] {STAMP}*\n\n## Human" in text

@@ -11,6 +11,7 @@ import pytest
 
 from chorus_cli.context.service.transcript import Selection, readable_thoughts, transcript
 from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.log.rules.messages import Speakers
 from chorus_cli.models.rules.request import Echo, Span
 from chorus_cli.storage.store import Store
 from chorus_cli.subcommands.log import show_transcript
@@ -121,7 +122,7 @@ async def shown(world: World, *, with_thoughts: bool) -> list[str]:
     file = io.StringIO()
     thoughts = partial(readable_thoughts, world.store) if with_thoughts else None
     entries = transcript(world.store, Selection("chorus"), [])
-    await show_transcript(entries, log_marks([]), "Chorus", Screen(file, {}), thoughts=thoughts)
+    await show_transcript(entries, log_marks([]), Speakers("Chorus"), Screen(file, {}), thoughts=thoughts)
     return entries_of(file.getvalue())
 
 

@@ -14,9 +14,13 @@ from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source
 from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.settings.rules.table import Settings
 from tests.fakes import START
 from tests.memory.remembered import item
 from tests.memory.rules.printed_reports import ERRORS, RESULTS
+
+CHORUS, MIRA = Persona("chorus", Settings()), Persona("mira", Settings(user_name="Ada\n(me): "), has_card=True)
 
 COMMON = (
     "Please could you tell me again what you think about this, and how we should do that now?",
@@ -239,29 +243,43 @@ def numbers(items: list[Item]) -> set[int]:
 
 def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
     code = item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9, origin=Source.MESSAGE)
-    assert recall.hot_block([code, item(12, "call the plumber")]) == (
+    assert recall.hot_block([code, item(12, "call the plumber")], CHORUS) == (
         "Memory:\n#12 (2026-02-12, from the human): call the plumber\n"
         "#15 (2026-02-12, from the conversation): def f():\n      return 1\n  \n  f()"
     )
     lore = item(7, "Keys: storm\nIt has lasted nine days.", ItemType.PRD_SECTION, origin=Source.FILE)
-    assert recall.memory_lines([lore]) == "From memory:\n#7 (2026-02-12, from a document): It has lasted nine days."
-    assert recall.hot_block([]) == recall.memory_lines([]) == ""
+    lasted = "It has lasted nine days."
+    assert recall.memory_lines([lore], CHORUS) == f"From memory:\n#7 (2026-02-12, from a document): {lasted}"
+    told = [lore, item(8, "call the plumber"), item(9, "Fog.", origin=Source.MODEL)]
+    assert recall.memory_lines(told, MIRA) == (
+        f"From memory:\n#7 (2026-02-12): {lasted}\n#8 (2026-02-12, from Ada (me):): call the plumber\n"
+        "#9 (2026-02-12, from you): Fog."
+    )
+    assert all(recall.has_content(recall.written(each, who), each) for each in told for who in (CHORUS, MIRA))
+    assert not recall.has_content(recall.written(lore, MIRA), told[1])
+    assert recall.hot_block([], CHORUS) == recall.memory_lines([], CHORUS) == ""
 
 
 @given(items_of_any_content)
 def test_only_items_begin_a_line_of_a_block(items: list[Item]) -> None:
-    heading, *lines = recall.hot_block(items).splitlines() or [""]
+    heading, *lines = recall.hot_block(items, CHORUS).splitlines() or [""]
     begins = [line.split()[0] for line in lines if not line.startswith("  ")]
     assert heading in {"", "Memory:"}
     assert begins == [f"#{number}" for number in sorted(numbers(items))]
 
 
-@given(items_of_any_content, st.sets(st.integers(1, 30)), parts, parts, st.sampled_from(["\n", "\n\n"]))
+@given(
+    items_of_any_content,
+    st.sets(st.integers(1, 30)),
+    parts,
+    parts,
+    st.sampled_from([("\n", CHORUS), ("\n\n", MIRA)]),
+)
 def test_forgotten_items_are_cut_out_and_all_else_stays(
-    items: list[Item], forgotten: set[int], before: list[str], after: list[str], gap: str
+    items: list[Item], forgotten: set[int], before: list[str], after: list[str], gap: tuple[str, Persona]
 ) -> None:
     def preamble(remembered: list[Item]) -> str:
-        return gap.join(part for part in (*before, recall.memory_lines(remembered), *after) if part)
+        return gap[0].join(part for part in (*before, recall.memory_lines(remembered, gap[1]), *after) if part)
 
     kept = [each for each in items if each.id not in forgotten]
     whole = preamble(items)
@@ -319,7 +337,7 @@ def test_tokens_of_an_item_include_its_beginning_and_its_indentation(
 def test_the_tokens_of_an_item_are_those_of_its_text_in_a_request(content: str, origin: Source) -> None:
     counter = VocabularyCounter()
     counted = item(999, content, tokens=counter.count(recall.indented(content)), origin=origin)
-    real = counter.count(recall.hot_block([counted])) - counter.count("Memory:\n") + 1
+    real = counter.count(recall.hot_block([counted], CHORUS)) - counter.count("Memory:\n") + 1
     assert abs(recall.tokens_in_request(counted) - real) <= 2
 
 

@@ -38,7 +38,7 @@ MESSAGES = {
     "c": PromptMessage("assistant", "", tool_calls=CALL),
     "t": PromptMessage("tool", "found", tool_call_id="c1"),
     "_": PromptMessage("system", " \n"),
-    "n": PromptMessage("user", "[Note: Be brief.]", is_note=True),
+    "n": PromptMessage("user", "[Note: Be brief.]\n\nhello", note="[Note: Be brief.]"),
 }
 
 
@@ -70,8 +70,9 @@ MARKED = {
     "_uau": " ^ ^",
     "suauct": "^^ ^",
     "suctau": "^^   ^",
-    "suanuau": "^^  ^ ^",
-    "suauanuau": "^  ^  ^ ^",
+    "suanau": "^^ ^ ^",
+    "suauanau": "^  ^ ^ ^",
+    "suauan": "^  ^ ^",
     "s": "^",
     "a": "",
     "": "",
@@ -115,10 +116,9 @@ def test_a_reply_is_promised_no_more_than_there_is_room_for(
 
 def test_pictures_and_pdfs_are_sent_unless_the_map_says_no() -> None:
     seeing = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash", "openai/a-model-of-tomorrow")
-    reading = ("openai/gpt-3.5-turbo", "deepseek/deepseek-chat", "local/model.gguf")
+    reading = ("openai/gpt-3.5-turbo", "deepseek/deepseek-chat", "local/model.gguf", "chorus/eliza")
     assert {accepted_kinds(name, MODEL_MAP) for name in seeing} == {ALL_SENT}
     assert {accepted_kinds(name, MODEL_MAP) for name in reading} == {frozenset({Kind.TEXT})}
-    assert accepted_kinds("chorus/eliza", MODEL_MAP) == frozenset()
 
 
 ECHO = Tool("echo", "Say a text again.", (Parameter("text", "Any text."),))

@@ -36,16 +36,27 @@ async def test_context_includes_system_prompt(world: World) -> None:
 NOTE = "[Note: Stay brief.]"
 
 
-@pytest.mark.parametrize(("depth", "place"), [(4, -5), (1, -2), (0, -1), (99, 1)])
-async def test_a_note_is_sent_that_many_messages_before_the_end_and_stored_nowhere(
-    world: World, depth: int, place: int
+@pytest.mark.parametrize(
+    ("depth", "noted"),
+    [
+        (4, {"Three": f"{NOTE}\n\nThree"}),
+        (2, {"Four": f"{NOTE}\n\nFour"}),
+        (1, {"Four": f"{NOTE}\n\nFour"}),
+        (0, {"Four": f"Four\n\n{NOTE}"}),
+        (99, {"One": f"{NOTE}\n\nOne"}),
+    ],
+)
+async def test_a_note_is_in_the_users_message_that_many_messages_before_the_end_and_stored_nowhere(
+    world: World, depth: int, noted: dict[str, str]
 ) -> None:
     world.configure(f'{{"note": " Stay brief. ", "note_depth": {depth}}}')
     for text in ("One", "Two", "Three", "Four"):
         await world.say(text)
-    messages = world.model.requests[-1].messages
-    assert (messages[place].role, messages[place].content) == ("user", NOTE)
-    assert [each.content for each in messages].count(NOTE) == 1
+    messages = world.model.requests[-1].messages[1:]
+    rows = [row for row in await world.log() if row.content][: len(messages)]
+    assert [(each.role, each.content) for each in messages] == [
+        (row.role, noted.get(row.content, row.content)) for row in rows
+    ]
     assert NOTE not in [row.content for row in await world.log()]
     assert "\nnote " in await world.told("/context")
     assert f"{depth} messages before the end" in await world.told("/why")
@@ -66,11 +77,10 @@ async def test_a_note_keeps_its_place_through_the_rounds_of_a_turn(tooled: World
     calls(tooled, call("echo", {"text": "tin"}, "c"))
     await tooled.say("What is it?")
     for request in tooled.model.requests:
-        assert [each.content for each in request.messages].index(NOTE) == 1
+        assert request.messages[1].content == f"{NOTE}\n\nWhat is it?"
     await tooled.say("And then?")
     assert_pairs_are_whole(tooled.model.requests[-1].messages)
-    roles = [each.role for each in tooled.model.requests[-1].messages]
-    assert roles[-2:] == ["user", "user"]
+    assert tooled.model.requests[-1].messages[-1].content == f"{NOTE}\n\nAnd then?"
 
 
 def document(world: World, name: str, text: str) -> None:
