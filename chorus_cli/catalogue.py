@@ -22,6 +22,7 @@ from chorus_cli.threads.commands import composing, latest_action, thread
 from chorus_cli.turns import commands as turns
 
 _ASKING = frozenset({"/retry", "/continue", "/bg", "/editor", "/context compact"})
+_GOING_ON = frozenset({"/undo", "/redo", "/retry", "/continue"})
 
 
 def groups() -> tuple[CommandGroup[Services], ...]:
@@ -52,3 +53,8 @@ def registry() -> CommandRegistry[Services]:
 def asks_model(services: Services, command: Command[Services]) -> bool:
     """Return whether the purpose of a command is a reply or a summary by the model, which costs money."""
     return command.path in _ASKING or services.own_commands.is_own(command)
+
+
+def goes_on(command: Command[Services]) -> bool:
+    """Return whether a command concerns the newest action, so that a shell carries it out in the thread of that."""
+    return command.path in _GOING_ON

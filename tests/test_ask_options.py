@@ -109,6 +109,20 @@ def test_a_second_question_goes_on_where_it_is_told_to(home: Home, monkeypatch: 
     assert (json.loads(told.output)["thread"], told.errors) == (2, "In thread #2.\n")
 
 
+@pytest.mark.parametrize("undo", [("undo",), ("ask", "/undo")])
+def test_what_was_asked_last_is_undone_and_redone_in_its_own_thread(home: Home, undo: Sequence[str]) -> None:
+    home.run("ask", "-c", "In the chat")
+    home.run("ask", UNHAPPY)
+    turn = f'your message "{UNHAPPY}" and its reply\n'
+    told = home.run(*undo)
+    assert (told.errors, told.output) == ("In thread #2.\n", f"Undone: {turn}")
+    assert home.run(*undo).errors.endswith("There is nothing to undo here.\n")
+    assert home.run("redo").output == f"Redone: {turn}"
+    assert home.run("undo", "--thread", "1").output == 'Undone: your message "In the chat" and its reply\n'
+    home.run("ask", "-c", "More")
+    assert home.run("retry").errors == "In thread #2.\n"
+
+
 @pytest.mark.parametrize("where", [("--effort", "high", "ask"), ("ask", "--effort", "high")])
 def test_an_effort_holds_for_one_run_and_changes_no_file(
     home: Home, monkeypatch: pytest.MonkeyPatch, where: Sequence[str]

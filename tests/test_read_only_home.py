@@ -111,7 +111,8 @@ def test_a_question_and_an_import_are_refused_and_nothing_changes(home: Home, tm
         for text in CHANGES[: 2 if place is without_permissions else None]:
             outcome = on(home, program)("ask", text)
             assert outcome.code == 1, (text, outcome)
-            first, refusal = outcome.errors.splitlines()
+            first, *where, refusal = outcome.errors.splitlines()
+            assert where == (["In thread #1."] if text == "/retry" else [])
             assert CANNOT in first
             assert "Traceback" not in refusal
         outcome = on(home, program)("ask", "-c", "remember me")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,7 +12,7 @@ from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
 from chorus_cli.context.rules.view import View
 from chorus_cli.context.service.report import ContextReport, Preview, context_report
 from chorus_cli.context.service.transcript import newest_thoughts
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, first_few, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
 from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice, format_span
@@ -78,11 +77,17 @@ def drawn_parts(report: ContextReport) -> Table:
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
-    """List the memory items in the next request, also those in an older wording, and count the others by reason."""
+    """List the memory items in the next request, also those in an older wording, and the numbers of the others."""
     listed = [use for use in uses if use.sent or use.reason == CORRECTED]
     sent = [(f"#{use.item.id}", shortened(without_keys(use.item.content)), use.reason) for use in listed]
-    outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
-    rest = [("", counted(number, "item"), f"not sent; {reason}") for reason, number in outside.items()]
+    outside: dict[str, list[str]] = {}
+    for use in uses:
+        if use not in listed:
+            outside.setdefault(use.reason, []).append(f"#{use.item.id}")
+    rest = [
+        ("", f"{counted(len(numbers), 'item')}: {first_few(numbers)}", f"not sent; {reason}")
+        for reason, numbers in outside.items()
+    ]
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 

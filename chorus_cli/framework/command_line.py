@@ -225,6 +225,16 @@ class Template(NamedTuple):
             return self.body.replace(ARGUMENTS, arguments)
         return f"{self.body}\n\n{arguments}" if arguments else self.body
 
+    def line_of(self, message: str) -> str:
+        """Return the line that sends a message by this template; empty if no line does."""
+        body = self.body if ARGUMENTS in self.body else f"{self.body}\n\n{ARGUMENTS}"
+        parts = body.split(ARGUMENTS)
+        length = (len(message) - sum(map(len, parts))) // (len(parts) - 1)
+        arguments = message[len(parts[0]) :][: max(0, length)]
+        # The template "$ARGUMENTS" alone would have sent every message, and a command has one line.
+        is_sent = self.body != ARGUMENTS and "\n" not in arguments and self.filled(arguments) == message
+        return f"/{self.name} {arguments}".rstrip() if is_sent else ""
+
 
 def template_of(name: str, text: str) -> Template:
     """Read a template; its description is ``description:`` in the front matter, or else the first line of the text."""
@@ -251,6 +261,7 @@ class OwnCommands(Generic[C]):
         self._plain = self._registry = CommandRegistry(built_in)
         self._files: dict[Path, tuple[int, int]] = {}
         self._own: CommandGroup[C] = CommandGroup("")
+        self._templates: list[Template] = []
         self._flaws: list[str] = []
         self._told: set[str] = set()
 
@@ -272,6 +283,11 @@ class OwnCommands(Generic[C]):
         """Return whether the user has defined a command in a file; such a command asks a model."""
         return command.names[0] in self._own.words and not command.group
 
+    def line_of(self, slug: str, message: str) -> str:
+        """Return the line that sends a message by a command of the user's own; empty if none does."""
+        self.registry(slug)
+        return next(filter(None, (template.line_of(message) for template in self._templates)), "")
+
     def new_flaws(self, slug: str) -> list[str]:
         """Return sentences about files that cannot be commands; a sentence is returned only once in a run."""
         self.registry(slug)
@@ -280,7 +296,7 @@ class OwnCommands(Generic[C]):
         return new
 
     def _read(self) -> None:
-        self._own, self._flaws = CommandGroup(""), []
+        self._own, self._templates, self._flaws = CommandGroup(""), [], []
         for path in self._files:
             try:
                 template = self._template(path)
@@ -289,6 +305,7 @@ class OwnCommands(Generic[C]):
                 continue
             if template.name not in self._own.words:
                 self._own.add(self._command_of(template))
+                self._templates.append(template)
         self._registry = CommandRegistry(self._built_in, self._own) if self._own.commands else self._plain
 
     def _template(self, path: Path) -> Template:

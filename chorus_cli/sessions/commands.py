@@ -76,6 +76,7 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
     """
     await services.current.settle()
     saved = await services.sessions.save(services.current.target(), description)
+    services.done_beside(f"saved session {saved.row.session_id}, which /undo does not delete.")
     row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
     lines = [
         f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
@@ -116,7 +117,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
     heads = ("Session", "When", "Description", "Summary", "Messages")
-    table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
+    table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Description", "Summary"}))
     other = asked.page + 1 if asked.page < pages else asked.page - 1
     command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
     paging = f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."

@@ -46,6 +46,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         _apply_options(app, chosen)
+        from chorus_cli.catalogue import goes_on
         from chorus_cli.framework.command_line import resolve
         from chorus_cli.terminal.one_command import Manner, carry_out
 
@@ -55,7 +56,8 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         bound = resolve(services.registry, line, app.clock.now())
         is_question = services.own_commands.is_own(bound.command)
         _refuse_options(line, chosen, ("attach",) if is_question else ("json", "attach"))
-        if not await go_where_told(app, chosen, None if is_question else asides) and is_question:
+        told = None if is_question else asides
+        if not await go_where_told(app, chosen, told, goes_on=goes_on(bound.command)) and is_question:
             app.current.begin_own_thread()
         manner = Manner(as_json=chosen.json, again=partial(_again, chosen))
         with app.notifier.heard_by(asides.notice, _dropped):

@@ -31,10 +31,15 @@ def screens(app: App) -> tuple[Screen, Screen]:
     return both
 
 
-async def go_where_told(app: App, chosen: argparse.Namespace, asides: Screen | None = None) -> bool:
-    """Go to the thread that the options name, and say so on ``asides``; return whether they name a thread."""
+async def go_where_told(
+    app: App, chosen: argparse.Namespace, asides: Screen | None = None, *, goes_on: bool = False
+) -> bool:
+    """Turn to the thread of the options, or without one as ``-c`` does if a command ``goes_on``; tell it on ``asides``.
+
+    Return whether the options name a thread.
+    """
     is_placed = "thread" in chosen or "goes_on" in chosen
-    if is_placed:
+    if is_placed or goes_on:
         await app.current.look_into(vars(chosen).get("thread"))
         if asides is not None:
             asides.notice(f"In thread #{app.current.thread_number}.")

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import get_args
 
 from chorus_cli.app import opened
-from chorus_cli.catalogue import registry
+from chorus_cli.catalogue import goes_on, registry
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.arguments import Argument
 from chorus_cli.framework.registry import Command, CommandGroup
@@ -90,7 +90,7 @@ async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[st
         bound = command.bound_to(words, of_options, app.clock.now())
         await app.current.settle()
         answers, asides = screens(app)
-        await go_where_told(app, chosen, asides)
+        await go_where_told(app, chosen, asides, goes_on=goes_on(command))
         manner = Manner(as_json=chosen.json, yes="yes" in chosen, may_ask=True)
         with app.notifier.heard_by(asides.notice, lambda _sentence: None):
             code = await carry_out(bound, app.services(), answers, asides, manner)

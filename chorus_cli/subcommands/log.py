@@ -18,7 +18,7 @@ from chorus_cli.context.service.transcript import (
 )
 from chorus_cli.framework.arguments import moment
 from chorus_cli.log.rules.journal import LogMarks, log_marks, unread_notice
-from chorus_cli.log.rules.messages import Message, Speakers, is_reply_of_calls
+from chorus_cli.log.rules.messages import Message, Speakers, says_nothing
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
 from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -65,6 +65,6 @@ async def show_transcript(
     async for entry in entries:
         if not isinstance(entry, Message):
             screen.line(f"{log_entry(entry, marks, names, numbers)}\n")
-        elif not is_reply_of_calls(entry):
+        elif not says_nothing(entry):
             text = await thoughts(entry) if thoughts else ""
             screen.line(f"{log_entry(entry, marks, names, numbers, text)}\n")

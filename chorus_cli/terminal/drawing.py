@@ -24,20 +24,21 @@ from chorus_cli.framework.replies import (
 )
 from chorus_cli.jobs.rules import SequenceFilter
 from chorus_cli.log.rules.threads import Exchange
+from chorus_cli.models.rules.choice import way_on
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.terminal.screen.output import Screen, prompt_sign
 
 _READABLE_COLUMN_WIDTH = 14
-_READABLE_CUT_WIDTH = 10
+_READABLE_CUT_WIDTH = 5
 _QUESTION_ROWS = 3
 _REPLY_ROWS = 10
 # Wrapping drops blanks, so a row may take more characters than it has columns. Longer text is cut before wrapping.
 _CHARACTERS_PER_COLUMN = 2
 _ENDINGS = {
-    # For this state, another notice names /retry.
+    # Another notice names the way on, while there is one.
     "interrupted": "[interrupted]",
-    "truncated": "[truncated; /retry asks again]",
-    "failed": "[failed; /retry asks again]",
+    "truncated": "[truncated; {}]",
+    "failed": "[failed; {}]",
     "streaming": "[still being written]",
 }
 
@@ -81,17 +82,18 @@ def _draw_table(table: Table, screen: Screen) -> None:
     from chorus_cli.terminal.screen.tables import draw_list, draw_table
 
     columns = shutil.get_terminal_size().columns
-    is_narrow = columns < _READABLE_COLUMN_WIDTH * len(table.columns) and not _fits(table, columns)
+    is_narrow = not _fits(table, columns) if table.cut else columns < _READABLE_COLUMN_WIDTH * len(table.columns)
     (draw_list if is_narrow or screen.is_plain else draw_table)(table, screen)
 
 
 def _fits(table: Table, columns: int) -> bool:
+    """Return whether the columns that may not be cut fit, with a beginning of the others."""
     whole = [
         2 + max(map(len, (head, *cells)))
         for head, *cells in zip(table.columns, *table.rows, strict=True)
         if head not in table.cut
     ]
-    return bool(table.cut) and sum(whole) + _READABLE_CUT_WIDTH * len(table.cut) <= columns
+    return sum(whole) + _READABLE_CUT_WIDTH * len(table.cut) <= columns
 
 
 class JobOutput:
@@ -146,7 +148,7 @@ def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list
     if more:
         replied.append(f"… {counted(more, 'more line')}; /thread history shows all")
     if exchange.status in _ENDINGS:
-        replied.append(_ENDINGS[exchange.status])
+        replied.append(_ENDINGS[exchange.status].format(way_on(exchange.model)))
     name = safe_text(speaker_of(persona, screen)) if replied else ""
     return [*asked, *([f"{name}:" if screen.is_plain else name] if name else []), *replied]
 

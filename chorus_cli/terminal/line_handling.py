@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.catalogue import asks_model
 from chorus_cli.core import errors
-from chorus_cli.core.text.command_signs import is_command, is_shell_command, typed_line, unescaped_line
+from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
@@ -57,6 +57,7 @@ _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopped; Chorus is storing the part that arrived."
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+_HELD_BACK = "The lines that waited behind it were not sent and are at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _READ_ONLY = "Your message is at the prompt again. Once the log can be written, leave Chorus and start it again."
 # The user expects an answer to Ctrl-C at once. If storing takes longer than this, a notice says so.
@@ -83,7 +84,7 @@ class LineHandler:
         self._prompt = prompt
         self._stop = stop
         self.wants_privacy = False
-        self._following = Following(services, unsent, screen, prompt.keyboard)
+        self.following = Following(services, unsent, screen, prompt.keyboard)
 
     async def handle(self, line: str) -> bool:
         """Carry out a command, or send a message and show the reply; return whether the user quits the chat."""
@@ -122,7 +123,7 @@ class LineHandler:
             self._unsent.release()
             self._screen.notice(waiting_line(target))
         else:
-            await self._following.follow(turn)
+            await self.following.follow(turn)
         return False
 
     async def _prepared(self, line: str, model: str) -> Prepared:
@@ -183,7 +184,7 @@ class LineHandler:
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
-            await self._following.follow(answer)
+            await self.following.follow(answer)
         return False
 
     async def _answer(self, bound: Bound[Services], line: str) -> Answer:
@@ -309,7 +310,7 @@ class Following:
         ) as error:
             self._services.attachments.give_back(turn.attachments)
             if not isinstance(error, errors.MessageRefusedError):
-                self._unsent.text = _typed(turn)
+                self._unsent.text = self._typed(turn)
             if isinstance(error, errors.MessageNotStoredError):
                 raise errors.MessageNotStoredError(f"{error} {_NOT_STORED}") from error
             if isinstance(error, errors.DatabaseReadOnlyError):
@@ -345,22 +346,34 @@ class Following:
             await turn.stop()
         finally:
             telling.cancel()
+        held = self._services.replies.hold_back(turn.target.thread_id)
+        attachments = [attachment for each in held for attachment in each.attachments]
         if turn.is_waiting:
             await self._services.replies.give_back(turn)
-            self._unsent.text = _typed(turn)
-            self._services.attachments.give_back(turn.attachments)
+            self._unsent.text = self._typed(turn)
+            attachments += turn.attachments
             self._screen.notice(_NOT_SENT)
         elif turn.error is None:
             self._unsent.release()
             self._screen.notice((_STOPPED if has_words else _STOPPED_EARLY).format(turn.again))
+        if held:
+            self.hold_back("\n".join(self._services.line_of(each.text) for each in held))
+            await self._unsent.written()
+            await self._services.replies.drop(held)
+        if attachments:
+            self._services.attachments.give_back(tuple(attachments))
         if turn.next is not None:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
+
+    def hold_back(self, text: str) -> None:
+        """Put lines that wait behind one that was stopped into the next prompt, and say so."""
+        self._unsent.hold_back(text)
+        self._screen.notice(_HELD_BACK)
 
     def _leave(self) -> None:
         if self._turn is not None:
             self._turn.leave()
 
-
-def _typed(turn: RunningTurn) -> str:
-    """Return the line that the user would type to begin the turn again."""
-    return typed_line(turn.text) or turn.again
+    def _typed(self, turn: RunningTurn) -> str:
+        """Return the line that begins a turn again."""
+        return self._services.line_of(turn.text) or turn.again

@@ -16,11 +16,12 @@ from chorus_cli import __version__
 from chorus_cli.context.service.current import Current, interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError
 from chorus_cli.core.text.command_signs import begins_private, is_message
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.editing.service.unsent import UnsentInput, joined
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
-from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, presses, text_of
+from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, lines_taken, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 
@@ -42,6 +43,7 @@ _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _RETURNED = "The text that you had not sent is at the prompt again."
 _PUT_OFF = "Once the prompt is empty, you get back the text that you had not sent."
+_MAY_BE_PRIVATE = "Not sent and not kept, because it may be meant for the private chat:"
 
 _PRIVATE = ("private", "nothing is kept")
 _BELL, _OSC = "bell", "osc"
@@ -297,12 +299,14 @@ class Repl:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
 
     async def _privately(self, target: Target) -> None:
-        """Hold a private chat. It gets the keys that are typed ahead; its own unread keys are dropped."""
+        """Hold a private chat. It gets the keys that are typed ahead; its own unread keys are shown, and not kept."""
         if self._backend.privacy.begin is None:
             return
         try:
             await self._backend.privacy.begin(target)
         finally:
+            if unread := self._prompt.typed_ahead.strip():
+                self._screen.notice(f"{_MAY_BE_PRIVATE} {unread}")
             self._prompt.drop_typed_ahead()
             self._own_terminal()
 
@@ -324,6 +328,8 @@ class Repl:
         if await self._in_foreground(lambda lines: lines.handle(line)):
             return True
         lines = self._line_handler()
+        if self._foreground.is_stopped and (held := lines_taken(self._prompt.keyboard)):
+            lines.following.hold_back(held)
         if lines.wants_privacy:
             lines.wants_privacy = False
             await self._privately(target)
@@ -342,7 +348,7 @@ class Repl:
             unsent.put_off(slug)
             self._screen.notice(_PUT_OFF)
         self._bring_back(slug)
-        self._prompt.changed = partial(unsent.hold_soon, slug)
+        self._prompt.changed = partial(self._typed, slug)
         if unsent.text:
             unsent.hold_soon(slug, unsent.text)
         # Keys typed meanwhile begin a line of their own below the text.
@@ -358,6 +364,14 @@ class Repl:
             raise
         self._is_private = begins_private(line)
         return line
+
+    def _typed(self, slug: str, text: str) -> None:
+        """Store what is being typed; a message that is cleared loses the files that came back with it."""
+        self._unsent.hold_soon(slug, text)
+        # Before the first line no file came back, and the services need not be built.
+        if not text and self._lines and (gone := self._backend.services().attachments.withdraw()):
+            are = "is" if len(gone) == 1 else "are"
+            self._tell(f"{enumerated([each.name for each in gone])} {are} no longer attached.")
 
     async def _in_foreground(self, work: Callable[[LineHandler], Coroutine[None, None, bool]]) -> bool:
         async def after_the_greeting() -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from chorus_cli.catalogue import groups, registry
 from chorus_cli.core.errors import ChorusError, CommandError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.framework.arguments import (
     COMMAND,
@@ -28,7 +29,7 @@ from chorus_cli.framework.arguments import (
 )
 from chorus_cli.framework.command_line import OwnCommands, completions, resolve, template_of
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
-from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Text, plain
+from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Refill, Text, plain
 from chorus_cli.private import ANNOUNCED, REFUSED, private_groups
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.running_turn import RunningTurn
@@ -227,6 +228,10 @@ def shared(world: World) -> Path:
     return folder
 
 
+def turn(message: str) -> str:
+    return f'your message "{shortened(message)}" and its reply'
+
+
 async def sent(world: World, line: str) -> str:
     """Type a line and return the message that the model was sent."""
     turn = await answered(world, line)
@@ -251,6 +256,20 @@ async def test_a_template_is_sent_with_the_text_after_its_name(
 ) -> None:
     (shared / "explain.md").write_text(template)
     assert await sent(world, line) == message
+    typed = " ".join(["/explain", *line.split()[1:]])
+    assert await world.carry_out("/undo") == Refill(f"Undone: {turn(message)}", typed, gives_way=True)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [("$ARGUMENTS", "Hello"), ("Explain $ARGUMENTS", "Explain\nthis"), ("Explain $ARGUMENTS", "Explain one\ntwo")],
+)
+async def test_a_message_that_no_line_with_the_command_sends_comes_back_as_it_is(
+    world: World, shared: Path, template: str, message: str
+) -> None:
+    (shared / "explain.md").write_text(template)
+    await world.say(message)
+    assert await world.carry_out("/undo") == Refill(f"Undone: {turn(message)}", message, gives_way=True)
 
 
 async def test_files_that_a_template_names_are_attached(

@@ -14,6 +14,7 @@ from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.log.rules.wording import entry_as_json
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.settings.rules.table import Settings
 from chorus_cli.subcommands.log import show_transcript
@@ -78,6 +79,32 @@ async def test_a_list_of_memory_items_gives_the_text_the_line_on_80_columns(worl
     assert row.split()[-1] == "you"
 
 
+async def test_the_list_of_actions_is_a_list_on_40_columns_and_tells_of_older_ones(world: World, drawn: Drawn) -> None:
+    await world.told("/remember the key is green")
+    world.clock.advance(timedelta(days=1))
+    for _ in range(14):
+        await world.told("/new")
+    await world.say("What is the colour of the key?")
+    await world.told("/undo")
+    lines = drawn(await world.carry_out("/undo list"), 40).splitlines()
+    rows = [line.split() for line in lines if "14:30" in line]
+    assert all(len(line) <= 40 for line in lines if "14:30" in line)
+    assert rows[0] == ["16", "14:30", '"What', "is", "the", "colo…", "undone"]
+    assert rows[1:] == [[str(number), "14:30", "new", "conversation"] for number in range(15, 1, -1)]
+    assert "1 older; /undo list all shows all." in lines
+    everything = drawn(await world.carry_out("/undo list all"), 40)
+    assert "1    02-12 14:30" in everything
+    assert "older" not in everything
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+async def test_the_id_of_a_session_is_never_cut(world: World, drawn: Drawn, columns: int) -> None:
+    await world.say("Hello")
+    for description in ("short", "a description of forty characters or so that goes on"):
+        id_ = (await world.told(f"/context save {description}")).split()[2].removesuffix(":")
+        assert id_ in drawn(await world.carry_out("/context history"), columns).replace("\n", "")
+
+
 async def test_the_history_of_a_thread_keeps_code_as_it_was_said(world: World, drawn: Drawn) -> None:
     code = "def f():\n    return    call(argument_one,   argument_two)\n\tx = 1"
     await world.say(code)
@@ -124,6 +151,8 @@ def test_the_beginning_of_a_text_is_cut_to_rows(text: str, rows: list[str], more
         (Exchange(AT, "Hello", "Hi", WHOLE), ["❯ Hello", "Hi"]),
         (Exchange(AT, "Hello", "", Status.INTERRUPTED), ["❯ Hello", "[interrupted]"]),
         (Exchange(AT, "Hello", "Hi", Status.FAILED), ["❯ Hello", "Hi", "[failed; /retry asks again]"]),
+        (Exchange(AT, "Hello", "Hi", Status.FAILED, ELIZA), ["❯ Hello", "Hi", "[failed; /retry asks again]"]),
+        (Exchange(AT, "Hello", "Hi", Status.TRUNCATED, "x"), ["❯ Hello", "Hi", "[truncated; /continue goes on]"]),
         (Exchange(AT, "Hello", "Hi", Status.STREAMING), ["❯ Hello", "Hi", "[still being written]"]),
         (Exchange(AT, "", "Only this", WHOLE), ["", "Only this"]),
         (Exchange(AT, "1\n2\n3\n4", "Hi", WHOLE), ["❯ 1", "2", "3 …", "Hi"]),

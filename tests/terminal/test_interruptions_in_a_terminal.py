@@ -50,7 +50,7 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
         assert "failed" not in chat.screen_text()
         chat.leave()
         assert chat.echoes
-    assert home.replies() == [*[("Mock response from ", "interrupted")] * 2, ("", "interrupted")]
+    assert home.replies() == [("Mock response from ", "interrupted"), *[("", "interrupted")] * 2]
     assert home.sql("SELECT summary FROM sessions") == ["(no summary: stopped)"]
 
 

@@ -203,6 +203,15 @@ def test_lines_typed_before_the_private_chat_is_there_belong_to_it(user: Private
     assert WORD not in str(user.home.said())
 
 
+def test_lines_typed_behind_the_end_of_a_private_chat_are_shown_and_not_kept(user: PrivateUser) -> None:
+    with user.chat() as chat:
+        begin_private(chat)
+        chat.type(f"/private off\rI am {WORD}\r")
+        chat.await_text(f"Not sent and not kept, because it may be meant for the private chat: I am {WORD}")
+        chat.await_line(PROMPT)
+    assert user.traces() == []
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=SLOW)])
 def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, end: signal.Signals) -> None:
     """Neither the line being typed, nor one that waits for the end of a reply, is a draft of the chat around it."""

@@ -385,7 +385,7 @@ def test_undo_list_numbers_messages_and_jobs_and_each_step_comes_back(home: Home
         chat.ask("I am tired", "tired?")
         chat.ask("!echo out", "The last line will go with your next message; /undo leaves it out.")
         chat.ask("/undo list", "the output of job #1 (echo out)")
-        chat.await_text('your message "I am tired" and its reply')
+        chat.await_text('"I am tired" and its reply')
         chat.ask("/undo 1", 'Undone: your message "I am tired" and its reply', f"{PROMPT} I am tired")
         chat.ask("/undo", "Undone: your next message will not have the output of job #1 (echo out).")
         chat.ask("/redo", "Redone: your next message will have the output of job #1 (echo out).")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback_providers import slow
+from tests.loopback_providers import recording, slow
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
@@ -295,14 +295,10 @@ def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal,
 def test_waiting_lines_outlive_the_program(
     home: Home, chat: Terminal, provider: PatientProvider, end: signal.Signals, returned: list[str]
 ) -> None:
-    begin_a_long_reply(chat)
     chat.say(LATE_QUESTION)
-    chat.say("line three")
-    await_rows(chat, f"waiting: {LATE_QUESTION}", "waiting: line three")
-    chat.press("ctrl-c")
-    chat.await_text("Stopped.")
-    chat.await_text(f"{PROMPT} {LATE_QUESTION}\n")
     chat.until(lambda: LATE_QUESTION in home.said(), "the late message in the log")
+    chat.say("line three")
+    await_rows(chat, "waiting: line three")
     # Of a line that is not finished, a kill may take the last three seconds.
     if len(returned) > 1:
         chat.type(returned[-1])
@@ -316,8 +312,23 @@ def test_waiting_lines_outlive_the_program(
         later.press("enter")
         later.await_text(f"noted: {returned[-1].split()[-1]}.")
         later.await_line(PROMPT)
-    assert home.said() == [LONG_QUESTION, LATE_QUESTION, "\n".join(returned)]
+    assert home.said() == [LATE_QUESTION, "\n".join(returned)]
     assert home.unsent() == []
+
+
+def test_ctrl_c_gives_the_lines_back_that_wait_behind_a_reply(home: Home, chat: Terminal) -> None:
+    begin_a_long_reply(chat)
+    for line in ("line two", "/new"):
+        chat.say(line)
+    chat.type("half")
+    await_rows(chat, "waiting: line two", "waiting: /new", "❯ half")
+    chat.press("ctrl-c")
+    chat.await_text("The lines that waited behind it were not sent and are at the prompt again.")
+    chat.await_text(f"{PROMPT} line two\n  /new\n  half")
+    assert home.unsent() == ["line two\n/new\nhalf"]
+    chat.press("enter")
+    chat.await_text("noted: half.")
+    assert home.said() == [LONG_QUESTION, "line two\n/new\nhalf"]
 
 
 def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider) -> None:
@@ -338,3 +349,18 @@ def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider
         provider.may_go_on.set()
         shell.until(lambda: home.said() == [LONG_QUESTION, "line two"], "the line that waited")
         shell.await_line(f"{PROMPT} half a line")
+
+
+@pytest.mark.parametrize("key", ["\x03", "/"], ids=["ctrl-c", "slash"])
+def test_a_file_that_undo_gave_back_leaves_with_its_message(home: Home, tmp_path: Path, key: str) -> None:
+    (tmp_path / "notes.txt").write_text("Buy milk.")
+    with recording() as server, home.chat(**server.environment()) as chat:
+        chat.ask(f"look at @{tmp_path}/notes.txt", "seen.")
+        chat.say("/undo")
+        chat.await_bottom_line("+ notes.txt")
+        chat.type(key)
+        chat.await_text("notes.txt is no longer attached.")
+        chat.until(lambda: "+ notes.txt" not in chat.bottom_line(), "no file")
+        chat.type("\x15")
+        chat.ask("alone", "seen.", times=2)
+    assert ["Buy milk." in str(body["messages"]) for body in server.bodies] == [True, False]

@@ -64,6 +64,12 @@ class Attachments:
         self._given_back = attachments
         self.wait(attachments)
 
+    def withdraw(self) -> tuple[Attachment, ...]:
+        """Let attachments that were given back wait no longer, and return them: their message has left the prompt."""
+        gone = tuple(each for each in self._waiting if each in self._given_back)
+        self.give_back(())
+        return gone
+
     @contextmanager
     def lent(self, attachments: tuple[Attachment, ...]) -> Iterator[None]:
         """Give the attachments of a message back if the block, which sends it, raises a ``ChorusError``."""

@@ -23,7 +23,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists, thread_rows
-from chorus_cli.log.rows.interrupted_replies import interrupted_question
+from chorus_cli.log.rows.interrupted_replies import Interrupted, interrupted_reply
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.acts import Fork, Undo
@@ -206,20 +206,22 @@ def window_fill(
     )
 
 
-def read_on_arrival(connection: sqlite3.Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
-    """Return how full the window is, and the question in it whose reply was interrupted, ``None`` without one.
+def read_on_arrival(
+    connection: sqlite3.Connection, target: Target, now: datetime
+) -> tuple[WindowFill, Interrupted | None]:
+    """Return how full the window is, and the reply that was interrupted in it, ``None`` without one.
 
     Some more rows are read only to notice their damage here, because later readers ignore it.
     """
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
     fill = window_fill(connection, slug, thread_id, since, min(since, cutoff(now, MAXIMUM_CONTEXT_HOURS)))
-    question = interrupted_question(connection, slug, thread_id, since)
+    interrupted = interrupted_reply(connection, slug, thread_id, since)
     last_exchange_of(connection, slug, thread_id)
     input_rows.newest(connection, slug)
     # Closed threads are not read: imports may have brought thousands.
     connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (slug,)).fetchall()
-    return fill, question
+    return fill, interrupted
 
 
 def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> list[Message]:

@@ -13,7 +13,7 @@ from chorus_cli.core.time.timeline import age, window_reaching
 from chorus_cli.core.time.timestamps import WindowHours, in_hours
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
-from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
+from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_on, way_to_a_model
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
 from chorus_cli.settings.files import read_layer
 from chorus_cli.storage import meta_rows
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.files import OpenThreads
     from chorus_cli.context.rows.thread_views import WindowFill
-    from chorus_cli.log.rows.interrupted_replies import BrokenOff
+    from chorus_cli.log.rows.interrupted_replies import BrokenOff, Interrupted
     from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.personas import Personas
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SHARED = "Another Chorus is open in this thread."
 
 
-def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, str | None]:
+def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, Interrupted | None]:
     # This function's import runs in the store's thread, so that it does not delay the keyboard.
     from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
 
@@ -42,15 +42,16 @@ def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> t
 
 def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
     """Return a sentence about interrupted replies in threads other than the target's; empty if there are none."""
-    others = [
+    others = [each for each in interrupted if not _is_in(target, each)]
+    places = [
         f"thread #{each.thread_number}" + ("" if each.persona == target.persona.slug else f" of {each.persona}")
-        for each in interrupted
-        if not _is_in(target, each)
+        for each in others
     ]
     if not others:
         return ()
-    begun = f"The reply in {others[0]} was" if len(others) == 1 else f"The replies in {enumerated(others)} were"
-    return (f"{begun} interrupted; /retry there asks again.",)
+    begun = f"The reply in {places[0]} was" if len(places) == 1 else f"The replies in {enumerated(places)} were"
+    ways = dict.fromkeys(way_on(each.model).replace(" ", " there ", 1) for each in others)
+    return (f"{begun} interrupted; {enumerated([*ways], 'or')}.",)
 
 
 def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
@@ -156,13 +157,13 @@ class Current:
         target, now = self.target(), self._clock.now()
         self._given_warnings = target.persona.notices
         try:
-            fill, question = await self._store.read(_read_on_arrival, target, now)
+            fill, reply = await self._store.read(_read_on_arrival, target, now)
             left_out = window_notice(fill, target.persona.settings.context_hours, now)
         except DatabaseDamagedError as error:
-            left_out, question = str(error), None
+            left_out, reply = str(error), None
         found = [left_out] if left_out else []
-        if question is not None:
-            found.append(f'The reply to "{shortened(question)}" was interrupted; /retry asks again.')
+        if reply is not None:
+            found.append(f'The reply to "{shortened(reply.question)}" was interrupted; {way_on(reply.model)}.')
         return (*self.sharing_notices(), *target.persona.notices, *found)
 
     async def last_exchange(self) -> Exchange | None:

@@ -162,6 +162,13 @@ class UnsentInput:
         """Put the line that was sent and is not stored into the next prompt, unless the prompt has a text already."""
         self.text = self.text or self.sending
 
+    def hold_back(self, text: str) -> None:
+        """Put lines that were to be sent next into the prompt instead, below the text that it has already."""
+        slug = self._newest[0]
+        self.text, self.sending, self.gives_way = joined(self.text, text), "", False
+        self.hold(slug, self.text)
+        self._newest = slug, ""
+
     def refuse(self, line: str) -> None:
         """Keep a line for the next prompt, because it did not answer a question."""
         slug, typed = self._newest

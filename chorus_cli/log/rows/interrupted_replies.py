@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
@@ -47,12 +47,20 @@ def mark_interrupted(
     return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
 
 
+class Interrupted(NamedTuple):
+    """An interrupted reply: its question, and the model that wrote words of it, ``None`` if no word came."""
+
+    question: str
+    model: str | None
+
+
 class BrokenOff(NamedTuple):
-    """A reply that ended with its process: its persona, the number of its thread, and its question."""
+    """A reply that ended with its process: its persona and the number of its thread, its question and its model."""
 
     persona: str
     thread_number: int
     question: str
+    model: str | None = None
 
 
 def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
@@ -69,11 +77,11 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
         "WHERE (closed_at IS NULL OR closed_at = created_at) AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (kept,),
     ).fetchall()
-    questions = [
-        (persona, number, interrupted_question(connection, persona, thread_id, since))
+    replies = [
+        (persona, number, interrupted_reply(connection, persona, thread_id, since))
         for thread_id, persona, number in found
     ]
-    return tuple(BrokenOff(persona, number, asked) for persona, number, asked in questions if asked is not None)
+    return tuple(BrokenOff(persona, number, *reply) for persona, number, reply in replies if reply is not None)
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int | None) -> list[tuple[int, str | None]]:
@@ -82,10 +90,13 @@ def in_progress(connection: sqlite3.Connection, thread_id: int | None) -> list[t
     return [(id_, run) for id_, run, written_in in rows if thread_id in {None, written_in}]
 
 
-def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
-    """Return the last reply's question; ``None`` unless the reply is interrupted, after ``since`` and in context."""
+def interrupted_reply(
+    connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime
+) -> Interrupted | None:
+    """Return the last reply; ``None`` unless it is interrupted, after ``since`` and in context."""
     row = connection.execute(
-        "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
+        "SELECT reply.id, asked.content, CASE WHEN TRIM(reply.content) <> '' THEN reply.model END "
+        "FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
         "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "
         "AND reply.id = (SELECT MAX(id) FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = :thread AND timestamp > :since) "
@@ -94,15 +105,15 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
     ).fetchone()
     if row is None:
         return None
-    reply_id, question = row
+    reply_id, question, model = row
     later = (each for each in operation_rows.all_of(connection, persona, thread_id) if each.act.changes_messages)
-    return None if any(each.after_message_id >= reply_id for each in later) else str(question)
+    return None if any(each.after_message_id >= reply_id for each in later) else Interrupted(question, model)
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
     """Undo the retry to which a row belongs, unless it brought words of a reply; calls of tools do not count.
 
-    A continuation brought no words if the reply still has the words that it was to continue.
+    A continuation brought no words if the reply still has the words that it was to continue; its row loses them.
     """
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
@@ -115,6 +126,7 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
     )
     if retry_id is None or any(content.strip() != (before or "").strip() for content, before in replies):
         return
+    message_rows.empty(connection, reply_id)
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
         operation_rows.introduce(connection, new)

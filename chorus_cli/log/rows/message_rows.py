@@ -167,6 +167,13 @@ def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoug
     )
 
 
+def empty(connection: sqlite3.Connection, id_: int) -> None:
+    """Take the words out of a reply that has none of its own, but those of the reply that it was to continue."""
+    (row,) = rows(connection, [id_])
+    words = checksum(row.role, row.thread_id, row.persona, timestamps.to_text(row.timestamp), "")
+    connection.execute("UPDATE messages SET content = '', token_count = 0, checksum = ? WHERE id = ?", (words, id_))
+
+
 def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     """Return the thread and the turn of each message of these ids."""
     found = connection.execute(

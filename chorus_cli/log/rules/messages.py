@@ -170,10 +170,10 @@ def words_of(message: Message | MessageContent) -> str:
     return with_lines(message.content, message.attachments) if message.attachments else message.content
 
 
-def is_reply_of_calls(message: Message) -> bool:
-    """Return whether a complete reply is empty because it consists of calls of tools, which have their own rows."""
+def says_nothing(message: Message) -> bool:
+    """Return whether a reply is empty: it consists of calls of tools, which have rows, or did not continue another."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
-    return is_empty_reply and message.status is Status.COMPLETE
+    return is_empty_reply and (message.status is Status.COMPLETE or message.revises is not None)
 
 
 def turns(messages: Iterable[Message]) -> list[list[Message]]:

@@ -58,12 +58,16 @@ class Thread(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``."""
+    """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``.
+
+    ``model`` is that of the newest reply, or ``None`` if that has no words.
+    """
 
     at: datetime
     question: str
     reply: str
     status: Status | None
+    model: str | None = None
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
@@ -96,7 +100,8 @@ def last_exchange(messages: Sequence[Message]) -> Exchange | None:
     question = "\n\n".join(words_of(row) for row in turn if row.role is Role.USER)
     reply = "\n\n".join(words_of(row) for row in turn if row.role is Role.ASSISTANT and is_filled(row))
     newest = newest_reply(turn)
-    return Exchange(turn[0].timestamp, question, reply, newest.status if newest else None)
+    model = newest.model if newest and newest.role is Role.ASSISTANT and is_filled(newest) else None
+    return Exchange(turn[0].timestamp, question, reply, newest.status if newest else None, model)
 
 
 def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:

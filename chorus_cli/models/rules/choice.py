@@ -15,6 +15,11 @@ LOCAL = "local/"
 """The beginning of the names of models in files on this machine."""
 
 
+def way_on(model: str | None) -> str:
+    """Name the command after a reply that broke off; ``model`` wrote words of it, or is ``None`` if no word came."""
+    return "/retry asks again" if model in {None, ELIZA} else "/continue goes on"
+
+
 class Provider(NamedTuple):
     """A provider. A key in ``key_variable`` or ``other_variables`` selects it, and ``default_model`` then answers."""
 

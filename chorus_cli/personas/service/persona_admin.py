@@ -31,6 +31,7 @@ from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
 from chorus_cli.storage.store import Store
 
 _WINDOW = settings.setting_of(persona_rows.KEY)
+_LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,36 +94,36 @@ class Change:
         return not jsonc.same(self.before, self.after)
 
 
-class UnrecordedChanges:
-    """Changes of settings that are not in the journal; ``/undo`` skips them, and asks the user before it skips one."""
+class UnrecordedActions:
+    """The user's actions that are not in the journal; ``/undo`` skips them, and asks the user before it skips one."""
 
     def __init__(self) -> None:
-        self._made: dict[str, list[tuple[datetime, Change]]] = {}
+        self._done: dict[str, list[tuple[datetime, str]]] = {}
 
-    def add(self, slug: str, change: Change, made_at: datetime) -> None:
-        """Remember a change of the persona ``slug``."""
-        self._made.setdefault(slug, []).append((made_at, change))
+    def add(self, slug: str, told: str, done_at: datetime) -> None:
+        """Remember an action for the persona ``slug``, and the sentence ``told`` about it."""
+        self._done.setdefault(slug, []).append((done_at, told))
 
-    def newest(self, slug: str, since: datetime | None) -> Change | None:
-        """Return the newest change, ``None`` if there is none or it is older than ``since``."""
-        made = self._made.get(slug, [])
-        return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
+    def newest(self, slug: str, since: datetime | None) -> str:
+        """Return the sentence about the newest action, empty if there is none or it is older than ``since``."""
+        done = self._done.get(slug, [])
+        return done[-1][1] if done and (since is None or done[-1][0] > since) else ""
 
     def forget(self, slug: str, since: datetime) -> None:
-        """Forget the changes from ``since`` on, because the user has undone something older."""
-        self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
+        """Forget the actions from ``since`` on, because the user has undone something older."""
+        self._done[slug] = [(done_at, told) for done_at, told in self._done.get(slug, []) if done_at < since]
 
 
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """Makes and changes personas; ``unrecorded`` has the changes of settings that are no operations of the journal."""
+    """Makes and changes personas; ``unrecorded`` has what the user did that is no operation of the journal."""
 
     store: Store
     clock: Clock
     personas: Personas
     deleted: Path
     leave_behind: LeaveBehind
-    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
+    unrecorded: UnrecordedActions = field(default_factory=UnrecordedActions)
 
     async def members(self) -> list[PersonaEntry]:
         """Return all personas: those in use, then the archived ones."""
@@ -221,7 +222,7 @@ class PersonaAdmin:
             return await self.store.write_in_steps(persona_rows.change_window, path, choose, slug, self.clock.now())
 
     def _remember(self, slug: str, change: Change) -> None:
-        self.unrecorded.add(slug, change, self.clock.now())
+        self.unrecorded.add(slug, _told(change), self.clock.now())
 
     async def open(self, slug: str) -> OpenSettings:
         """Open the persona's settings file for editing; an invalid file can be opened too."""
@@ -256,6 +257,19 @@ class PersonaAdmin:
         if key == "aliases" and isinstance(value, list):
             return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
         return value
+
+
+def _told(change: Change) -> str:
+    """Say which setting was changed, and the command that changes it back."""
+    if not change.changed:
+        return "Your latest action left the context window as it was, so there is nothing to undo in it."
+    key, before = change.setting.key, settings.as_typed(change.before)
+    way_back = "/settings edit"
+    if change.before is None:
+        way_back = f"/settings unset {key}"
+    elif before and len(before) <= _LONGEST_VALUE and before.isprintable():
+        way_back = f"/settings set {key} {before}"
+    return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
 
 
 def _refuse_default(slug: str) -> None:

@@ -26,11 +26,13 @@ class Foreground:
     """The piece of work that Ctrl-C stops; at the prompt there is no work, and Ctrl-C is a key.
 
     ``take_key`` removes Ctrl-C from the keys that the prompt left unread, and returns whether it was among them.
+    ``is_stopped`` says whether Ctrl-C was pressed during the last piece of work.
     When a signal has ended the run, ``typed_ahead`` has the keys that were typed for the next prompt.
     """
 
     def __init__(self, suspendable: Callable[[], AbstractContextManager[None]], take_key: Callable[[], bool]) -> None:
         self.typed_ahead = ""
+        self.is_stopped = False
         self._suspendable = suspendable
         self._take_key = take_key
         self._work: asyncio.Task[object] | None = None
@@ -53,6 +55,7 @@ class Foreground:
     def stop(self) -> None:
         """Stop the work; if there is none now, stop the work that begins within half a second."""
         if self._work is not None:
+            self.is_stopped = True
             self._work.cancel()
         else:
             self._stopped_at = time.monotonic()
@@ -63,7 +66,8 @@ class Foreground:
         # Ctrl-C may have come since Enter, as a key or a signal. From here on a signal finds the work.
         was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
         self._stopped_at = -math.inf
-        if (self._take_key() or was_signal) and task is not None:
+        self.is_stopped = self._take_key() or was_signal
+        if self.is_stopped and task is not None:
             # If the work is over by then, neither this work nor the next is stopped.
             asyncio.get_running_loop().call_soon(task.cancel)
         try:

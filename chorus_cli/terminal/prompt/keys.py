@@ -319,6 +319,15 @@ def line_ahead(source: Input) -> bool:
     return is_there
 
 
+def lines_taken(source: Input) -> str:
+    """Take the keys typed ahead, if a line that ends with Enter is among them, and return their text; else nothing."""
+    typed = _presses_ahead(source)
+    if all(press.key is not Keys.ControlM for press in typed):
+        store_typeahead(source, typed)
+        return ""
+    return text_of(typed).strip("\n")
+
+
 def _presses_ahead(source: Input) -> list[KeyPress]:
     """Take the keys that were typed ahead; the end of an unfinished paste is left to the next prompt."""
     # Keys that were kept from the shell at Ctrl-Z are older than the keys still in the terminal.

@@ -10,8 +10,8 @@ from typing import Annotated, TypeAlias
 
 from chorus_cli.context.service.journal import Step
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time import timestamps
 from chorus_cli.framework.arguments import NUMBER, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Refill, Reply, Report, Table, Text
@@ -20,28 +20,26 @@ from chorus_cli.jobs.service import KeptBack
 from chorus_cli.log.rules.acts import Way, Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
-from chorus_cli.log.rules.wording import local
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.commands.settings import MODEL
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.personas.service.persona_admin import Change
 from chorus_cli.services import Services
-from chorus_cli.settings.rules import table as setting_values
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.turns.commands import follow_fork, named, redone_lines, reversal_line
 from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("", "Your messages and the replies.", topic="chat")
 
-_LONGEST_VALUE = 60
 _MOST_LISTED = 15
-_LIST = 0
+_LIST, _LIST_ALL = 0, -1
 _Step: TypeAlias = Step[Operation | Spoken | EndedJob]
 """A step of the journal, or a job whose output the user can keep back from the next message."""
 
 
 def _number_or_list(text: str, now: datetime) -> int:
-    return _LIST if text.casefold() == "list" else NUMBER.parse(text, now)
+    lists = {"list": _LIST, "list all": _LIST_ALL}
+    words = " ".join(text.casefold().split())
+    return lists[words] if words in lists else NUMBER.parse(text, now)
 
 
 STEP = replace(NUMBER, help="a number that /undo list shows, such as 12")
@@ -49,8 +47,8 @@ STEP_OR_LIST = replace(
     STEP,
     name="number or list",
     parse=_number_or_list,
-    help=f"{STEP.help}, or list for your actions with their numbers",
-    complete=lambda _services, _text: [Candidate("list", "your actions, newest first")],
+    help=f"{STEP.help}, or list for your newest actions with their numbers, or list all",
+    complete=lambda _services, _text: [Candidate("list", "your actions, newest first"), Candidate("list all", "all")],
 )
 
 
@@ -61,21 +59,23 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     That is a message with its reply, or an operation; repeat the command to go further back. /undo list numbers your
     actions; /undo 12 undoes only number 12, whatever followed. A message leaves the context, not the log, and returns
     to the input line; a slash typed there replaces the message. A message that waits for the end of a reply is not
-    sent. Chorus asks first if you have changed a setting since or if another Chorus sent the message. Right after a job
-    has ended, /undo keeps the job's output back from your next message instead.
+    sent. Chorus asks first if another Chorus sent the message, or if your latest action is none of these, such as a
+    setting or a title. Right after a job has ended, /undo keeps the job's output back from your next message instead.
 
     Examples:
         /undo
         /undo list
+        /undo list all
         /undo 12
     """
     target, unrecorded = services.current.target(), services.persona_admin.unrecorded
     if which is None and (unsent := await services.replies.take_back(target.thread_id)):
         services.attachments.give_back(unsent.attachments)
         words = unsent.text if unsent.text or unsent.attachments else unsent.again
-        return Refill(f"Not sent: {shortened(words)}", typed_line(unsent.text))
-    if which == _LIST:
-        return await _listed(services, await _steps(services, target))
+        return Refill(f"Not sent: {shortened(words)}", services.line_of(unsent.text))
+    if which in {_LIST, _LIST_ALL}:
+        steps = await _steps(services, target)
+        return await _listed(services, steps, _MOST_LISTED if which == _LIST else len(steps))
     if which is not None:
         step = await _numbered(services, target, which)
         if step.is_undone:
@@ -84,12 +84,12 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     newest = next((each for each in reversed(await _steps(services, target)) if each.is_open), None)
     passed_over = unrecorded.newest(target.persona.slug, newest.redone_at if newest else None)
     if newest is None:
-        raise JournalError(f"There is nothing to undo here. {_said_of(passed_over) if passed_over else ''}".strip())
+        raise JournalError(f"There is nothing to undo here. {passed_over}".strip())
     return await _undo_unless_doubtful(services, target, newest, passed_over, is_newest=True)
 
 
 async def _undo_unless_doubtful(
-    services: Services, target: Target, step: _Step, passed_over: Change | None = None, *, is_newest: bool = False
+    services: Services, target: Target, step: _Step, passed_over: str = "", *, is_newest: bool = False
 ) -> Reply:
     """Undo a step; ask first if the user may mean another one."""
     done = step.done
@@ -108,7 +108,7 @@ async def _undo_unless_doubtful(
         told = await reversal_line(services, done, is_undone=True)
         return _undone(done, told + await follow_fork(services, done), services)
 
-    doubts = [_said_of(passed_over)] if passed_over else []
+    doubts = [passed_over] if passed_over else []
     if isinstance(done, Spoken) and (elsewhere := await made_elsewhere(services.conversation, done)):
         doubts.append(elsewhere)
     if not doubts:
@@ -142,7 +142,7 @@ async def _name(services: Services, step: _Step) -> str:
     return step.done.named if isinstance(step.done, EndedJob) else await named(services, step.done)
 
 
-async def _listed(services: Services, steps: Sequence[_Step]) -> Reply:
+async def _listed(services: Services, steps: Sequence[_Step], most: int) -> Reply:
     """List the newest steps, newest first; a job's output has no number, because the next message takes it away."""
     numbers = count(1)
     numbered = [(None if isinstance(step.done, EndedJob) else next(numbers), step) for step in steps][::-1]
@@ -155,14 +155,20 @@ async def _listed(services: Services, steps: Sequence[_Step]) -> Reply:
 
     if not numbered:
         return Text("There is nothing to undo here.", data)
-    rows = [
-        (str(number or ""), local(step.at), await _name(services, step), "undone" if step.is_undone else "")
-        for number, step in numbered[:_MOST_LISTED]
-    ]
+    rows = [await _row(services, number, step) for number, step in numbered[:most]]
     table = Table("", ("No.", "When", "What", ""), tuple(rows), cut=frozenset({"What"}))
-    newest = next((number for number, _ in numbered if number), 0)
-    hint = Text(f"/undo {newest} undoes only number {newest}; /redo {newest} redoes it.")
-    return Report((table, *([hint] if newest else [])), data)
+    newest, older = next((number for number, _ in numbered if number), 0), len(numbered) - most
+    hints = [f"{older} older; /undo list all shows all."] if older > 0 else []
+    hints += [f"/undo {newest} undoes only number {newest}; /redo {newest} redoes it."] if newest else []
+    return Report((table, *([Text("\n".join(hints))] if hints else [])), data)
+
+
+async def _row(services: Services, number: int | None, step: _Step) -> tuple[str, ...]:
+    """Return the row of a step, short enough for 40 columns: no date of today, and a message by its words alone."""
+    at, today = timestamps.local(step.at), timestamps.local(services.clock.now())
+    when = f"{at:%H:%M}" if at.date() == today.date() else f"{at:%m-%d %H:%M}" if at.year == today.year else f"{at:%F}"
+    what = (await _name(services, step)).removeprefix("your message ")
+    return str(number or ""), when, what, "undone" if step.is_undone else ""
 
 
 def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
@@ -171,20 +177,7 @@ def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
     again = services.jobs.news.turn_undone(done.id)
     services.attachments.give_back(done.attachments)
     lines = [told, *([going_again_line(again)] if again else [])]
-    return Refill("\n".join(lines), typed_line(done.content), gives_way=True)
-
-
-def _said_of(change: Change) -> str:
-    """Say which setting /undo does not revert, and the command that does."""
-    if not change.changed:
-        return "Your latest action left the context window as it was, so there is nothing to undo in it."
-    key, before = change.setting.key, setting_values.as_typed(change.before)
-    way_back = "/settings edit"
-    if change.before is None:
-        way_back = f"/settings unset {key}"
-    elif before and len(before) <= _LONGEST_VALUE and before.isprintable():
-        way_back = f"/settings set {key} {before}"
-    return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
+    return Refill("\n".join(lines), services.line_of(done.content), gives_way=True)
 
 
 @GROUP.command("redo")

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Said, Table, Text, data_of
-from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.messages import Message, says_nothing
 from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
 from chorus_cli.log.rules.wording import entry_as_json, local, log_entry
@@ -79,7 +79,7 @@ async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table
     """List the open threads and mark the current one; all adds the closed ones.
 
     A thread is running while this or another Chorus writes a reply in it. A thread is interrupted if its newest reply
-    broke off; /retry in the thread asks again.
+    broke off; there, /continue goes on and /retry asks again.
 
     Examples:
         /thread
@@ -158,6 +158,8 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
     """
     thread, wanted = await _thread_and_title(services, title)
     renamed = await services.threads.rename(thread, shortened(wanted))
+    way_back = f"/thread rename {thread.number} {thread.title}" if thread.title else "/thread rename without a title"
+    services.done_beside(f"renamed thread #{thread.number}, which /undo does not revert; {way_back} does.")
     now = f"is now called {renamed.title}" if renamed.title else "is called by its first message again"
     before = f"its title was {thread.title}" if thread.title else "it had no title"
     return Text(f"Thread #{thread.number} {now}; {before}.")
@@ -201,7 +203,7 @@ async def history(
     chosen = await _found(services, thread) if thread else await services.threads.current()
     found = await services.threads.history(chosen, with_thoughts=thoughts)
     names = services.current.target().persona.speakers
-    shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
+    shown = [each for each in found.entries if not isinstance(each, Message) or not says_nothing(each)]
     numbers = Numbers({chosen.id: chosen.number})
     values = data_of([entry_as_json(each, found.marks, numbers, found.thoughts) for each in found.entries])
     if not shown:
@@ -265,6 +267,11 @@ async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     before = services.current.thread_id
     waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
     written_elsewhere = await services.threads.close(threads)
+    number = threads[0].number
+    closed, way_back = f"thread #{number}", f"/thread {number} opens it"
+    if len(threads) > 1:
+        closed, way_back = f"{len(threads)} threads", "/thread N opens one"
+    services.done_beside(f"closed {closed}, which /undo does not revert; {way_back} again.")
     numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
     elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
     are = "is kept as a draft" if waiting == 1 else "are kept as drafts"

@@ -19,7 +19,7 @@ from chorus_cli.models.rules.events import TurnEvent, WaitBegun
 from chorus_cli.threads.service.running_turn import RunningTurn, closing_lines, ended_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.machine.ports import Clock
@@ -178,6 +178,17 @@ class Replies:
             return None
         return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments, again=turn.again)
 
+    def hold_back(self, thread_id: int) -> list[Unsent]:
+        """Keep all waiting messages of a thread from being sent, and return them, oldest first; the outbox has them."""
+        held = self._in_line(thread_id)
+        self._waiting = [each for each in self._waiting if each not in held]
+        return held
+
+    async def drop(self, held: Sequence[Unsent]) -> None:
+        """Delete the outbox rows of messages that were held back, because they are stored as text at the prompt."""
+        for each in held:
+            await self._outbox.dropped(each)
+
     async def give_back(self, turn: RunningTurn) -> str:
         """Return the message of a turn that was stopped before the message was stored, and delete its outbox row."""
         unstored = self._unstored.pop(turn.target.thread_id, None)
@@ -299,7 +310,7 @@ class Replies:
         del self._turns[thread_id]
         if self._is_closed:
             return
-        if waiting := self._in_line(thread_id):
+        if not turn.is_given_up and (waiting := self._in_line(thread_id)):
             self._waiting.remove(waiting[0])
             # A message that has waited does not make its thread the last used.
             turn.next = self._begin(waiting[0]._replace(target=waiting[0].target._replace(is_aside=True)))

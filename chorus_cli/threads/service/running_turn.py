@@ -22,7 +22,8 @@ class RunningTurn:
     """A turn to ``target``, which a task of its own answers; one listener at a time can follow the events.
 
     ``text`` is empty if the command ``again`` has begun the turn. ``ended`` is called with the turn when the turn is
-    over; ``next`` is then the turn of the message that has waited for this one, if there is any.
+    over; ``next`` is then the turn of the message that has waited for this one, if there is any. After a turn whose
+    listener was cancelled (``is_given_up``) no waiting message follows.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class RunningTurn:
         self.is_followed = False
         self.is_over = False
         self.is_stopped = False
+        self.is_given_up = False
         self.next: RunningTurn | None = None
         self._came: list[TurnEvent] = []
         self._news = asyncio.Event()
@@ -89,6 +91,7 @@ class RunningTurn:
                     break
                 await self._news.wait()
         except asyncio.CancelledError:
+            self.is_given_up = True
             # If the task is cancelled before its first step, it does not even store the message.
             if self._is_begun.is_set():
                 self.is_stopped = self._is_broken_off = self._task.cancel()

@@ -328,3 +328,12 @@ async def test_the_default_is_reached_back_to_by_its_words(at_ten: World, line: 
     by_hand, entry = await at_ten.journal.entries(at_ten.current.target())
     assert (await at_ten.window.state()).hours == 8
     assert [by_hand.operation.act, entry.operation.act] == [Window(None, 10), Window(10, None)]
+
+
+async def test_the_memory_items_that_are_not_sent_are_named_by_their_numbers(world: World) -> None:
+    for number in range(1, 8):
+        await world.told(f"/remember fact {number}")
+    world.clock.advance(timedelta(days=1))
+    await world.say("Hello")
+    told = " ".join((await world.told("/context")).split())
+    assert "7 items: #7, #6, #5, #4, #3 and 2 more not sent; WARM" in told

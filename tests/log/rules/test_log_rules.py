@@ -162,9 +162,11 @@ def test_the_last_exchange_is_the_last_turn_without_its_calls_of_tools() -> None
         row(4, 3, Role.ASSISTANT, "I look."),
         row(5, 3, Role.TOOL_USE, ""),
         row(6, 3, Role.TOOL_RESULT, "Found"),
-        row(7, 3, Role.ASSISTANT, "It is", Status.INTERRUPTED),
+        row(7, 3, Role.ASSISTANT, "It is", Status.INTERRUPTED)._replace(model="x"),
     ]
-    assert last_exchange(rows) == Exchange(START, "Look it up", "I look.\n\nIt is", Status.INTERRUPTED)
+    assert last_exchange(rows) == Exchange(START, "Look it up", "I look.\n\nIt is", Status.INTERRUPTED, "x")
+    rows[-1] = rows[-1]._replace(content="")
+    assert last_exchange(rows) == Exchange(START, "Look it up", "I look.", Status.INTERRUPTED)
     assert last_exchange(rows[:5]) == Exchange(START, "Look it up", "I look.", Status.COMPLETE)
     assert last_exchange(rows[:1]) == Exchange(START, "Before", "", None)
     assert last_exchange([]) is None

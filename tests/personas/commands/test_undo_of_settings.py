@@ -1,4 +1,4 @@
-"""/undo after a change of settings, or after a command without effect: it asks before it goes further back."""
+"""/undo after an action that it does not revert, or that had no effect: it asks before it goes further back."""
 
 from __future__ import annotations
 
@@ -87,6 +87,7 @@ async def test_a_window_that_is_undone_and_redone_is_named_as_it_is_then(world: 
     await world.told("/context 24h")
     assert await world.told("/undo") == "Undone: window 168h → 24h; it is 168h again."
     assert await world.told("/redo") == "Redone: window 168h → 24h; it is 24h again."
+    world.clock.advance(timedelta(minutes=1))
     await world.told("/settings set temperature 0.7")
     asked = (await world.asked_back("/undo")).text.splitlines()[1]
     assert asked == "Undo the action before it: window 168h → 24h, back to 168h?"
@@ -100,3 +101,38 @@ async def test_a_reset_that_changed_nothing_says_so(world: World) -> None:
     ]
     await world.told("/context 24h")
     assert "nothing was changed" not in await world.told("/context reset")
+
+
+RENAMED = "renamed thread #1, which /undo does not revert; /thread rename {back} does."
+
+
+@pytest.mark.parametrize(
+    ("commands", "sentence"),
+    [
+        (("/thread rename Rome",), RENAMED.format(back="without a title")),
+        (("/thread rename Rome", "/thread rename Milan"), RENAMED.format(back="1 Rome")),
+        (("/context save trip",), "saved session 2026-02-12_trip, which /undo does not delete."),
+        (
+            ("/thread fork", "/thread kill 2"),
+            "closed thread #2, which /undo does not revert; /thread 2 opens it again.",
+        ),
+        (
+            ("/thread fork", "/thread fork", "/thread 1", "/thread kill all"),
+            "closed 3 threads, which /undo does not revert; /thread N opens one again.",
+        ),
+    ],
+)
+async def test_undo_says_what_it_passes_over_of_threads_and_sessions(
+    world: World, commands: tuple[str, ...], sentence: str
+) -> None:
+    await world.told("/remember the key is green")
+    await world.say("Precious words")
+    for command in commands:
+        world.clock.advance(timedelta(minutes=1))
+        answer = await world.carry_out(command)
+        if isinstance(answer, Question):
+            await answer.confirmed()
+    question = await world.asked_back("/undo")
+    assert question.text.splitlines()[0] == f"Your latest action {sentence}"
+    await question.confirmed()
+    assert "Your latest action" not in await world.told("/undo")

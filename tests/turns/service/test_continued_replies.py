@@ -44,6 +44,8 @@ def done(events: list[TurnEvent]) -> TurnDone:
 async def assert_as_before(world: World) -> None:
     last = (await world.view()).messages[-1]
     assert (last.content, last.revises) == (HALF, None)
+    assert len((await world.told("/thread history")).split("\n\n")) == 2
+    assert [row.content for row in await world.log()].count(HALF) == 1
 
 
 @pytest.mark.parametrize("reason", ["length", "stop"])
@@ -150,6 +152,8 @@ async def test_ctrl_c_keeps_what_has_come(world: World, words: Script, seen: str
     async with aclosing(world.conversation.retry(world.current.target(), Way.CONTINUE)) as events:
         await (words_come(events) if words else anext(events))
     assert await world.seen() == ["Sing", seen]
+    if not words:
+        await assert_as_before(world)
 
 
 @pytest.mark.parametrize(("words", "seen"), [(HALF, HALF), (f"{HALF} on", f"{HALF} on")])
@@ -164,6 +168,8 @@ async def test_a_killed_process_leaves_the_longest_words(world: World, words: st
         )
         await world.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", world.clock.now())
         assert await world.seen() == ["Sing", seen]
+        if words == HALF:
+            await assert_as_before(world)
 
 
 async def nothing(_world: World) -> None:

@@ -17,6 +17,7 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import (
     ARRIVED,
     Asking,
@@ -266,8 +267,12 @@ async def killed_while_answering(world: World, text: str) -> World:
 
 async def test_the_next_start_names_the_question_whose_reply_was_interrupted(world: World) -> None:
     world = await killed_while_answering(world, "Tell me about the ring")
-    notice = 'The reply to "Tell me about the ring" was interrupted; /retry asks again.'
-    assert await world.current.notices() == (notice,)
+    notice = 'The reply to "Tell me about the ring" was interrupted; {}.'
+    assert await world.current.notices() == (notice.format("/continue goes on"),)
+    change = "UPDATE messages SET model = ?, content = ? WHERE role = 'assistant'"
+    for changed in ((ELIZA, "ok"), (MODEL, "")):
+        await world.store.write(sqlite3.Connection.execute, change, changed)
+        assert await world.current.notices() == (notice.format("/retry asks again"),)
     await retry(world)
     assert await world.current.notices() == ()
 
