@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from os.path import isfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -165,7 +166,7 @@ def links(personas: Path, slug: str) -> tuple[str, ...]:
     return tuple(
         f"{path} is a link, so the model is sent the text of {target}. Delete the link if you do not want that."
         for path, target in found.items()
-        if target.is_file() and not target.is_relative_to(folder.resolve())
+        if isfile(target) and not target.is_relative_to(folder.resolve())
     )
 
 
