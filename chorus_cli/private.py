@@ -19,6 +19,7 @@ _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
 """Commands of a private chat that replace the usual commands of the same name."""
 
 _OFF = "off"
+_BEGIN = "/private begins a private chat."
 _PERSONAS = "A private chat makes and changes no persona. Leave it first."
 
 REFUSED: Mapping[str, str] = MappingProxyType(
@@ -49,9 +50,7 @@ ANNOUNCED: Mapping[str, str] = MappingProxyType(
 
 def _switch(text: str, _now: datetime) -> str:
     if text.casefold() != _OFF:
-        raise CommandError(
-            "/private takes no text: typed here, it would not be private. /private begins a private chat."
-        )
+        raise CommandError(f"/private takes no text: typed here, it would not be private. {_BEGIN}")
     return _OFF
 
 
@@ -71,7 +70,7 @@ async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> Pri
         /private
         /private off
     """
-    return Text("This chat is not private. /private begins a private chat.") if switch else PrivateChat()
+    return Text(f"This chat is not private. {_BEGIN}") if switch else PrivateChat()
 
 
 @_IN_PRIVATE.command("private")

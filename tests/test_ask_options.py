@@ -236,7 +236,7 @@ def test_a_chat_sends_nothing_either_while_settings_cannot_be_read(home: Home) -
     with home.chat() as chat:
         settings.write_text('{\n  "name" "Chorus"\n}\n', "utf-8")
         chat.say(UNHAPPY)
-        chat.await_text("Nothing was sent: settings of")
+        chat.await_text("Nothing was sent: the settings of")
         chat.await_line(f"{PROMPT} {UNHAPPY}")
         assert "system.jsonc:2:" in chat.screen_text().replace("\n", "")
         settings.write_text(whole, "utf-8")

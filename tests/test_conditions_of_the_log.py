@@ -17,7 +17,7 @@ from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import small_disk
 
 SAID, HELLO, LATER = ["hello", "hello again", "and again"], "I am unhappy", "I am tired"
-MOVED = "was moved, deleted or replaced while Chorus had it open. Leave Chorus and start it again."
+MOVED = "was moved, deleted or replaced while Chorus had it open. Quit Chorus and start it again."
 
 
 @pytest.fixture(scope="module")

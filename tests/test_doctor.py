@@ -188,7 +188,7 @@ def test_a_fault_is_told_with_its_offer_and_the_exit_code_is_1(home: Home, fault
 
 def test_the_text_of_a_changed_message_comes_back_from_the_backup(home: Home) -> None:
     silently_changed(home)
-    assert "Brought 1 text from" in mended(home, "y")
+    assert "Restored 1 text from" in mended(home, "y")
     assert home.said() == SAID
     assert wrong(home) == {}
 
@@ -196,7 +196,7 @@ def test_the_text_of_a_changed_message_comes_back_from_the_backup(home: Home) ->
 def test_a_text_that_only_an_older_backup_has_comes_back_from_it(home: Home) -> None:
     silently_changed(home)
     assert home.run("backup").code == 0
-    assert "chorus-2026-02-12_143000.zip" in mended(home, "y").partition("Brought 1 text from")[2].replace(" ", "")
+    assert "chorus-2026-02-12_143000.zip" in mended(home, "y").partition("Restored 1 text from")[2].replace(" ", "")
     assert home.said() == SAID
     assert wrong(home) == {}
 
@@ -210,7 +210,7 @@ def test_without_a_terminal_the_doctor_says_what_repairs(home: Home) -> None:
 def test_a_changed_text_that_no_backup_has_can_be_taken_for_true(home: Home) -> None:
     home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
     told = mended(home, "y", "n")
-    assert "text? [y/N] n The present text of 1 message is as before; chorus doctor will tell of" in told
+    assert "text? [y/N] n The present text of 1 message is as before; chorus doctor will report" in told
     assert "checksums" in wrong(home)
     told = mended(home, "y", "y")
     assert "No sound backup has the text of 1 message" in told
@@ -268,7 +268,7 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     zeroed(home)
     broken = (home.path / "chorus.db").read_bytes()
     told = mended(home, "y", "n")
-    assert "4 brought from" in told
+    assert "4 restored from" in told
     assert "; 2 are lost: #5 and #6. " in told
     assert "The damaged log is as it was." in told
     assert (home.path / "chorus.db").read_bytes() == broken
@@ -342,7 +342,7 @@ def test_if_no_message_can_be_read_it_is_advised_to_keep_the_damaged_log(home: H
     assert code == 1
     unknown = "Of the memory items, it is unknown how many are lost. The new log would have no message."
     assert f"0 messages could be read; it is unknown how many are lost. {unknown}" in told
-    assert "Better say no" in told
+    assert "Answer n, and restore another copy" in told
     (kept,) = (home.path / "backups").glob("damaged-*.db")
     assert kept.read_bytes() == broken
     assert home.run("log").code == 0
@@ -520,7 +520,7 @@ def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(ho
     path.write_bytes(b"something else")
     told, code = answered(home, "y")
     assert (code, path.read_bytes()) == (1, BYTES)
-    assert "Brought 1 file from" in told
+    assert "Restored 1 file from" in told
     # The terminal breaks the sentence.
     sentence = "No backup without purged messages can give 1 file back; chorus doctor names what is lost."
     assert sentence.replace(" ", "") in "".join(told.split())
@@ -536,7 +536,7 @@ def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None
     told, code = answered(home, "y")
     assert code == 1
     # The terminal breaks the long path.
-    sentence = f"The repair stopped at {path.parent}: File exists. Mend the cause and run chorus doctor again"
+    sentence = f"The repair stopped at {path.parent}: File exists. Remove the cause and run chorus doctor again"
     assert sentence.replace(" ", "") in told.replace(" ", "")
 
 

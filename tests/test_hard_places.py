@@ -52,7 +52,7 @@ def test_nothing_is_asked_of_a_persona_whose_settings_cannot_be_read(home: Home,
     file.write_text('{\n  "name": "Frodo",\n  "context_hours" 24\n}\n')
     outcome = home.run("ask", "--persona", "frodo", question)
     assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors.endswith(f"so its prompt may be missing. Mend {file}:3:19 and ask again.\n")
+    assert outcome.errors.endswith(f"so its prompt may be missing. Correct {file}:3:19 and ask again.\n")
     assert (home.said(), home.replies()) == (["hello"], before)
 
 

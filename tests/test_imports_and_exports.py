@@ -61,7 +61,7 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
     last.mkdir()
     outcome = home.run("export", "--all", str(folder))
     assert outcome.errors == (
-        f"{last} cannot be written: Is a directory. 1 conversation had been written. Once the error is mended, the "
+        f"{last} cannot be written: Is a directory. 1 conversation had been written. Once the cause is removed, the "
         "same export writes all of them.\n"
     )
     last.rmdir()

@@ -145,7 +145,7 @@ def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: 
         assert "".join(terminal.screen_text().split()).count("messagesarerefused.") == 1
         terminal.say("remember me")
         terminal.await_text("nothing was sent")
-        terminal.until(lambda: "leaveChorusandstartitagain" in shown(terminal), "what to do")
+        terminal.until(lambda: "quitChorusandstartitagain" in shown(terminal), "what to do")
         terminal.await_line(f"{PROMPT} remember me")
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)

@@ -92,7 +92,7 @@ def test_an_unreachable_server_and_an_unknown_model_are_told(home: Home) -> None
     assert f"Cannot reach openai/x at {address}/v1" in refused.errors
     unknown = chorus(home, address, "--model", "nosuch/x", "ask", "-c", "Hello")
     assert unknown.code == 1
-    assert "litellm does not know the model nosuch/x" in unknown.errors
+    assert "Chorus does not know the model nosuch/x" in unknown.errors
     nowhere = chorus(home, "nonsense", "--model", "openai/x", "ask", "-c", "Hello")
     assert nowhere.code == 1
     assert "nonsense/v1, is not an http:// or https:// URL. Correct OPENAI_BASE_URL." in nowhere.errors

@@ -51,7 +51,7 @@ async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
     """Attach a file to your next message: a picture, a PDF or a text.
 
     A picture is PNG, JPEG, GIF or WebP; a file has at most 20 MB. A file on the web is fetched at once. @FILE in a
-    message attaches a file too; write @"my file.png" if its name has blanks.
+    message attaches a file too; write @"my file.png" if its name has spaces.
 
     Examples:
         /attach photo.png

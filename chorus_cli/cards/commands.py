@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from chorus_cli.cards.service.cards import Taken
 from chorus_cli.core.errors import CommandError, UnknownPersonaError
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Inquiry, Question, Reply, Report, Said, Text
+from chorus_cli.framework.replies import Inquiry, Question, Reply, Report, Said, Text, unless_there
 from chorus_cli.personas.commands.persona import turn_to
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.table import setting_of
@@ -48,10 +47,10 @@ GREETING = replace(NUMBER, name="number", help="the number of a greeting of the 
 
 @GROUP.command("import")
 async def import_card(services: Services, file: Annotated[str, CARD]) -> Reply:
-    """Make a persona of a character card, and switch to it.
+    """Create a persona from a character card, and switch to it.
 
-    Cards of versions 1, 2 and 3 are read, as PNG, JSON or CHARX. The card's greeting opens the first thread. The
-    entries of its lorebook become memory items; an item is sent when a message has one of its keys.
+    Chorus reads cards of versions 1, 2 and 3, as PNG, JSON or CHARX. The card's greeting opens the first thread. The
+    entries of its lorebook become memory items; the model gets an item when a message has one of its keys.
 
     Examples:
         /persona import seraphina.png
@@ -107,8 +106,8 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
 async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
     """Write a persona as a character card: PNG, or JSON if the file ends in .json.
 
-    The card holds system prompt, description, documents, and the rest of the card that the persona was made of, if any.
-    Messages and memory are not exported. An existing file is overwritten only if you confirm.
+    The card has the system prompt, the description, the documents, and what else an imported card had, but no messages
+    and no memory. Chorus asks before it overwrites a file.
 
     Examples:
         /persona export
@@ -121,11 +120,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
         await services.cards.export(slug, path, replace=replace)
         return Text(f"Exported {name} to {path.absolute()}")
 
-    try:
-        return await written(replace=False)
-    except FileExistsError:
-        declined = Text(f"{path} is unchanged; nothing was written.")
-        return Question(f"{path} already exists. Overwrite it?", partial(written, replace=True), declined)
+    return await unless_there(path, written)
 
 
 def _named(services: Services, text: str) -> tuple[str, str]:

@@ -125,7 +125,7 @@ def correction(known: Calibration) -> str:
     """Say the model's factor for estimates and the last estimate's error, unless they round to 1 and to 0."""
     factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
     parts = [
-        f"Estimates are multiplied by {factor} for this model" if factor != "1.00" else "",
+        f"Chorus multiplies its estimates by {factor} for this model" if factor != "1.00" else "",
         f"the last estimate was off by {error}" if error not in {"+0%", "-0%"} else "",
     ]
     sentence = "; ".join(filter(None, parts))
@@ -204,7 +204,7 @@ WINDOW = Parameter(ASKED_TIME.name, _asked_window, ASKED_TIME.help, lambda _serv
 async def show(services: Services) -> Report:
     """See what the model sees, what not, and why.
 
-    It draws the window, and lists the parts of the next request and the messages that are left out, with the reasons.
+    It draws the window, and lists the parts of the next request, and what is left out and why.
 
     Examples:
         /context
@@ -243,9 +243,9 @@ async def show(services: Services) -> Report:
 async def set_window(services: Services, time: Annotated[tuple[Span | None, bool], WINDOW]) -> Reply:
     """Let the model see 24h back; or +8h, -4h, all.
 
-    A sign adds to the window or takes away from it, "default" makes it the default again, and a question mark at the
-    end only shows the change. The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days);
-    with "all" no message is too old. Messages from before /new stay out, however wide the window is.
+    +8h makes the window longer, -4h shorter, "default" restores the default; with a question mark at the end, the
+    command only shows the change. The window slides with the clock, and has whole hours from 1 to 168 (7 days); with
+    "all" no message is too old. Messages from before /new stay out, however long the window is.
 
     Examples:
         /context 24h
@@ -314,7 +314,7 @@ TOP: CommandGroup[Services] = CommandGroup("", topic="chat")
 async def thoughts(services: Services) -> Aside | Text:
     """Print what the model thought before its newest reply.
 
-    Replies without thoughts are passed over. Some providers hide thoughts. Ctrl-T on an empty line prints them too.
+    Chorus skips replies without thoughts. Some providers hide thoughts. Ctrl-T on an empty line prints them too.
 
     Examples:
         /thoughts

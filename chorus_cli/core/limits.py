@@ -27,6 +27,8 @@ class Limit(NamedTuple):
         return f"{self.most:,}" if self.unit == "pieces" else f"{self.most:,} {self.unit}"
 
 
+_CUT = "Its middle is cut out."
+
 MESSAGE = Limit("a message", 8 * _MB, "Refused and not stored.")
 PASTE = Limit("a paste at the prompt", _MB, "Left out; the text typed before it is kept.", "characters")
 STANDARD_INPUT = Limit("standard input of `chorus ask`", 20 * _MB, "Nothing is sent.")
@@ -43,8 +45,8 @@ ARRIVING_CALLS = Limit("the text of a reply's tool calls", 16 * _MB, "The reply 
 CALLS = Limit("tool calls of a reply", 16, "The others are not carried out; the model is told.", "pieces")
 KEPT_CALLS = Limit("tool calls of a reply that are kept", 1_000, "The reply is stopped.", "pieces")
 ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", "pieces")
-TOOL_RESULT = Limit("a tool's result", 20 * _KB, "Its middle is cut out.", "characters")
-JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, "Its middle is cut out.")
+TOOL_RESULT = Limit("a tool's result", 20 * _KB, _CUT, "characters")
+JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, _CUT)
 
 SETTINGS_FILE = Limit("a settings file", _MB, "Ignored; Chorus writes none so large.")
 SETTING = Limit("a text or list in the settings", _KB, "Refused.", "characters")

@@ -312,7 +312,7 @@ class OwnCommands(Generic[C]):
         """Read a template, or raise a ``ValueError`` that says why the file cannot be a command."""
         name = path.stem.casefold()
         if _NAME.fullmatch(name) is None:
-            raise ValueError("its name may have letters from a to z, digits, hyphens and underscores")
+            raise ValueError("its name may have only letters from a to z, digits, hyphens and underscores")
         if name in self._plain.words:
             raise ValueError(f"/{name} is a command of Chorus; rename the file")
         try:

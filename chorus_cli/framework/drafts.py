@@ -17,10 +17,10 @@ from chorus_cli.storage import drafts
 
 _AT_ONCE_SECONDS = 2.0
 _RETURNED_AT_ONCE = (
-    "The editor returned at once; if it opens a window of its own, have it wait: "
+    "The editor returned at once. If it opens its own window, set EDITOR to a command that waits: "
     "code --wait, subl -w, gvim -f, zed --wait."
 )
-_ENDED = "The editor was ended along with the chat."
+_ENDED = "The chat ended, and the editor with it."
 
 
 class Edited(NamedTuple):
@@ -40,6 +40,11 @@ class Edited(NamedTuple):
     def changed(self) -> bool:
         """Whether the text differs from the original, even if only in a line end."""
         return self.text != self.original
+
+    @property
+    def kept(self) -> str:
+        """The sentence that names the draft."""
+        return f"Your draft is kept in {self.path}."
 
 
 class Editing:
@@ -119,14 +124,14 @@ async def answered(editing: Editing, edited: Edited, store: Store, name: str) ->
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
-        return Text(f"{edited.doubt} Nothing was changed. Your draft is kept in {edited.path}.")
+        return Text(f"{edited.doubt} Nothing was changed. {edited.kept}")
     if not edited.changed or not edited.text.strip():
         editing.finish(edited)
         nothing = "Nothing was changed: the saved text is empty." if edited.changed else "Nothing was changed."
         return Text(f"{edited.doubt} {nothing}" if edited.doubt else nothing)
     draft = _Draft(editing, edited, store, name)
     if edited.doubt:
-        return draft.asked(f"{edited.doubt}\nUse what was saved?", draft.stored)
+        return draft.asked(f"{edited.doubt}\nUse the saved text?", draft.stored)
     return await draft.stored()
 
 

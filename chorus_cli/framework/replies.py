@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
+from chorus_cli.core.errors import CommandError
 from chorus_cli.core.time import timestamps
 from chorus_cli.threads.service.running_turn import RunningTurn
 
 CURRENT = "●"
 """Marks the row of a table that is in use, in a column without a head."""
+
+Row = TypeVar("Row")
+
 _PLAIN_COLUMNS = 80
 
 
@@ -131,6 +138,23 @@ class Inquiry:
     text: str
     answered: Callable[[str], Awaitable[Reply]]
     declined: Text
+
+
+async def unless_there(path: Path, write: Callable[..., Awaitable[Text]]) -> Text | Question:
+    """Write a file, or ask first if it exists: with ``replace=False``, ``write`` raises a ``FileExistsError``."""
+    try:
+        return await write(replace=False)
+    except FileExistsError:
+        declined = Text(f"{path} is unchanged; nothing was written.")
+        return Question(f"{path} already exists. Overwrite it?", partial(write, replace=True), declined)
+
+
+def page_of(rows: Sequence[Row], page: int, size: int) -> tuple[Sequence[Row], int]:
+    """Return a page of rows, counted from 1, and the number of pages; raise a ``CommandError`` if there is none."""
+    pages = -(-len(rows) // size)
+    if not 1 <= page <= pages:
+        raise CommandError(f"There is no page {page}; the last is {pages}.")
+    return rows[(page - 1) * size : page * size], pages
 
 
 Reply = Text | Aside | Said | Output | Table | Drawing | Report | Question | Inquiry | Refill | Exit | PrivateChat

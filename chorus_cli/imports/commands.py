@@ -18,7 +18,7 @@ from chorus_cli.core.errors import CommandError, ImportFormatError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Reply, Report, Text, data_of
+from chorus_cli.framework.replies import Question, Reply, Report, Text, data_of, unless_there
 from chorus_cli.imports.files.source import files_below
 from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
@@ -134,8 +134,8 @@ async def export(
 ) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
-    The file gets the context, or with "all" at the end every message of the thread, but no replies that failed without
-    a word. If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
+    The file gets the context, or with "all" at the end every message of the thread, but no empty replies that failed.
+    If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
     confirm. With --all, Chorus writes every conversation with its times, models, branches and attachments; an import
     reads these files back exactly.
 
@@ -152,12 +152,7 @@ async def export(
     path = export_files.file_for(asked.file, new_name)
     export = await exported(services.context, target, services.clock.now(), whole=asked.whole)
 
-    try:
-        return await _written(path, export, replace=False)
-    except FileExistsError:
-        declined = Text(f"{path} is unchanged; nothing was written.")
-        overwrite = partial(_written, path, export, replace=True)
-        return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
+    return await unless_there(path, partial(_written, path, export))
 
 
 async def _export_all(services: Services, folder: Path, ending: str, persona: str) -> Text:
@@ -204,12 +199,12 @@ async def import_files(
     persona: Annotated[str, INTO] = "",
     timezone: Annotated[tzinfo | None, ZONE] = None,
 ) -> Reply:
-    """Take in conversations of other programs, each as a closed thread.
+    """Import conversations of other programs, each as a closed thread.
 
-    Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
-    adds only its new messages. /search finds the messages at once, /thread TITLE opens a conversation, /context edit
-    brings old messages into the context. Ctrl-C stops between two conversations. /context undo reverts the import,
-    once for each of its personas. A character card makes a persona, as with /persona import.
+    Chorus recognises files by their content, and adds only messages that are not in the log yet. /search finds the
+    messages at once, /thread TITLE opens a conversation, /context edit brings old messages into the context. Ctrl-C
+    stops between two conversations. /context undo reverts the import, once for each of its personas. A character card
+    makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip
@@ -254,7 +249,7 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
             services.notifier.progress(report.text())
             raise
         is_stopped = isinstance(error, asyncio.CancelledError)
-        stopped = "It was stopped before the end; the same import will go on from there."
+        stopped = "You stopped the import; the same command goes on from there."
         return report, f"{report.text()}\n{stopped if is_stopped else f'Then the import stopped: {error}'}"
     if not services.is_chat:
         # The import is complete; if the index cannot be filled now, the next search fills it.

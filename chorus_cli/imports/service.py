@@ -92,7 +92,7 @@ class ImportReport:
             return
         holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
         raise ImportFormatError(
-            f"{holding} that can be imported: {enumerated(self._left_out())}; docs/moving.md tells what is taken."
+            f"{holding} that can be imported: {enumerated(self._left_out())}; docs/moving.md lists what can be."
         )
 
     def text(self) -> str:
@@ -362,4 +362,4 @@ def _came_so_far(exported: Exported) -> str:
     if not exported.conversations:
         return "Nothing was written."
     written = counted(exported.conversations, "conversation")
-    return f"{written} had been written. Once the error is mended, the same export writes all of them."
+    return f"{written} had been written. Once the cause is removed, the same export writes all of them."

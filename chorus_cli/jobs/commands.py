@@ -16,7 +16,7 @@ from chorus_cli.jobs.service import Job
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup(
-    "jobs", "Commands of your shell; !CMD runs one in the foreground.", only_in_chat=True
+    "jobs", "Shell commands; !CMD runs one in the foreground.", only_in_chat=True
 )
 
 _ALL = "all"
@@ -40,14 +40,14 @@ def _chosen(text: str, now: datetime) -> int:
     return 0 if text.casefold() == _ALL else NUMBER.parse(text, now)
 
 
-COMMAND_LINE = replace(TEXT, name="command", help="a command of your shell, as typed")
+COMMAND_LINE = replace(TEXT, name="command", help="a shell command, as typed")
 JOB = replace(NUMBER, name="job", help="a job's number, such as 1 or #1", complete=_every)
 CHOSEN_JOBS = Parameter("job", _chosen, "a job's number, such as 1 or #1, or all", _running)
 
 
 @GROUP.command("run", aliases=("run",))
 async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text:
-    """Run a command of your shell in the background.
+    """Run a shell command in the background.
 
     The command gets no input, no terminal, no keys and no passwords. When it ends, Chorus tells you, and sends its last
     50 lines with your next message. When Chorus ends, it stops the command.
@@ -69,7 +69,7 @@ async def listing(services: Services) -> Table | Text:
     """
     found = services.jobs.all
     if not found:
-        return Text("No job has run yet. !CMD runs a command of your shell, /run CMD runs one in the background.")
+        return Text("No job has run yet. !CMD runs a shell command, /run CMD runs one in the background.")
     has_several = len({job.target.persona.slug for job in found}) > 1
     columns = ("Job", *(["Persona"] if has_several else []), "State", "Time", "Last line", "Command")
     rows = tuple(_row(job, job.target.persona.name if has_several else "") for job in found)

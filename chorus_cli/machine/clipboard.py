@@ -17,6 +17,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
 from chorus_cli.machine.environment import without_secrets
 
+_OTHER_WAY = "(wl-copy, xclip, xsel, pbcopy). /export FILE writes the conversation to a file."
 LARGEST_SEQUENCE_BYTES = 100_000
 _PATIENCE_SECONDS = 3.0
 _OVER_SSH = ("SSH_CONNECTION", "SSH_TTY")
@@ -52,11 +53,10 @@ class Clipboard:
         if self._is_terminal:
             raise OutputError(
                 f"The reply is too long for the terminal's clipboard ({len(text.encode()):,} bytes), and there "
-                "is no clipboard tool (wl-copy, xclip, xsel, pbcopy). /export FILE writes the conversation to a file."
+                f"is no clipboard tool {_OTHER_WAY}"
             )
         raise OutputError(
-            "There is no clipboard here: the output is not a terminal, and no clipboard tool works (wl-copy, xclip, "
-            "xsel, pbcopy). /export FILE writes the conversation to a file."
+            f"There is no clipboard here: the output is not a terminal, and no clipboard tool works {_OTHER_WAY}"
         )
 
     def picture(self) -> bytes:

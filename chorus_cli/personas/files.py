@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from os.path import isfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -166,7 +165,7 @@ def links(personas: Path, slug: str) -> tuple[str, ...]:
     return tuple(
         f"{path} is a link, so the model is sent the text of {target}. Delete the link if you do not want that."
         for path, target in found.items()
-        if isfile(target) and not target.is_relative_to(folder.resolve())
+        if is_there(target) and not target.is_relative_to(folder.resolve())
     )
 
 

@@ -59,7 +59,7 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
         if present != change.before:
             says, wrote = ("nothing" if value is None else value for value in (present, change.before))
             raise SettingsError(
-                f"{path} now says {says} for {KEY}, no longer {wrote}, so Chorus leaves the file as it is."
+                f"{KEY} is {says} in {path} now, no longer {wrote}, so Chorus does not change the file."
             )
         _write(connection, file, file.with_key(KEY, change.after), change, operation)
 

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Report, Table, Text, data_of
+from chorus_cli.framework.replies import Report, Table, Text, data_of, page_of
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import MessageContent, Speakers, words_of
 from chorus_cli.log.rules.wording import local, speaker
@@ -40,8 +40,6 @@ def _asked_page(text: str, _now: datetime) -> AskedPage:
     match = _NUMBER.fullmatch(text)
     if match is None:
         return AskedPage(text)
-    if int(match[2]) == 0:
-        raise CommandError("Page numbers start at 1.")
     return AskedPage((match[1] or "").lstrip(), int(match[2]))
 
 
@@ -112,10 +110,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
         problems.append(Text(f"And {rest} more files cannot be used."))
     if not listing.rows:
         return Report((Text("No saved sessions."), *problems), data_of([]))
-    pages = -(-len(listing.rows) // PAGE_SESSIONS)
-    if asked.page > pages:
-        raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
-    shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
+    shown, pages = page_of(listing.rows, asked.page, PAGE_SESSIONS)
     heads = ("Session", "When", "Description", "Summary", "Messages")
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Description", "Summary"}))
     other = asked.page + 1 if asked.page < pages else asked.page - 1
@@ -157,7 +152,7 @@ async def restore(services: Services, session: Annotated[str, SESSION] = "") -> 
     count = _in_threads(len(found.messages), found.spoken_threads)
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
-        f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",
+        f"The log has {counted(restored.added, 'new message')} from the file." if restored.added else "",
         f"You are now in thread #{restored.thread.number}." if restored.thread.id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))

@@ -113,11 +113,11 @@ class HeldSettings:
     def replace(self, text: str) -> None:
         """Write ``text``, unless the file has it already; the previous text is kept in ``<name>.bak``."""
         if _text(self.path) != self.text:
-            raise SettingsError(f"{self.path} is being edited by another program. It is left as it is; try again.")
+            raise SettingsError(f"Another program is editing {self.path}, so Chorus did not change it. Try again.")
         if text == self.text:
             return
         if len(text.encode()) > limits.SETTINGS_FILE.most:
-            raise SettingsError(f"{self.path} would have more than {limits.SETTINGS_FILE.size}. It is left as it was.")
+            raise SettingsError(f"{self.path} would have more than {limits.SETTINGS_FILE.size}. {_UNCHANGED}")
         if self.path.exists():
             # A rename would ignore that the user made the file read-only.
             if not os.access(self.path, os.W_OK):
@@ -137,6 +137,9 @@ class HeldSettings:
         return SettingsError(f"{done}: {reason}. The next start of Chorus notes it.")
 
 
+_UNCHANGED = "It is left as it was."
+
+
 @contextmanager
 def held(path: Path) -> Iterator[HeldSettings]:
     """Lock the file, and turn an ``OSError`` into a ``SettingsError``."""
@@ -148,14 +151,14 @@ def held(path: Path) -> Iterator[HeldSettings]:
     except OSError as error:
         if file and file.is_replaced():
             raise file.unnoted(_reason(error)) from error
-        raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
+        raise SettingsError(f"{path} cannot be changed: {_reason(error)}. {_UNCHANGED}") from error
 
 
 def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:
     try:
         return jsonc.parse_object(_text(path)), ()
     except JsoncError as error:
-        return jsonc.Document(), (f"{error.named(str(path))}; Chorus ignores this file until it is mended",)
+        return jsonc.Document(), (f"{error.named(str(path))}; Chorus ignores this file until you correct it",)
     except OSError as error:
         return jsonc.Document(), (f"{path} cannot be read: {_reason(error)}; Chorus ignores this file",)
 

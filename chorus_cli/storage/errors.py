@@ -23,6 +23,7 @@ READ_ONLY = "this log is read-only"
 """SQLite's error message when a sealed copy refuses a change (see `store.seal`)."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_REFUSED = {sqlite3.SQLITE_READONLY: "written", sqlite3.SQLITE_CANTOPEN: "opened"}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNDECODED = "Could not decode to UTF-8"
 """How Python's error about a text that is not UTF-8 begins; the error has no SQLite code."""
@@ -49,16 +50,15 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
         return StorageError(
             f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
-            "Leave Chorus and start it again."
+            "Quit Chorus and start it again."
         )
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
         return StorageError(
             f"{path} cannot be read: Chorus was killed while writing it. Start Chorus once with permission to write it."
         )
-    if code == sqlite3.SQLITE_READONLY:
-        return StorageError(f"{path} cannot be written ({error}). Check the permissions of the file and its folder.")
-    if code == sqlite3.SQLITE_CANTOPEN:
-        return StorageError(f"{path} cannot be opened ({error}). Check the permissions of the file and its folder.")
+    if code in _REFUSED:
+        done = _REFUSED[code]
+        return StorageError(f"{path} cannot be {done} ({error}). Check the permissions of the file and its folder.")
     return StorageError(f"The database {path} could not do its work: {error}.")
 
 

@@ -13,6 +13,7 @@ from typing import BinaryIO, TypeAlias
 
 from chorus_cli.core.errors import HomeError, SettingsError
 
+LATER = "Try again in a moment."
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
 """The patience of `hold`: far longer than another process's `is_locked` holds its shared lock."""
@@ -101,7 +102,7 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
     """
     lock = wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
     if lock is None:
-        raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
+        raise SettingsError(f"Another Chorus is changing {path} and does not finish. {LATER}")
     with lock:
         yield
 

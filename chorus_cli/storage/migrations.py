@@ -91,7 +91,7 @@ def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) ->
     elif path.stat().st_size == 0:
         raise DatabaseDamagedError(
             f"{path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
-            "with chorus doctor, or move the file away to begin anew."
+            "with chorus doctor, or move the file away to start over."
         )
 
 
@@ -103,6 +103,11 @@ def applied(connection: sqlite3.Connection) -> list[str]:
     if None in names:
         raise damaged(file_of(connection), "a step in its list of migrations has no name")
     return names
+
+
+def made_by_newer(thing: object, use: str) -> str:
+    """Return the sentence about a log or a backup that only a newer Chorus can use."""
+    return f"{thing} was made by a newer Chorus. Update Chorus to {use} it."
 
 
 def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:

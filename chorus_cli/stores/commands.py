@@ -55,7 +55,8 @@ async def purge_messages(
     """Overwrite messages by their numbers.
 
     A purge also takes a message's other wordings, its attachments, the summaries and memory items made of it, and its
-    copies in sessions, drafts and the input history. Chorus first shows the extent and asks. No undo reverts a purge.
+    copies in sessions, drafts and the input history. Chorus first shows what it would purge, and asks. A purge cannot
+    be undone.
 
     Examples:
         /purge message 12
@@ -232,18 +233,18 @@ async def rescued(services: Services) -> Text | Report:
         /rescue
     """
     found = await services.rescued.find()
-    unreadable = [Text(f"{path} cannot be read; look at it in an editor.") for path in found.unreadable]
+    unreadable = [Text(f"{path} cannot be read; open it in an editor.") for path in found.unreadable]
     if not found.texts:
         return Report((_NO_TEXT, *unreadable))
     rows = tuple((local(at), text.persona, text.role, shortened(text.content)) for text, at, *_ in found.texts)
     table = Table("", ("When", "Persona", "Role", "Text"), rows, cut=frozenset({"Text"}))
-    advice = Text("/rescue keep brings them into the log, /rescue discard deletes them.")
+    advice = Text("/rescue keep puts them into the log, /rescue discard deletes them.")
     return Report((table, advice, *unreadable))
 
 
 @RESCUE.command("keep")
 async def keep(services: Services) -> Text:
-    """Bring the texts into the log, in a closed thread of each persona.
+    """Put the texts into the log, in a closed thread of each persona.
 
     Examples:
         /rescue keep

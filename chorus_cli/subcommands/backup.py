@@ -22,7 +22,7 @@ from chorus_cli.stores.purge.backups import purged_since
 from chorus_cli.stores.service.backups import Backups, contents_in_words, keep_present
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
-from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
+from chorus_cli.terminal.screen.output import agreed, declined, standard_error, standard_output
 
 _MOST_NAMED = 3
 
@@ -52,12 +52,11 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
             for line in _described(found, home):
                 standard_error().error(line)
             if not chosen.yes and not await agreed("Restore it?", standard_error()):
-                way = "." if can_ask() else ": confirm at a terminal, or add --yes."
-                standard_error().notice(f"Nothing was changed{way}")
+                standard_error().notice(declined("Nothing was changed."))
                 return FAILED
             kept = keep_present(home, now)
             restoring.put_in_place(home, found.folder)
-    before = f" The state before it is kept in {kept}." if kept else ""
+    before = f" What was there before is kept in {kept}." if kept else ""
     standard_output().paragraph(f"Restored {_contents(found)}.{before}")
     return DONE
 
@@ -78,7 +77,8 @@ def _held_in(folder: Path) -> tuple[str, ...]:
         return file_lock.held_in(folder)
     except OSError as error:
         reason = error.strerror or error
-        raise CommandError(f"Chorus cannot see whether another one runs: {reason}. Nothing was changed.") from error
+        told = f"Chorus cannot tell whether another Chorus is running: {reason}. Nothing was changed."
+        raise CommandError(told) from error
 
 
 def _contents(found: Staged) -> str:
@@ -92,7 +92,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     newest = f"; the newest message is of {_local(found.manifest.newest)}" if found.manifest.newest else ""
     yield f"The backup holds {_contents(found)}{newest}."
     replaced = "the log" if found.is_log_alone else "the log, all personas with their sessions, and config.jsonc"
-    yield f"It would replace {replaced} in {home.data}. The present state is backed up before that."
+    yield f"It would replace {replaced} in {home.data}. Chorus backs up the present state first."
     if found.removed:
         are, them = ("is", "it") if len(found.removed) == 1 else ("are", "them")
         code = first_few(found.removed, _MOST_NAMED)

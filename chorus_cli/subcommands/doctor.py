@@ -16,7 +16,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.models.providers import providers, servers
-from chorus_cli.models.providers.model_map import package_folder
+from chorus_cli.models.providers.model_map import INSTALL, package_folder
 from chorus_cli.models.providers.servers import is_ollama, request_problem
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
 from chorus_cli.personas.service.personas import Personas
@@ -106,8 +106,7 @@ async def _model(home: Paths, option: str | None, environment: Mapping[str, str]
         return fine(_SUBJECT, f"{chosen}: {address} can be reached.")
     if package_folder("litellm"):
         return note(_SUBJECT, f"{chosen}: only litellm knows its address, so its server was not tried.")
-    missing = f"{chosen} needs litellm, which is not installed. Install it with: pip install litellm."
-    return wrong(_SUBJECT, missing)
+    return wrong(_SUBJECT, f"{chosen} needs litellm, which is not installed. {INSTALL}")
 
 
 def _last_persona(home: Paths) -> str | None:
@@ -147,5 +146,5 @@ async def _mended(home: Paths, finding: Finding) -> bool:
         path = error.filename2 or error.filename
         at = f" at {path}" if path else ""
         reason = f"The repair stopped{at}: {error.strerror or error}."
-        standard_error().error(f"{reason} Mend the cause and run chorus doctor again.")
+        standard_error().error(f"{reason} Remove the cause and run chorus doctor again.")
     return False

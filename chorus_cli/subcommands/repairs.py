@@ -27,10 +27,7 @@ from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 
-_EMPTY = (
-    "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "
-    "it in place."
-)
+_EMPTY = "The new log would have no message. Answer n, and restore another copy of the log with: chorus restore FILE."
 
 
 async def _renew_index(home: Paths) -> bool:
@@ -68,7 +65,7 @@ async def _bring_texts(home: Paths) -> bool:
         for backup in salvaging.sound_logs(home, copy, without):
             missing = examination.bring(connection, remaining, copy)
             if brought := len(remaining) - len(missing):
-                standard_output().paragraph(f"Brought {counted(brought, 'text')} from {backup}.")
+                standard_output().paragraph(f"Restored {counted(brought, 'text')} from {backup}.")
             remaining = missing
             if not remaining:
                 break
@@ -83,7 +80,7 @@ async def _bring_texts(home: Paths) -> bool:
             examination.accept(connection, remaining)
             connection.execute("COMMIT")
         texts = "text of 1 message is" if number == 1 else f"texts of {number:,} messages are"
-        left = "as before; chorus doctor will tell of the difference again"
+        left = "as before; chorus doctor will report the difference again"
         standard_output().paragraph(f"The present {texts} {'accepted now' if is_agreed else left}.")
     return is_agreed
 
@@ -133,7 +130,7 @@ def _lost(lost: Lost) -> str:
 
 
 def _counts(counts: Counts) -> str:
-    brought = f", {counts.from_backup:,} brought from {counts.backup}" if counts.backup else ""
+    brought = f", {counts.from_backup:,} restored from {counts.backup}" if counts.backup else ""
     differ = "differs" if counts.changed == 1 else "differ"
     changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
     items = f" Of the memory items, {_lost(counts.lost_items)}." if any(counts.lost_items) else ""
@@ -150,7 +147,7 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
             if kept:
                 standard_output().paragraph(f"The damaged file is kept as {kept}.")
     for backup, number in sources.items():
-        standard_output().paragraph(f"Brought {counted(number, 'file')} from {backup}.")
+        standard_output().paragraph(f"Restored {counted(number, 'file')} from {backup}.")
     if missing := len(lost) - sources.total():
         told = f"No backup without purged messages can give {counted(missing, 'file')} back"
         standard_output().paragraph(f"{told}; chorus doctor names what is lost.")

@@ -49,17 +49,17 @@ _ASKED = "Your message:"
 _LEAVING = frozenset({"exit", "quit", ":q"})
 _TOO_DEAR = "Nothing was sent. /settings set budget N raises the budget, /settings unset budget removes it."
 _UNSENT = (
-    " Your message was not sent and is at the prompt again. "
+    " Your message was not sent and is back at the prompt. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
 )
 
 _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopped; Chorus is storing the part that arrived."
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
-_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
-_HELD_BACK = "The lines that waited behind it were not sent and are at the prompt again."
-_NOT_STORED = "Nothing was sent, and your message is at the prompt again."
-_READ_ONLY = "Your message is at the prompt again. Once the log can be written, leave Chorus and start it again."
+_NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
+_HELD_BACK = "The lines that waited behind it were not sent; they are back at the prompt."
+_NOT_STORED = "Nothing was sent; your message is back at the prompt."
+_READ_ONLY = "Your message is back at the prompt. Once the log can be written, quit Chorus and start it again."
 # The user expects an answer to Ctrl-C at once. If storing takes longer than this, a notice says so.
 _SLOW_SECONDS = 0.03
 _LONG_REPLY = 1_000_000  # characters; a longer reply surely takes more time to store
@@ -147,7 +147,7 @@ class LineHandler:
 
     async def _shell_command(self, command: str) -> None:
         if not command:
-            raise errors.CommandError("! needs a command of the shell, for example: !ls")
+            raise errors.CommandError("! needs a shell command, for example: !ls")
         jobs = self._services.jobs
         job, output = jobs.start(self._services.current.target(), command), JobOutput(self._screen)
         # In a shell Ctrl-D ends the input of a command; here it must not quit the chat at the next prompt.
@@ -213,7 +213,7 @@ class LineHandler:
             if spending and (warning := costs.warning(spending)):
                 self._screen.notice(warning)
             return True
-        question = f"{spending.sentence} Ask the model all the same?"
+        question = f"{spending.sentence} Ask the model anyway?"
         if await self._prompt.confirm(question, ("y", "n"), self._refuse_answer) == "y":
             return True
         self._screen.notice(_TOO_DEAR)
@@ -249,7 +249,7 @@ class LineHandler:
 
     def _refuse_answer(self, line: str, answers: str) -> None:
         self._unsent.refuse(line)
-        self._screen.notice(f'"{shortened(line)}" is not an answer and was not sent. Answer {answers}.')
+        self._screen.notice(f'"{shortened(line)}" is not an answer, so it was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:
         outcome, is_stopped = await run_to_completion(work, self._services.drafts.end)

@@ -14,7 +14,7 @@ from chorus_cli.framework.replies import PrivateChat, Question, Reply, Text, as_
 from chorus_cli.services import Services
 from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown, shown_as_json
-from chorus_cli.terminal.screen.output import Screen, agreed, can_ask
+from chorus_cli.terminal.screen.output import Screen, agreed, declined
 
 
 class Manner(NamedTuple):
@@ -68,8 +68,7 @@ async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manne
             asides.error(told) if is_first else answers.paragraph(told)
         is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:
-            way = "" if can_ask() else ": agree at a terminal, or add --yes"
-            asides.notice(f"{answer.declined.text.removesuffix('.')}{way}.")
+            asides.notice(declined(answer.declined.text))
             return None
         answer = await answer.confirmed() if is_agreed else answer.declined
         is_first = False

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
-_RETURNED = "The text that you had not sent is at the prompt again."
-_PUT_OFF = "Once the prompt is empty, you get back the text that you had not sent."
+_RETURNED = "The text that you had not sent is back at the prompt."
+_PUT_OFF = "The text that you had not sent comes back once the prompt is empty."
 _MAY_BE_PRIVATE = "Not sent and not kept, because it may be meant for the private chat:"
 
 _PRIVATE = ("private", "nothing is kept")

@@ -31,6 +31,7 @@ from chorus_cli.turns.service.folding import can_summarize
 GROUP: CommandGroup[Services] = CommandGroup("context")
 TOP: CommandGroup[Services] = CommandGroup("", topic="context")
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
+OVERTAKEN = Refused("The context changed in the meantime, so your edit was not applied.")
 
 _LONGEST_SUMMARY = 1000
 
@@ -57,7 +58,7 @@ async def clear(services: Services) -> Text | Report:
 async def undo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Undo the latest operation on the context, or one by its number.
 
-    Automatic operations, such as a fold into the summary, are undone only by number.
+    An automatic operation, such as a summary, is undone only by its number.
 
     Examples:
         /context undo
@@ -107,8 +108,8 @@ async def operations(services: Services) -> Text | Table:
 async def pin_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Text | Table:
     """Keep a message in context, or list the pinned ones.
 
-    The message is sent word for word whatever its age, as long as all pinned messages fit into a request. /unpin,
-    /undo, /new, an edit or a restored session ends this.
+    The model sees the message word for word, whatever its age, as long as all pinned messages fit into a request.
+    /unpin, /undo, /new, an edit or a restored session ends this.
 
     Examples:
         /pin 12
@@ -117,7 +118,7 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
     target = services.current.target()
     if message is None:
         pins = drawn_pins((await services.context.snapshot(target, services.clock.now())).view, target.persona.speakers)
-        return pins or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
+        return pins or Text("No message is pinned. /pin 12 pins message 12; /search shows the numbers.")
     pinned = await pin(services.journal, target, message)
     return Text(f'Pinned: #{pinned.id} "{shortened(pinned.content)}". /unpin {pinned.id} ends that.')
 
@@ -137,7 +138,7 @@ async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) ->
 async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     """Show the context as it was at an earlier time.
 
-    It is computed from the log and the operations in effect then; the system prompt and the documents are today's.
+    Chorus computes it from the log and the operations in effect then. The system prompt and the documents are today's.
 
     Examples:
         /context at 2h
@@ -227,7 +228,7 @@ SUMMARY: CommandGroup[Services] = CommandGroup("context")
 
 _EDIT = "edit"
 _NO_SUMMARY = "There is no summary: no message in context is summarised."
-_LEFT_OUT = "There is no summary, and the request has no room for the {} in context. /compact summarises them."
+_LEFT_OUT = "There is no summary yet, and the request has no room for the {} in context. /compact summarises them."
 _NOT_ENOUGH = "Not enough messages to compact: the last two turns always stay word for word."
 _NO_MODEL = "ELIZA cannot summarise. Choose another model with /model or /settings set summary_model NAME."
 _MOST_RUNS = 6
@@ -261,7 +262,7 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
     compacted = await services.folding.fold_all(target, " ".join(focus.split()))
     summary = compacted.summary
     if summary is None and compacted.messages:
-        raise CommandError("Nothing was summarised: the context was changed in the meantime. Try again.")
+        raise CommandError("Nothing was summarised: the context changed in the meantime. Try again.")
     if summary is None:
         raise CommandError(_NOT_ENOUGH)
     tokens = f"~{summary.token_count or 0:,} tokens"
@@ -273,7 +274,7 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
 async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "") -> Reply:
     """Show the summary of the older part, or edit it in your editor.
 
-    The model is sent your version from then on; /undo restores the previous one.
+    From then on the model gets your version; /undo restores the old one.
 
     Examples:
         /context summary
@@ -294,7 +295,7 @@ async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summar
     async def store(text: str) -> Reply | Refused:
         content = cleaned_input(text)[0].strip()
         if await services.folding.reword(snapshot, content) is None:
-            return Refused("The context was changed in the meantime, so your edit was not applied.")
+            return OVERTAKEN
         return Text("Summary replaced. /undo restores the previous one.")
 
     edited = await services.drafts.edit("summary.md", f"{summary.content}\n")

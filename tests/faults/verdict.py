@@ -29,7 +29,7 @@ _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
     r"|is unchanged|was not stored|could not do its work|cannot be (?:changed|written)|There is no room left"
 )
-_GOES_ON = ("The next start goes on with it", "start of Chorus notes it", "The next start of Chorus carries it on")
+_GOES_ON = ("The next start goes on with it", "start of Chorus notes it", "The next start of Chorus completes it")
 UNCONFIRMED = "The disk does not confirm a change of"
 _IS_DONE = (UNCONFIRMED, "Imported 2 new messages")
 

@@ -312,7 +312,7 @@ async def test_they_are_listed_explained_and_completed(world: World, shared: Pat
     ("name", "content", "flaw"),
     [
         ("new.md", b"x", "/new is a command of Chorus; rename the file"),
-        ("Two words.md", b"x", "its name may have letters from a to z, digits, hyphens and underscores"),
+        ("Two words.md", b"x", "its name may have only letters from a to z, digits, hyphens and underscores"),
         ("blank.md", b" \n", "it is empty"),
         ("latin.md", b"\xe9", "it is not UTF-8"),
         ("big.md", b"x" * 1_000_001, "it has more than 1 MB"),

@@ -103,7 +103,7 @@ def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> No
             chat.ask("/context save evening", "evening")
             chat.ask("/backup", "1 attachment")
             chat.say("/context edit")
-            chat.await_text("Use what was saved?")
+            chat.await_text("Use the saved text?")
             chat.ask("n", "draft-")
     finally:
         os.umask(before)

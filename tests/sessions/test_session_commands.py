@@ -100,7 +100,7 @@ async def test_history_has_ten_a_page(greeted: World) -> None:
         ("/context history", "Page 1 of 3. /context history 2 shows older ones."),
         ("/context history chorus 3", "Page 3 of 3. /context history chorus 2 shows newer ones."),
         ("/context history 4", "There is no page 4; the last is 3."),
-        ("/context history 0", "Page numbers start at 1."),
+        ("/context history 0", "There is no page 0; the last is 3."),
     ):
         assert told in await greeted.told(line)
 
@@ -170,7 +170,7 @@ async def test_restoring_says_which_thread_it_is_and_what_was_not_in_the_log(gre
     path.write_text(path.read_text().replace('"Hello"', '"Hello, edited"'))
     await greeted.threads.new("Other")
     told = (await greeted.told(f"/context restore {SHIPPED}")).splitlines()
-    assert told[1:] == ["Messages added to the log from the file: 1.", "You are now in thread #1."]
+    assert told[1:] == ["The log has 1 new message from the file.", "You are now in thread #1."]
     assert await greeted.seen() == ["Hello, edited", "ok"]
 
 
@@ -404,7 +404,7 @@ async def test_restore_session_nonexistent_id_raises(talked: World) -> None:
 async def test_an_unfinished_name_that_may_be_several_is_answered_with_all_of_them(talked: World) -> None:
     for description in ("One", "Two"):
         await save(talked, description)
-    with pytest.raises(SessionError, match="'2026' may be 2026-02-12_one or 2026-02-12_two"):
+    with pytest.raises(SessionError, match="'2026' is ambiguous: 2026-02-12_one or 2026-02-12_two"):
         await restore(talked, "2026")
     for _ in range(8):
         await save(talked, "One")

@@ -129,7 +129,7 @@ async def test_one_that_refuses_even_plain_text_leaves_the_way_out(name: str, st
         main.server.refuses = Refuses.EVERYTHING
         problem = await player.failure("Two?")
         assert HISTORY_REFUSED in problem
-        assert problem.endswith("or begin anew with /new.")
+        assert problem.endswith("or start over with /new.")
         assert main.server.fell_through == 2
         main.server.refuses = None
         await player.say("Three?", answer(main, "The third."))

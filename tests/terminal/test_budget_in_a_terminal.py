@@ -183,10 +183,10 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
         refused = "Nothing was sent. /settings set budget N raises the budget"
         for number, line in enumerate(("/retry", "/bg aside", "/compact", "/editor", "I am happy"), 1):
             terminal.say(line)
-            terminal.await_text("Ask the model all the same?", times=number)
+            terminal.await_text("Ask the model anyway?", times=number)
             terminal.ask("n", refused, f"{PROMPT} {line}" if line == "I am happy" else PROMPT, times=number)
         terminal.press("enter")
-        terminal.await_text("Ask the model all the same?", times=6)
+        terminal.await_text("Ask the model anyway?", times=6)
         terminal.say("y")
         terminal.until(lambda: len(spent.replies()) == 2, "a second reply")
     assert spent.said() == ["I am unhappy", "I am happy"]
@@ -199,8 +199,10 @@ def test_a_signal_at_the_question_of_the_budget_keeps_the_message_and_what_was_n
     assert spent.run("ask", "/settings set budget 0.01").code == 0
     with spent.chat(CHORUS_MODEL="openai/gpt-4o") as terminal:
         terminal.say("I am happy")
-        terminal.await_text("Ask the model all the same?")
-        terminal.ask("and glad", '"and glad" is not an answer and was not sent. Answer y/n.', "(y/n)")
+        terminal.await_text("Ask the model anyway?")
+        terminal.say("and glad")
+        terminal.await_text('"and glad" is not an answer, so it was not sent. Answer y/n.')
+        terminal.await_text("Ask the model anyway? (y/n)", times=2)
         terminal.until(lambda: spent.unsent() == ["I am happy", "and glad"], "two drafts")
         terminal.kill(number)
     with spent.chat("  and glad") as terminal:

@@ -134,7 +134,7 @@ ENDINGS = {
         '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &', "Your draft is kept in", kept=b"# later"
     ),
     "fails, and what it saved is used": Ending(
-        f"{REWORDING}; exit 1", f"Use what was saved? {QUESTION}", "y", f"{EDITED} 5 messages", REWORDED
+        f"{REWORDING}; exit 1", f"Use the saved text? {QUESTION}", "y", f"{EDITED} 5 messages", REWORDED
     ),
     "fails, and what it saved is kept": Ending(
         f"{REWORDING}; exit 3", "my editor ended with status 3.", "n", KEPT, kept=b"A two"
@@ -164,7 +164,7 @@ ENDINGS = {
     ),
     "is open while another conversation is begun": Ending(
         f'"$PYTHON" -m chorus_cli ask /new > /dev/null\n{REWORDING}',
-        "The context was changed in the meantime",
+        "The context changed in the meantime",
         seen=(),
         kept=b"A two",
     ),

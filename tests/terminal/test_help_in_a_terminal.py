@@ -67,4 +67,4 @@ def test_a_word_that_leaves_other_programs_is_asked_about(home: Home) -> None:
     assert home.said() == ["exit"]
     with home.chat() as chat:
         chat.ask("/help undo", "/undo")
-        assert "at the prompt again" not in chat.words()
+        assert "back at the prompt" not in chat.words()

@@ -71,7 +71,7 @@ def test_what_is_said_to_a_persona_whose_folder_is_gone_comes_back_to_the_prompt
         terminal.ask("Never lose me", "There is no persona called 'ada'.", f"{PROMPT} Never lose me")
         terminal.press("ctrl-c")
         terminal.ask("/persona chorus", "You are now talking to Chorus")
-        terminal.ask("I am back", "back")
+        terminal.ask("I am back", f"{PROMPT} I am back")
     assert home.said() == ["I am back"]
 
 
@@ -222,7 +222,7 @@ def test_ctrl_c_stops_an_import_between_two_conversations(home: Home, tmp_path: 
         terminal.say(f"/import {path}")
         terminal.until(lambda: home.sql("SELECT COUNT(*) FROM messages") > [2_000], "two conversations")
         terminal.press("ctrl-c")
-        terminal.await_text("It was stopped before the end; the same import will go on from there.")
+        terminal.await_text("You stopped the import; the same command goes on from there.")
         left = home.sql("SELECT COUNT(*) FROM messages GROUP BY thread_id")
         assert set(left) == {1_000}
         assert len(left) < number

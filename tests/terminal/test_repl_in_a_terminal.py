@@ -141,7 +141,7 @@ def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Hom
 
 def test_bytes_that_are_no_utf8_are_told_and_never_end_the_chat(home: Home) -> None:
     with home.chat() as chat:
-        chat.ask(b"I am a caf\xe9", "not valid text and were replaced")
+        chat.ask(b"I am a caf\xe9", "Chorus replaced some characters of your message")
         assert "Traceback" not in chat.screen_text()
     assert home.said() == ["I am a caf�"]
 
@@ -215,7 +215,7 @@ def carried_out(home: Home, name: str) -> str:
                 chat.until(lambda: len(A_PROMPT.findall(chat.screen_text())) == number, "the prompt")  # noqa: B023
             # While the prompt is not back, Ctrl-C is a signal, which would stop the next command.
             chat.await_idle()
-            # A message that was refused is at the prompt again.
+            # A message that was refused is back at the prompt.
             chat.press("ctrl-c")
             chat.say("/no-such-command")
             chat.await_text("There is no command")
@@ -381,7 +381,7 @@ async def failing(error: ChorusError, *before: TurnEvent) -> AsyncGenerator[Turn
 async def test_it_is_at_the_prompt_unless_it_is_refused_or_kept(world: World, error: type[ChorusError]) -> None:
     chat = Chat(world)
     told = await chat.follow(failing(instance(error)))
-    assert told.endswith(("is at the prompt again.", "start it again.")) == issubclass(error, AT_THE_PROMPT)
+    assert told.endswith(("is back at the prompt.", "start it again.")) == issubclass(error, AT_THE_PROMPT)
     if not issubclass(error, REFUSED):
         chat.unsent.give_back()
     is_kept = issubclass(error, KEPT) and not issubclass(error, AT_THE_PROMPT)

@@ -110,7 +110,7 @@ def test_ctrl_c_gives_the_messages_back_that_wait_for_the_reply(home: Home, prov
         chat.say("/thread 1")
         chat.await_text("Your message: one goes on")
         chat.press("ctrl-c")
-        chat.await_text("The lines that waited behind it were not sent and are at the prompt again.")
+        chat.await_text("The lines that waited behind it were not sent; they are back at the prompt.")
         chat.await_text(f"{PROMPT} two waits\n  three waits")
         assert home.unsent() == ["two waits\nthree waits"]
         assert "waiting" not in chat.bottom_line()
@@ -287,7 +287,7 @@ def end_reply(home: Home) -> None:
 
 
 def test_ctrl_c_and_a_signal_take_a_waiting_message_back_to_the_prompt(home: Home) -> None:
-    stopped = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+    stopped = "Stopped waiting. Nothing was sent; your text is back at the prompt."
     with other_writing(home):
         with home.chat() as chat:
             for number, line in enumerate(("/retry", UNHAPPY), 1):

@@ -358,7 +358,7 @@ def test_output_is_shown_as_it_arrives_and_safely(home: Home, tmp_path: Path) ->
         chat.await_text(" last")
         chat.await_text("Exit code 7 after ")
         chat.await_line(PROMPT)
-        chat.ask("!", "! needs a command of the shell, for example: !ls")
+        chat.ask("!", "! needs a shell command, for example: !ls")
         chat.ask("!cd /", "Write what to do there too: !cd / && ls")
         assert "␛" not in chat.screen_text()
     assert b"\x1b[31m " not in chat.drawn

@@ -19,8 +19,8 @@ from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnis
 
 DRAFT = "I am a draft"
 GREETING = "ELIZA (1966) is answering"
-RETURNED = "The text that you had not sent is at the prompt again."
-PUT_OFF = "Once the prompt is empty, you get back the text that you had not sent"
+RETURNED = "The text that you had not sent is back at the prompt."
+PUT_OFF = "The text that you had not sent comes back once the prompt is empty."
 """The sentence goes on in another row."""
 
 _WAITING = 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"'
@@ -323,7 +323,7 @@ def test_ctrl_c_gives_the_lines_back_that_wait_behind_a_reply(home: Home, chat: 
     chat.type("half")
     await_rows(chat, "waiting: line two", "waiting: /new", "❯ half")
     chat.press("ctrl-c")
-    chat.await_text("The lines that waited behind it were not sent and are at the prompt again.")
+    chat.await_text("The lines that waited behind it were not sent; they are back at the prompt.")
     chat.await_text(f"{PROMPT} line two\n  /new\n  half")
     assert home.unsent() == ["line two\n/new\nhalf"]
     chat.press("enter")

@@ -158,7 +158,7 @@ def _text(name: str, data: bytes) -> Facts:
     if "\0" in text:
         raise _of_no_use(name, data, f"it has a zero byte (byte {data.index(0) + 1})")
     if not text.strip():
-        raise AttachmentError(f"{name} has nothing but blanks, so it was not attached.")
+        raise AttachmentError(f"{name} has nothing but spaces, so it was not attached.")
     return Facts(_TEXT)
 
 

@@ -91,7 +91,7 @@ class Cards:
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:
-            told = f"{self.personas.load(owner).name} was made of {file.name} before."
+            told = f"{self.personas.load(owner).name} was made from {file.name} before."
             if owner in self.personas.archived():
                 told += f" /persona unarchive {owner} brings it back from the archive."
             return Taken(owner, file.card.name, told, is_new=False)
@@ -139,10 +139,10 @@ class Cards:
         """
         greetings, name = await self._greetings(target), target.persona.name
         if greetings is None:
-            raise PersonaError(f"{name} was made of no character card, so it has no greeting.")
+            raise PersonaError(f"{name} has no greeting: it does not come from a character card.")
         if not 1 <= number <= len(greetings):
             amount = counted(len(greetings), "greeting")
-            raise PersonaError(f"The card of {name} has {amount}, and none with number {number}.")
+            raise PersonaError(f"The card of {name} has {amount}; there is no greeting {number}.")
         said, store, now = greetings[number - 1], self.memory.store, self.memory.clock.now()
         await store.write(thread_views.greet, target.persona.slug, target.thread_id, said, now)
         return said

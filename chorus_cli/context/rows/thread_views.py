@@ -46,6 +46,10 @@ from chorus_cli.log.rules.threads import Exchange, last_exchange
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.personas.rules.persona import Target
 
+NOT_IN_CONTEXT = (
+    "Message #{} is not in context here. /search shows the numbers of messages; /context edit brings a message back "
+    "into context."
+)
 _MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
 _LONGEST_TITLE = 60
 _AT_FIRST = 8
@@ -256,9 +260,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
         view = view.through(_end_of_turn(view, through_id))
     running = {row.turn_id for row in view.messages if row.status is Status.STREAMING}
     if through_id is not None and any(row.id == through_id and row.turn_id in running for row in view.messages):
-        raise JournalError(
-            f"The turn of message #{through_id} is still being answered. Fork it when the reply is there."
-        )
+        raise JournalError(f"Message #{through_id} is still being answered. Fork the thread when the reply is there.")
     complete = tuple(row for row in view.messages if row.turn_id not in running)
     if not any(map(is_written, complete)):
         reason = "only a turn that is still being answered is in context" if running else "nothing is in context here"
@@ -286,10 +288,7 @@ def _end_of_turn(view: View, message_id: int) -> int:
         end += len(turn)
         if any(row.id == message_id for row in turn):
             return end
-    raise JournalError(
-        f"Message #{message_id} is not in context here, so nothing was forked. /search shows the numbers of messages; "
-        "/context edit brings a message back into context."
-    )
+    raise JournalError(NOT_IN_CONTEXT.format(message_id))
 
 
 def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:

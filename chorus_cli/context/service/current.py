@@ -71,7 +71,7 @@ def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
     if fill.oldest is None:
         return (
             f"{talked}; the {in_hours(hours)} window is empty. "
-            "/context all brings everything back, /context edit what you choose; chorus log prints it all."
+            "/context all brings everything back, /context edit lets you choose; chorus log prints it all."
         )
     wider = window_reaching(now - fill.oldest)
     return (

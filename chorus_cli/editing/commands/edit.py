@@ -16,13 +16,12 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Said, Text
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.services import Services
-from chorus_cli.turns.commands import MESSAGE
+from chorus_cli.turns.commands import MESSAGE, OVERTAKEN
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 TOP: CommandGroup[Services] = CommandGroup("", topic="chat")
 
 _UNCHANGED = "Nothing was changed: the context is the same as before."
-_OVERTAKEN = Refused("The context was changed in the meantime, so your edit was not applied.")
 _EMPTIED = "Nothing was changed: the text has no messages left. /new empties the context."
 
 
@@ -47,7 +46,7 @@ async def _stored(services: Services, opened: OpenContext, text: str) -> Reply |
     try:
         edited = await services.context_editing.save(opened, text)
     except OvertakenError:
-        return _OVERTAKEN
+        return OVERTAKEN
     if edited is None:
         return Text(_UNCHANGED)
     if not edited.all:
@@ -65,9 +64,9 @@ async def _stored(services: Services, opened: OpenContext, text: str) -> Reply |
 
 @TOP.command("edit", listed="everyday")
 async def edit_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Reply:
-    """Edit the newest reply, or message 12, by editor.
+    """Edit the last reply, or message N, in your editor.
 
-    The model is sent your wording from then on. The old one stays in the log; /undo brings it back.
+    From then on the model gets your wording. The old one stays in the log; /undo brings it back.
 
     Examples:
         /edit
@@ -85,9 +84,10 @@ async def _worded(services: Services, opened: OpenMessage, text: str) -> Reply |
     try:
         await services.context_editing.reword(opened, words)
     except OvertakenError:
-        return _OVERTAKEN
+        return OVERTAKEN
     kept = counted(len(opened.scope.settled), "message")
-    fixed = "" if opened.is_last else f" As after /context edit, the context is {kept}, word for word; none is pinned."
+    after = f" As after /context edit, the context is now {kept}, word for word; none is pinned."
+    fixed = "" if opened.is_last else after
     told, persona = Text(f"Message edited.{fixed} /undo reverts."), services.current.target().persona
     is_reply = opened.row.role is Role.ASSISTANT
     return Report((told, Said(words, persona.name if persona.has_card else "") if is_reply else Text(words)))

@@ -124,11 +124,11 @@ Move that line up, or delete it, to bring older messages in.
 A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text; so do new ones. \
 The speaker is {human} or {name}. Calls of tools, written as {tool}, can be moved or deleted, but not changed.
 A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
-In a message, a line that looks like one of these or like a --- line, and a blank line at the end, begin with a \
-\\, which Chorus takes off again. If you write such a line yourself, type a \\ before it."""
+Chorus writes a \\ before a line of a message that looks like one of these or like a --- line, and before a blank \
+line at the end. Write such lines the same way; Chorus takes the \\ off again."""
 
 _CLOSING = """\
-Write nothing here: a text below "end of messages" belongs to no message.
+Write nothing here: text below "end of messages" belongs to no message.
 A message with its old time, speaker and text stays the same message, wherever you move it. If only its text is new, \
 it is the same message in new words. Everything else is a new message.
 Messages above "context starts here" cannot be changed, and deleting them has no effect.

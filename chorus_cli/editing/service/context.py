@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from chorus_cli.context.rows.thread_views import (
+    NOT_IN_CONTEXT,
     EditableRows,
     editable_rows,
     introduce_unless_overtaken,
@@ -37,6 +38,8 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Connection
+
+_LATER = "Edit the context when the reply is done."
 
 _Read = TypeVar("_Read")
 
@@ -116,10 +119,10 @@ class ContextEditing:
             number = target.thread_number
             raise JournalError(
                 f"The last message of thread #{number} is being answered again here; /thread {number} shows the reply. "
-                "Edit the context when the reply is done."
+                f"{_LATER}"
             )
         if writers:
-            raise JournalError("Another Chorus is writing a reply. Edit the context when the reply is done.")
+            raise JournalError(f"Another Chorus is writing a reply. {_LATER}")
         return view, rows
 
     async def reword(self, opened: OpenMessage, words: str) -> None:
@@ -184,10 +187,7 @@ def _to_reword(log: Connection, seen: Sequence[Message], number: int | None) -> 
     if row is None and message_rows.turns_of(log, [number]) and not message_rows.rows(log, [number]):
         raise JournalError(f"Message #{number} was purged, so it has no text to edit.")
     if row is None:
-        raise JournalError(
-            f"Message #{number} is not in context here. /search shows the numbers of messages; /context edit brings a "
-            "message back into context."
-        )
+        raise JournalError(NOT_IN_CONTEXT.format(number))
     if row.role in TOOL_ROLES:
         raise JournalError(f"Message #{number} is a tool's call or result, which cannot be edited.")
     return row

@@ -229,7 +229,7 @@ FORMATS: tuple[Format, ...] = (
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
-_PAGE = "docs/moving.md tells which files of each are taken, and docs/programs.md where programs keep them."
+_PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where programs keep them."
 _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 

@@ -226,12 +226,15 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
     return still_open[-1] if still_open else None
 
 
+NOTHING_TO_UNDO = "There is nothing to undo here."
+
+
 def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
     """Return operation ``number``, or for ``None`` the newest step; raise `JournalError` if it cannot be undone."""
     if number is None:
         if newest := undoable(operations):
             return newest
-        raise JournalError("There is nothing to undo here.")
+        raise JournalError(NOTHING_TO_UNDO)
     chosen = _numbered(operations, number)
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} is an undo or a redo itself, so it cannot be undone.")
@@ -356,7 +359,7 @@ def unread_notice(operations: Iterable[Operation]) -> str:
         return ""
     which, are, them = ("Operation", "is", "it") if len(numbers) == 1 else ("Operations", "are", "them")
     told = f"{which} {enumerated(numbers)} of the journal cannot be read and {are} passed over"
-    return f"{told}; chorus doctor mends {them}."
+    return f"{told}; chorus doctor repairs {them}."
 
 
 def marker(boundary: Operation) -> str:

@@ -191,7 +191,7 @@ def last_question(seen: tuple[Message, ...]) -> int:
     """Return the position of the last question in a context; raise `JournalError` if there is none."""
     asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
     if asked is None:
-        raise JournalError("There is nothing in context to be answered again.")
+        raise JournalError("There is no message in context to answer again.")
     return asked
 
 

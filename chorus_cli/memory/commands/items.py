@@ -18,7 +18,7 @@ from chorus_cli.core.time.timeline import bar, gap
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
+from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of, page_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.rows.item_changes import Added
 from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Source, Tier, checked_tier, checked_type, importance
@@ -60,14 +60,12 @@ class AskedItems(NamedTuple):
 def _asked_items(text: str, _now: datetime) -> AskedItems:
     *words, last = text.split()
     page = int(last) if re.fullmatch(r"[0-9]{1,6}", last) else None
-    if page == 0:
-        raise CommandError("Page numbers start at 1.")
     name = " ".join([*words, *([last] if page is None else [])])
     with suppress(MemoryItemError):
-        return AskedItems(name, checked_tier(name) if name else None, page=page or 1)
+        return AskedItems(name, checked_tier(name) if name else None, page=1 if page is None else page)
     with suppress(MemoryItemError):
         types = [each for each in ItemType if each.shown == name.lower()] or [checked_type(name)]
-        return AskedItems(name, types=tuple(types), page=page or 1)
+        return AskedItems(name, types=tuple(types), page=1 if page is None else page)
     known = ", ".join([*_TIERS, *_TYPES])
     raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.")
 
@@ -176,10 +174,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     items = await services.memory.listing(services.current.slug, asked.tier, asked.types)
     if not items:
         return Text(f"There are no {asked.name} items." if asked.name else _NOTHING, data_of(items))
-    pages = -(-len(items) // PAGE_ITEMS)
-    if asked.page > pages:
-        raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
-    shown = items[(asked.page - 1) * PAGE_ITEMS : asked.page * PAGE_ITEMS]
+    shown, pages = page_of(items, asked.page, PAGE_ITEMS)
     table = Table("", ("Item", "Content", "From"), tuple(map(_row, shown)), cut=frozenset({"Content"}))
     more = [Text(f"Page {asked.page} of {pages}; a page number after the command shows another.")] if pages > 1 else []
     return Report((table, *more), data_of(items))

@@ -43,6 +43,7 @@ _NUMBERS = {4: struct.Struct("<I"), 10: struct.Struct("<Q")}
 # The largest vocabularies take ten megabytes of a header; gigabytes of weights follow the header.
 _LONGEST_HEADER_BYTES, _LONGEST_TEXT_BYTES = 64_000_000, 1_000_000
 _ENDING = ".gguf"
+_NOT_GGUF = "{} is not a GGUF file, and llama.cpp reads no other models."
 _REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
@@ -58,7 +59,7 @@ def header(path: Path) -> Header:
     try:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise ModelError(f"{path} is not a GGUF file, and llama.cpp reads no other models.")
+                raise ModelError(_NOT_GGUF.format(path))
             length = min(path.stat().st_size, _LONGEST_HEADER_BYTES)
             with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
                 architecture = _text(data, "general.architecture")
@@ -71,7 +72,7 @@ def header(path: Path) -> Header:
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError:
-        raise ModelError(f"{path} is not a GGUF file, and llama.cpp reads no other models.") from None
+        raise ModelError(_NOT_GGUF.format(path)) from None
 
 
 def _text(data: mmap.mmap, key: str) -> str:

@@ -186,7 +186,7 @@ _NAMES = "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, olla
 class Trouble(Enum):
     """A kind of failure other than an error with which the provider answered."""
 
-    UNKNOWN_MODEL = _wordless("litellm does not know the model {model}", _NAMES)
+    UNKNOWN_MODEL = _wordless("Chorus does not know the model {model}", _NAMES)
     NO_KEY = _wordless("There is no key for {model}", "Set {key}, or choose another model with /model")
     UNREACHABLE = _unanswered("Cannot reach {model}{place}", "{start}", retryable=True)
     NOT_HTTP = _wordless("The server of {model}{place} does not speak HTTP", "Correct its address")
@@ -247,7 +247,7 @@ _WRONG_KEY = _Kind("The provider of {model} rejected the key", "Check {key}")
 _REDIRECTED = _Kind("The server of {model}{place} redirects elsewhere, status {status}", "Correct its address")
 _REJECTED = _Kind(
     "The provider of {model} rejected the request",
-    "Check the persona's settings, choose another model with /model, or begin anew with /new",
+    "Check the persona's settings, choose another model with /model, or start over with /new",
 )
 _TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
 _FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", _LATER, retryable=True)

@@ -26,13 +26,14 @@ def package_folder(name: str) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
+INSTALL = "Install it with: pip install litellm."
+
+
 def installation_folder() -> Path:
     """Return the folder of litellm without importing it; raise a ``ModelError`` if litellm is not installed."""
     folder = package_folder("litellm")
     if folder is None:
-        raise ModelError(
-            "litellm is not installed, and every model but chorus/eliza needs it. Install it with: pip install litellm."
-        )
+        raise ModelError(f"litellm is not installed, and every model but chorus/eliza needs it. {INSTALL}")
     return folder
 
 

@@ -165,8 +165,7 @@ def doubt_about(
         return None
     if not slash:
         raise ModelNameError(
-            f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
-            f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}."
+            f"There is no model {quoted(name)}. Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}."
             f"{_question(_alike(name, {*names, ELIZA}, likely))}"
         )
     if not provider or not rest:
@@ -181,7 +180,7 @@ def doubt_about(
     by_spelling = {known.casefold(): known for known in sorted(providers)}
     near = get_close_matches(provider.casefold(), by_spelling, n=1)
     meant = _question([f"{by_spelling[spelling]}/{rest}" for spelling in near])
-    return f"litellm knows no provider {provider!r}, so messages may fail.{meant}"
+    return f"Chorus knows no provider {provider!r}, so messages may fail.{meant}"
 
 
 def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:

@@ -151,7 +151,7 @@ class DaySpending(NamedTuple):
         """A sentence for the user about the state of the budget."""
         share, counted = f"{self.spent / self.budget:.0%}", "replies and summaries" if self.has_summaries else "replies"
         spent, budget = dollars(self.spent), dollars(self.budget)
-        return f"The {counted} of today have cost {spent}, {share} of your budget of {budget}."
+        return f"Today's {counted} have cost {spent}, {share} of your budget of {budget}."
 
 
 def without_price(line: CostLine) -> str:

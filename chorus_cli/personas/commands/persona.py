@@ -69,8 +69,7 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
     """Talk to another persona; /persona lists them.
 
     Give its name, an alias or its folder, in capital or small letters, or a beginning that no other persona has.
-    Chorus offers to create a persona that does not exist. From a shell, it is not created; the answer says how
-    to create it.
+    Chorus offers to create a persona that does not exist; from a shell, it only says how to create it.
 
     Examples:
         /persona frodo
@@ -135,8 +134,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
     """Archive a persona: nothing is lost, but you cannot switch to it.
 
-    Without a name, the current persona is archived and the default one takes over. A persona is not archived while its
-    replies or jobs run or its messages wait.
+    Without a name, Chorus archives the current persona and switches to the default one. It archives no persona whose
+    replies or jobs run or whose messages wait.
 
     Examples:
         /persona archive
@@ -271,7 +270,7 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
         ("Context window", in_hours(chosen.context_hours)),
         ("Messages", f"{member.messages:,}"),
         ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),
-        *([("Card", "made of a character card; /persona export writes it")] if persona.has_card else []),
+        *([("Card", "made from a character card; /persona export writes it")] if persona.has_card else []),
         ("Documents", ", ".join(document.name for document in persona.documents) or "none"),
         ("Folder", str(services.personas.settings_path(persona.slug).parent)),
         *(("Warning", warning) for warning in persona.notices),

@@ -55,7 +55,7 @@ MODEL = replace(
 )
 
 
-ONCE = flag("for this run only; no file is changed")
+ONCE = flag("until you quit; no file is changed")
 
 
 def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
@@ -143,8 +143,8 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
 async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text | Question:
     """Change one setting in the persona's file.
 
-    The rest of the file stays as it is. A text is taken as typed, the items of a list are separated by commas. A change
-    of context_hours is an operation, which /context undo reverts.
+    The rest of the file stays as it is. Type a text without quotes, and a list with commas. /undo reverts a change of
+    context_hours.
 
     Examples:
         /settings set context_hours 24
@@ -222,7 +222,7 @@ async def edit_settings(services: Services, slug: str) -> Reply:
     async def store(draft: str) -> Reply | Refused:
         changes = await services.persona_admin.save(opened, draft)
         if changes is None:
-            return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
+            return Refused(f"Another program changed {opened.path} in the meantime, so Chorus did not overwrite it.")
         return await _saved(services, opened, changes)
 
     edited = await services.drafts.edit(opened.path.name, opened.draft)
@@ -238,11 +238,11 @@ def _of_prompt(services: Services, slug: str) -> str:
     path, source = services.personas.prompt_path(slug), services.personas.load(slug).sources["system_prompt"]
     if source == str(path):
         return f"The system prompt is in {path}."
-    return f"system_prompt ({PurePath(source).name}) takes the place of {path}." if is_there(path) else ""
+    return f"system_prompt ({PurePath(source).name}) is used instead of {path}." if is_there(path) else ""
 
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
-    lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
+    lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting changed'}."]
     for change in changes:
         before, after = _short(_written(change.before)), _short(_written(change.after))
         difference = f"{before} → {after}" if before != after else f"changed after this beginning: {after}"
@@ -301,9 +301,9 @@ def _written(value: JsonValue) -> str:
 
 
 _OTHERWISE = {
-    "context_hours": "A window is an operation that /undo reverts: /context 24h sets it.",
-    "name": "A name is kept in the persona's file: /settings set name NAME.",
-    "aliases": "Aliases are kept in the persona's file: /settings set aliases NAMES.",
+    "context_hours": "Use /context 24h, which /undo reverts.",
+    "name": "Use /settings set name NAME, which changes the persona's file.",
+    "aliases": "Use /settings set aliases NAMES, which changes the persona's file.",
 }
 """The settings that cannot be set for one run, each with a sentence that says how it can be set."""
 
@@ -363,8 +363,8 @@ async def _set_for_this_run(services: Services, key: Setting | None, value: str)
 async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
     """Show or choose the model that answers.
 
-    The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once the
-    model answers until the end of this run, and no file is changed. /model default removes the persona's own choice.
+    Chorus checks the name against litellm's list, and accepts a newer model as typed. With --once the model answers
+    until you quit, and no file is changed. /model default removes the persona's own choice.
 
     Examples:
         /model

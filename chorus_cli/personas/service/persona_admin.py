@@ -282,7 +282,7 @@ def _mendable() -> Iterator[None]:
     try:
         yield
     except JsoncError as error:
-        raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
+        raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to correct it.") from error
 
 
 def flaw(opened: OpenSettings) -> str:

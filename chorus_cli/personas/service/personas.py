@@ -195,7 +195,7 @@ class Personas:
         """Return the only slug that a name means, empty if there is none; refuse a name that means several."""
         *others, last = meant or [""]
         if others:
-            raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+            raise PersonaError(f"{name!r} is ambiguous: {', '.join(others)} or {last}.")
         return last
 
     def _names(self, slug: str) -> Collection[str]:

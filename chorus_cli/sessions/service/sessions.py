@@ -322,7 +322,7 @@ class Sessions:
         if found:
             rest = len(found) - _MOST_NAMED
             named = enumerated([*found[:_MOST_NAMED], *([f"one of {rest:,} more"] if rest > 0 else [])], "or")
-            raise SessionError(f"{quoted(typed)} may be {named}. Type more of the name.")
+            raise SessionError(f"{quoted(typed)} is ambiguous: {named}. Type more of the name.")
         name = self._name(persona)
         for other in sorted({*self.personas.slugs(), *self.personas.archived()} - {persona}):
             if meant(typed, await asyncio.to_thread(session_files.ids, self.personas.folder, other)):

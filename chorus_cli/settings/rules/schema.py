@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
+from textwrap import wrap
 
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind, Setting
@@ -25,10 +26,12 @@ _EXAMPLES = {
     "temperature": 0.7,
     "max_output_tokens": 4096,
     "context_token_limit": 32000,
+    "effort": "low",
     "budget": 5,
 }
 """Example values for settings whose default is the provider's, the model's own, or none."""
 
+_COMMENT_COLUMNS = 76
 _SCHEMA_FILE = "../../schema.json"
 _value = partial(json.dumps, ensure_ascii=False)
 
@@ -71,8 +74,8 @@ def _described(setting: Setting) -> JsonValue:
 
 def _offered(setting: Setting) -> str:
     value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
-    example = f'"{setting.key}": {_value(value)},'
-    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
+    told = wrap(f"{setting.help} Default: {setting.default_text}.", _COMMENT_COLUMNS - len("  // "))
+    return "\n".join(["", *(f"  // {line}" for line in told), f'  // "{setting.key}": {_value(value)},'])
 
 
 _OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN)
@@ -81,15 +84,16 @@ _OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not i
 def template(name: str) -> str:
     """Return a new persona's settings file: its name, and the rest as comments."""
     lines = [
-        f"// The settings of the persona {_value(name)}: edit them here. When Chorus changes one, it keeps comments",
-        "// like this. Beside this file, prompt.md is what the model is told first; then come documents (docs/*.md).",
+        f"// The settings of the persona {_value(name)}.",
+        "// When Chorus changes a setting, it keeps comments like this one.",
+        "// prompt.md beside this file has what the model is told first; the",
+        "// documents in docs/*.md follow.",
         "{",
         f'  "{SCHEMA_KEY}": "{_SCHEMA_FILE}",',
         "",
         f'  "name": {_value(name)},',
         "",
-        "  // Optional settings: take away the two slashes to set one.",
-        "",
+        "  // Optional settings: remove the two slashes before a key to set it.",
         *_OPTIONAL,
         "}",
     ]

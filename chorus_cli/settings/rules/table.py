@@ -161,7 +161,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "system_prompt",
         Kind.TEXT,
-        "What the model is told before everything else.",
+        "What the model is told first.",
         default_words="prompt.md, else a neutral one",
         longest=limits.SYSTEM_PROMPT.most,
     ),
@@ -207,7 +207,9 @@ SETTINGS: tuple[Setting, ...] = (
         "How you hear that background work is done: `bell` rings, `osc` shows a desktop message.",
         choices=("off", "bell", "osc"),
     ),
-    Setting("user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; asked for at the first."),
+    Setting(
+        "user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; the first card asks for it."
+    ),
     Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours.", default_words="none"),
     Setting("note_depth", Kind.WHOLE_NUMBER, "How many messages follow the note; at 0 it ends your newest one.", 0),
     Setting(

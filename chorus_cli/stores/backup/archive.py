@@ -29,6 +29,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.file_lock import try_lock
+from chorus_cli.storage.migrations import made_by_newer
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
 from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, KEPT_ATTACHMENTS, PERSONAS, home_in
 from chorus_cli.stores.salvage import examination
@@ -37,6 +38,7 @@ from chorus_cli.stores.salvage.examination import BackupStoppedError
 MANIFEST = "manifest.json"
 FORMAT = 1
 _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
+ANOTHER = "Choose another backup; nothing was changed."
 DAMAGED = "damaged-"
 """The beginning of the names of kept damaged logs."""
 
@@ -98,8 +100,8 @@ def write(places: Paths, request: Request) -> Manifest:
                 raise taken from error
     except DatabaseFullError as error:
         raise BackupError(
-            f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
-            "nothing was kept of it."
+            f"There is no room left on the disk of {places.backups} for the backup {target}. Free some space and "
+            "try again; no part of the backup was kept."
         ) from error
     except OSError as error:
         raise BackupError(
@@ -115,7 +117,7 @@ def read_manifest(path: Path) -> Manifest:
             raise ValueError("its list of contents is too long")
         read = json.loads(archive.read(MANIFEST))
         if read["format"] > FORMAT:
-            raise BackupError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+            raise BackupError(made_by_newer(path, "restore"))
         lists = {name: tuple(read[name]) for name in ("personas", "attachments")}
         return Manifest(**{**read, **lists})
 
@@ -206,10 +208,8 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
         # No entry unpacks to more than its size in the table of contents.
         size_bytes = sum(entry.file_size for entry in archive.infolist())
         if size_bytes > max(limits.BACKUP.most, path.stat().st_size * _HIGHEST_RATIO):
-            raise BackupError(
-                f"{path} would unpack to {size_in_words(size_bytes)}, far more than a backup of its size holds. "
-                "Choose another one; nothing was changed."
-            )
+            size = size_in_words(size_bytes)
+            raise BackupError(f"{path} would unpack to {size}, far more than a backup of its size holds. {ANOTHER}")
         yield archive
 
 
@@ -218,7 +218,7 @@ def _told(path: Path, done: str = "unpacked") -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise BackupError(f"{path} is damaged, or is no backup of Chorus ({error}). Choose another one.") from error
+        raise BackupError(f"{path} is damaged, or is no backup of Chorus ({error}). {ANOTHER}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be {done}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -254,7 +254,7 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
         # A damaged search index prevents no backup, because the index can be made again from the log.
         if fault and examination.concerns_log(connection):
             raise DatabaseDamagedError(
-                f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
+                f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor repairs it."
             )
         found = examination.facts(connection)
     of_personas = [path.relative_to(places.personas).parts for path in PERSONAS.files(places)]

@@ -20,7 +20,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.files import sync_folder
-from chorus_cli.storage.migrations import is_newer
+from chorus_cli.storage.migrations import is_newer, made_by_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import MANIFEST, Manifest
 from chorus_cli.stores.listing import FILES, STAGED, home_in
@@ -88,10 +88,8 @@ def put_in_place(places: Paths, folder: Path) -> None:
     except (OSError, HomeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         if (home / STAGED).exists():
-            raise BackupError(
-                f"Putting the backup in place in {home} stopped: {reason}. The next start goes on with it."
-            ) from error
-        raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
+            raise BackupError(f"The restore to {home} stopped: {reason}. The next start goes on with it.") from error
+        raise BackupError(f"The backup cannot be restored to {home}: {reason}. Nothing was changed.") from error
 
 
 def is_pending(places: Paths) -> bool:
@@ -103,7 +101,7 @@ def require_none_pending(places: Paths) -> None:
     """Refuse to go on while a restore is not complete."""
     if is_pending(places):
         raise BackupError(
-            f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "
+            f"A restore in {places.database.parent} is not complete. Start chorus once to complete it, "
             "and try again; nothing was changed."
         )
 
@@ -140,9 +138,7 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
             found = examination.facts(connection)
     except DatabaseDamagedError as error:
         # The sentence of the error is about the copy, and its advice is for the log in use.
-        raise BackupError(
-            f"{path} is damaged, or is no backup of Chorus. Choose another one; nothing was changed."
-        ) from error
+        raise BackupError(f"{path} is damaged, or is no backup of Chorus. {archive.ANOTHER}") from error
     alone = Manifest(timestamps.to_text(now), *found, (), 0, (), holds_attachments=False)
     return manifest or alone, removed, changed
 
@@ -161,15 +157,13 @@ def _unpacked(path: Path, folder: Path) -> Manifest | None:
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     if is_newer(connection):
-        raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+        raise DatabaseTooNewError(made_by_newer(path, "restore"))
     if changed := foreign_code.changed_tables(connection):
-        raise BackupError(
-            f"The log in {path} lacks {enumerated(changed)} in the form that Chorus makes. "
-            "Choose another backup; nothing was changed."
-        )
+        lacks = f"lacks {enumerated(changed)} in the form that Chorus makes"
+        raise BackupError(f"The log in {path} {lacks}. {archive.ANOTHER}")
     found = examination.faults(connection)
     if found and examination.concerns_log(connection):
-        raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
+        raise BackupError(f"The log in {path} is damaged ({found[0]}). {archive.ANOTHER}")
     return examination.checked(connection).changed
 
 

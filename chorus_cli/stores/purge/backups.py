@@ -45,7 +45,7 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
     """Return the rows that all purges of a log have overwritten."""
     found = examination.purged(connection)
     if found.damaged:
-        told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor mends it."
+        told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor repairs it."
         raise DatabaseDamagedError(told)
     return rows_of(connection, found.ids)
 
@@ -130,8 +130,8 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     except OSError as error:
         reason = error.strerror or error
         if not is_replaced:
-            raise BackupError(f"{path} cannot be written anew: {reason}. It is as it was.") from error
-        told = f"{path} was written anew, but the disk does not confirm the new file: {reason}."
+            raise BackupError(f"{path} cannot be rewritten: {reason}. It was not changed.") from error
+        told = f"{path} was rewritten, but the disk does not confirm the new file: {reason}."
     _drop_kept_attachments(places, path, dropped)
     return told
 
@@ -153,7 +153,7 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
 def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
     with examination.opened(home_in(folder).database) as connection:
         if migrations.is_newer(connection):
-            raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
+            raise DatabaseTooNewError(migrations.made_by_newer("It", "rewrite"))
         connection.execute("PRAGMA secure_delete = ON")
         foreign_code.remove(connection)
         migrations.migrate(connection)
@@ -205,7 +205,7 @@ def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[st
                 path.unlink()
         except OSError as error:
             raise BackupError(
-                f"{rewritten} was written anew, but its attachment {path} cannot be deleted and still has the text: "
+                f"{rewritten} was rewritten, but its attachment {path} cannot be deleted and still has the text: "
                 f"{error.strerror or error}."
             ) from error
 

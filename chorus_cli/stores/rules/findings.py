@@ -28,12 +28,12 @@ class Repair(StrEnum):
         repair._value_, repair.question = name, question
         return repair
 
-    INDEX = "index", "Make the index again from the log?"
+    INDEX = "index", "Rebuild the index from the log?"
     CODE = "code", "Remove the parts of the log that Chorus did not make? No message is lost."
-    CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
+    CHECKSUMS = "checksums", "Restore the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
-    SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
-    ATTACHMENTS = "attachments", "Bring each lost attachment from the newest backup that has it?"
+    SESSIONS = "sessions", "Restore each lost session from the newest backup that has it? A damaged file is kept."
+    ATTACHMENTS = "attachments", "Restore each lost attachment from the newest backup that has it?"
     UNNAMED = "unnamed", "Delete each attachment that nothing names?"
     LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
 

@@ -133,8 +133,8 @@ def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Ite
             if archive.folder_for_copy(places.backups, target) == places.backups:
                 lock = file_lock.wait_for(places.backups / archive.LOCK, patience_seconds)
                 if lock is None:
-                    told = "A purge or another backup is under way, so nothing was written. Try again in a moment."
-                    raise BackupError(told)
+                    told = "A purge or another backup is under way, so nothing was written."
+                    raise BackupError(f"{told} {file_lock.LATER}")
                 held.enter_context(lock)
         yield
 

@@ -20,7 +20,7 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.files import is_stale, remove
-from chorus_cli.storage.migrations import is_current, is_newer
+from chorus_cli.storage.migrations import is_current, is_newer, made_by_newer
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
     access_advice,
@@ -90,7 +90,7 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
 
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
     if is_newer(connection):
-        yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
+        yield wrong("log", made_by_newer(path, "open"))
         return
     if changed := foreign_code.changed_tables(connection):
         yield wrong("log", f"{path} lacks {enumerated(changed)} in the form that Chorus makes.", Repair.SALVAGE)
@@ -118,7 +118,7 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
     yield from _damaged_rows(connection)
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
-        yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
+        yield wrong("purge", "A purge is not complete. The next start of Chorus completes it.")
     else:
         yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
     if damaged := examination.damaged_indexes(connection):
@@ -138,7 +138,7 @@ def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
     told += _gone(examination.gaps(connection))
     if told:
         state = State.WRONG if unreadable or lost else State.NOTE
-        told.append("A salvage keeps all texts, and brings lost rows if the newest sound backup has them.")
+        told.append("A salvage keeps all texts, and restores lost rows if the newest sound backup has them.")
         yield Finding("rows", state, " ".join(told), Repair.SALVAGE)
 
 
@@ -157,8 +157,9 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
     if dead:
         told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
-        ended = "was cut off when its process" if len(dead) == 1 else "were cut off when their process"
-        yield note("interrupted", f"{told} {ended} ended. The next start of Chorus settles that.")
+        ended, them = ("was cut off when its", "it") if len(dead) == 1 else ("were cut off when their", "them")
+        start = f"The next start of Chorus marks {them} as interrupted."
+        yield note("interrupted", f"{told} {ended} process ended. {start}")
 
 
 def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
@@ -310,7 +311,7 @@ def _rescued(folder: Path) -> Iterator[Finding]:
 def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
     """Yield the findings about the remains of killed processes."""
     if restoring.is_pending(home):
-        told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
+        told = "A restore is not complete. The next start of Chorus completes it; the log is examined after that."
         yield wrong("restore", told)
     left = temporary_files(home, now)
     if left:

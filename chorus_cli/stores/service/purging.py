@@ -197,7 +197,7 @@ class Purging:
                 await asyncio.to_thread(files.delete_remains, self.home.paths)
             return await self.store.write(carrying_out.complete_log)
         except (StorageError, PurgeError) as error:
-            raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
+            raise PurgeError(f"The purge is not complete. {error} The next start of Chorus completes it.") from error
 
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
@@ -217,7 +217,7 @@ class Purging:
             reason = error.strerror or error
             raise PurgeError(f"{backups} cannot be written ({reason}), so nothing can be purged.") from error
         if lock is None:
-            raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.")
+            raise _BusyError(f"Another Chorus is purging or making a backup. {file_lock.LATER}")
         with lock:
             yield
 
@@ -228,7 +228,7 @@ class Purging:
         size = log.stat().st_size
         if shutil.disk_usage(log.parent).free < _ROOM * size:
             raise PurgeError(
-                f"There is too little room on the disk of {log.parent}: a purge makes the log anew, which takes up to "
+                f"There is too little room on the disk of {log.parent}: a purge rewrites the log, which needs up to "
                 f"{size_in_words(_ROOM * size)} there. Nothing was purged."
             )
 

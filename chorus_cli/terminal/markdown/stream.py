@@ -176,8 +176,8 @@ class MarkdownStream:
         if self._has_drawn or not self._beginning:
             return ""
         return (
-            f"Drawn as Markdown, the reply is blank. It begins {shortened(self._beginning)!r}; "
-            "/copy and /export have all of it."
+            f"Drawn as Markdown, the reply is blank. Its text begins with {shortened(self._beginning)!r}; "
+            "/copy copies all of it."
         )
 
     def feed(self, text: str) -> None:

@@ -372,8 +372,8 @@ class PasteParser(Vt100Parser):
             self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
             return
         self._tell(
-            f"The paste was left out: it has {length:,} characters, and the prompt takes {limits.PASTE.most:,} at most."
-            " Save the text to a file and attach the file with @FILE, or pipe the text to chorus ask."
+            f"The paste is too long: it has {length:,} characters, and the prompt takes at most {limits.PASTE.most:,}. "
+            "Save it to a file and attach that with @FILE, or pipe it to chorus ask."
         )
 
 

@@ -391,6 +391,11 @@ def can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
+def declined(told: str) -> str:
+    """Return what is told of a question that nobody agreed to, with the way to agree if it could not be asked."""
+    return told if can_ask() else f"{told.removesuffix('.')}: agree at a terminal, or add --yes."
+
+
 async def agreed(question: str, screen: Screen) -> bool:
     """Ask a question and return whether the answer is yes; false without a terminal. A signal ends the wait."""
     if not can_ask():

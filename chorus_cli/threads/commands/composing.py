@@ -23,8 +23,8 @@ GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True
 async def compose(services: Services) -> Text | Refill | RunningTurn:
     """Write a message in your editor; it is sent when you save and close.
 
-    An empty text is not sent. Your text is kept until the message is stored. If the editor fails, the text comes to the
-    prompt instead.
+    Chorus sends no empty text, and keeps your text until the message is stored. If the editor fails, the text goes to
+    the prompt instead.
 
     Examples:
         /editor
@@ -33,7 +33,7 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
     text = edited.text.strip("\r\n").rstrip()
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
-        return Text(f"{edited.doubt} Nothing was sent. Your draft is kept in {edited.path}.")
+        return Text(f"{edited.doubt} Nothing was sent. {edited.kept}")
     if not text:
         services.drafts.finish(edited)
         return Text(" ".join(filter(None, (edited.doubt, "Nothing was sent: the message is empty."))))
@@ -70,7 +70,7 @@ MESSAGE = replace(TEXT, name="message", help="the message, as you would type it 
 async def background(services: Services, message: Annotated[str, MESSAGE]) -> Text:
     """Send a message in a new thread and have it answered in the background.
 
-    A line says when the reply is done. Ctrl-B sends a reply that is being written on the screen to the background.
+    Chorus tells you when the reply is done. Ctrl-B sends the reply on the screen to the background.
 
     Examples:
         /bg Write a long story about a lighthouse.

@@ -18,6 +18,7 @@ from chorus_cli.framework.replies import Question, Refill, Reply, Report, Table,
 from chorus_cli.jobs.rules import EndedJob, going_again_line, kept_back_line
 from chorus_cli.jobs.service import KeptBack
 from chorus_cli.log.rules.acts import Way, Window
+from chorus_cli.log.rules.journal import NOTHING_TO_UNDO
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.models.rules.choice import ModelChoice
@@ -84,7 +85,7 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     newest = next((each for each in reversed(await _steps(services, target)) if each.is_open), None)
     passed_over = unrecorded.newest(target.persona.slug, newest.redone_at if newest else None)
     if newest is None:
-        raise JournalError(f"There is nothing to undo here. {passed_over}".strip())
+        raise JournalError(f"{NOTHING_TO_UNDO} {passed_over}".strip())
     return await _undo_unless_doubtful(services, target, newest, passed_over, is_newest=True)
 
 
@@ -154,7 +155,7 @@ async def _listed(services: Services, steps: Sequence[_Step], most: int) -> Repl
         ]
 
     if not numbered:
-        return Text("There is nothing to undo here.", data)
+        return Text(NOTHING_TO_UNDO, data)
     rows = [await _row(services, number, step) for number, step in numbered[:most]]
     table = Table("", ("No.", "When", "What", ""), tuple(rows), cut=frozenset({"What"}))
     newest, older = next((number for number, _ in numbered if number), 0), len(numbered) - most

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
-from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
+from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Said, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message, says_nothing
@@ -20,6 +20,7 @@ from chorus_cli.log.rules.wording import entry_as_json, local, log_entry
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.threads.service.threads import ListedThread
+from chorus_cli.turns.commands import MESSAGE
 
 GROUP: CommandGroup[Services] = CommandGroup(
     "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
@@ -67,7 +68,6 @@ THREAD = replace(
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
 THOUGHTS = flag("with the model's thoughts before its replies")
-MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
     TITLE, help="the new title, if you like after another thread's number; without a title, the first message names it"
@@ -136,8 +136,8 @@ async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
 async def fork(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Report:
     """Open a new thread with the context of this one, and switch to it.
 
-    With the number of a message, as /search shows it, the context is taken up to the end of that message's turn.
-    After that, messages and operations in one thread do not change the other. /undo closes the new thread again.
+    With a message's number, as /search shows it, the new thread gets the context up to the reply to that message.
+    From then on, what happens in one thread does not change the other. /undo closes the new thread.
 
     Examples:
         /thread fork
@@ -167,7 +167,7 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
 
 @GROUP.command("kill", "close")
 async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Question:
-    """Close a thread, or all: a reply is broken off, no message is deleted.
+    """Close a thread, or all: this stops replies and deletes nothing.
 
     A closed thread is left out of new sessions and of the list of /thread; /thread N opens it again.
 

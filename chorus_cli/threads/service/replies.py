@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation
 
-_NO_WAIT = "So your message does not wait for the reply, and is at the prompt again."
+_NO_WAIT = "So your message does not wait for the reply, and is back at the prompt."
 _NOT_SENT = "A message that waited was not sent."
 _IN_ROW = "Your text is kept; /rescue shows it."
 

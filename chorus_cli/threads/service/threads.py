@@ -100,7 +100,7 @@ class Threads:
             return found[0]
         if found:
             meant = enumerated([f"#{thread.number} ({thread.name})" for thread in found], "or")
-            raise ThreadError(f"{quoted(typed)} may be {meant}. Give the number or more letters.")
+            raise ThreadError(f"{quoted(typed)} is ambiguous: {meant}. Give the number or more letters.")
         raise UnknownThreadError(f"called {quoted(typed)}" if number is None else f"#{number}")
 
     async def new(self, title: str = "") -> None:

@@ -127,7 +127,7 @@ class Summarizer:
 def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelError:
     """Return the error for a summary that leaves no room for entries, or for a model with too small a limit."""
     if so_far:
-        problem = f"The summary so far is too long to be extended: that takes a request of at least {needed:,} "
+        problem = f"The summary so far is too long to extend: that takes a request of at least {needed:,} "
         problem = f"{problem}tokens, and {model} takes {budget_tokens:,}."
     else:
         problem = f"{model} takes requests of {budget_tokens:,} tokens, which are too few for a summary."
@@ -192,7 +192,7 @@ class Folding:
         most = snapshot.budget.room.budget // _SMALLEST_SHARE
         if count > most:
             raise MessageRefusedError(
-                f"The summary has ~{count:,} tokens and may have at most {most:,}, because every request carries it."
+                f"The summary has ~{count:,} tokens; it may have at most {most:,}, because every request contains it."
             )
         new = Summary(0, None, (), content, count, None, self.summarizer.clock.now())
         return await self.context.store.write(self._stored, snapshot, (), new, automatic=False)
@@ -261,8 +261,8 @@ class Folding:
                 await self.context.store.write(snapshot_rows.store_failure, target.thread_id)
             still = " still" if _FAILED in self.told[target.thread_id] else ""
             self.told[target.thread_id].add(_FAILED)
-            failed = f"The older part of the conversation{still} could not be summarised"
-            return f"{failed}: {error} Chorus will try again later."
+            failed = f"Chorus{still} could not summarise the older part of the conversation"
+            return f"{failed}: {error} It will try again later."
         if summary is None:
             return ""
         self.told[target.thread_id].clear()

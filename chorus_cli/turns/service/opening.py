@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     JobsBeside = tuple[Sequence[RunningJob], Sequence[EndedJob]]
 
-_ALTERED = "Some characters of your message are not valid text and were replaced."
+_ALTERED = "Chorus replaced some characters of your message that are not valid text."
 
 OTHER_TOKENS = 64
 """Tokens that every message leaves free for the part of its preamble that is always sent: the line about a pause."""
@@ -334,11 +334,11 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
         kinds.setdefault(each.kind, []).append(each.name)
     for kind, names in kinds.items():
         which = "name" if len(names) == 1 else "names"
-        yield f"{model} takes no {KIND_NAMES[kind]}, so it is sent only the {which} of {enumerated(names)}."
+        yield f"{model} takes no {KIND_NAMES[kind]}, so Chorus sends it only the {which} of {enumerated(names)}."
 
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
     if files:
         copy, is_, name = ("copy", "is", "its name") if len(files) == 1 else ("copies", "are", "their names")
         names = enumerated([each.name for each in files])
-        yield f"The {copy} that Chorus kept of {names} {is_} gone; the model is sent only {name}."
+        yield f"The {copy} that Chorus kept of {names} {is_} gone, so the model gets only {name}."

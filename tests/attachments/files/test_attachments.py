@@ -70,7 +70,7 @@ BROKEN = "but is cut short or damaged, so it was not attached."
         (webp()[:-1], f"x begins like a WebP file, {BROKEN}"),
         (pdf()[:-20], f"x begins like a PDF file, {BROKEN}"),
         (b"", "x is empty, so it was not attached."),
-        (b" \n\t", "x has nothing but blanks, so it was not attached."),
+        (b" \n\t", "x has nothing but spaces, so it was not attached."),
         (b"BM\xff\x00", "x is a BMP picture, which models do not take. Convert it to PNG, JPEG, PDF or text."),
         (b"\0\0\0\x18ftypheic\xff", "x is a HEIC or AVIF picture, which models do not take."),
         (b"PK\x03\x04\xff", "x is a zip archive or an office document, which models do not take."),

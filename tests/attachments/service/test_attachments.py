@@ -216,7 +216,7 @@ LINE = "[attachment: photo.png 68 bytes]"
 REFUSED = (
     "openai/test takes no pictures. Choose another model with /model NAME, or leave out photo.png; nothing was sent."
 )
-UNTAKEN = "openai/test takes no pictures, so it is sent only the name of photo.png."
+UNTAKEN = "openai/test takes no pictures, so Chorus sends it only the name of photo.png."
 
 
 async def test_a_retry_by_a_model_that_takes_no_pictures_is_refused(world: World) -> None:
@@ -252,10 +252,10 @@ async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_e
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["photo.png"], "The copy that Chorus kept of photo.png is gone; the model is sent only its name."),
+        (["photo.png"], "The copy that Chorus kept of photo.png is gone, so the model gets only its name."),
         (
             ["photo.png", "paper.pdf"],
-            "The copies that Chorus kept of photo.png and paper.pdf are gone; the model is sent only their names.",
+            "The copies that Chorus kept of photo.png and paper.pdf are gone, so the model gets only their names.",
         ),
     ],
 )

@@ -75,7 +75,7 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
     )
     assert world.current.slug == "mira"
     assert await world.seen() == [GREETING]
-    assert "made of a character card" in await world.told("/persona info")
+    assert "made from a character card" in await world.told("/persona info")
 
 
 async def test_macros_are_replaced_when_they_are_sent(arrived: World) -> None:
@@ -179,7 +179,7 @@ async def test_the_import_can_be_undone(arrived: World) -> None:
 
 async def test_the_same_card_makes_one_persona(arrived: World, mira: Path) -> None:
     await arrived.told("/persona chorus")
-    assert (await arrived.told(f"/persona import {mira}")).startswith("Mira was made of mira.png before.")
+    assert (await arrived.told(f"/persona import {mira}")).startswith("Mira was made from mira.png before.")
     assert arrived.current.slug == "mira"
     await arrived.told("/persona archive")
     assert "/persona unarchive mira" in await arrived.told(f"/persona import {mira}")
@@ -208,9 +208,9 @@ async def test_another_greeting_takes_the_place_of_one_that_nobody_has_answered(
     await arrived.say("hello")
     await arrived.told("/persona greeting 2")
     assert await arrived.seen() == [GREETING, "hello", "Come in.", OTHER]
-    assert await arrived.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
+    assert await arrived.told("/persona greeting 3") == "The card of Mira has 2 greetings; there is no greeting 3."
     await arrived.told("/persona chorus")
-    assert "no character card" in await arrived.told("/persona greeting")
+    assert "not come from a character card" in await arrived.told("/persona greeting")
 
 
 async def test_a_card_comes_out_as_picture_and_json(arrived: World, tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, 
     ben = {"persona": "ben", "new": True, "told": "Created Ben from ben.json: a greeting, 1 document."}
     assert json.dumps(ben) in json.dumps(await reply.data())
     assert world.current.slug == "chorus"
-    assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
+    assert (await world.told(f"/import {mira}")).startswith("Mira was made from mira.png before.")
     assert world.current.slug == "mira"
 
 

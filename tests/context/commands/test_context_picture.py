@@ -182,8 +182,11 @@ def test_the_limit_for_a_request_is_the_share_or_has_a_reason(tokens: int, sente
         (Calibration(1.0, 0.0), ""),
         (Calibration(1.004, -0.004), ""),
         (Calibration(1.0, 0.2), "The last estimate was off by +20%."),
-        (Calibration(1.08, 0.0), "Estimates are multiplied by 1.08 for this model."),
-        (Calibration(1.08, 0.03), "Estimates are multiplied by 1.08 for this model; the last estimate was off by +3%."),
+        (Calibration(1.08, 0.0), "Chorus multiplies its estimates by 1.08 for this model."),
+        (
+            Calibration(1.08, 0.03),
+            "Chorus multiplies its estimates by 1.08 for this model; the last estimate was off by +3%.",
+        ),
     ],
 )
 def test_estimates_are_spoken_of_only_when_they_are_corrected(known: Calibration, sentence: str) -> None:

@@ -238,8 +238,8 @@ def test_a_fork_begins_with_complete_turns(seen: View, through: int | None, expe
     [
         (0, None, "There is nothing to fork: nothing is in context here. /thread new opens an empty thread."),
         (2, None, "There is nothing to fork: only a turn that is still being answered is in context."),
-        (6, 6, "The turn of message #6 is still being answered. Fork it when the reply is there."),
-        (6, 7, "Message #7 is not in context here, so nothing was forked."),
+        (6, 6, "Message #6 is still being answered. Fork the thread when the reply is there."),
+        (6, 7, "Message #7 is not in context here. /search shows"),
     ],
 )
 def test_what_cannot_be_forked_is_a_sentence(number: int, through: int | None, sentence: str) -> None:

@@ -69,7 +69,7 @@ async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: 
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
-    with pytest.raises(SettingsError, match="now says 99 for context_hours, no longer 24"):
+    with pytest.raises(SettingsError, match=r"context_hours is 99 in .* now, no longer 24"):
         await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 
@@ -82,11 +82,11 @@ async def test_the_same_window_again_is_no_operation(world: World) -> None:
 
 async def test_a_broken_file_is_never_overwritten(world: World) -> None:
     world.configure('{"context_hours": 24,, }')
-    with pytest.raises(SettingsError, match=r"system\.jsonc:1:22.*/settings edit opens the file to mend it"):
+    with pytest.raises(SettingsError, match=r"system\.jsonc:1:22.*/settings edit opens the file to correct it"):
         await world.window.set(span("48h", world))
     assert world.settings_text() == '{"context_hours": 24,, }'
     assert (await world.window.state()).hours == 8
-    assert "Chorus ignores this file until it is mended" in world.current.target().persona.warnings[0]
+    assert "Chorus ignores this file until you correct it" in world.current.target().persona.warnings[0]
 
 
 async def test_redo_is_over_once_something_was_said(world: World) -> None:

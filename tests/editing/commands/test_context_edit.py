@@ -388,7 +388,7 @@ async def test_who_is_cancelled_meanwhile_waits_for_the_editor_and_keeps_the_dra
 
 @pytest.mark.parametrize(
     ("complaint", "doubt"),
-    [("", "The editor was ended along with the chat."), ("nano ended with status 1.", "nano ended with status 1.")],
+    [("", "The chat ended, and the editor with it."), ("nano ended with status 1.", "nano ended with status 1.")],
 )
 async def test_what_an_editor_saved_that_was_ended_is_doubtful_and_more_may_come(
     tmp_path: Path, clock: FakeClock, complaint: str, doubt: str

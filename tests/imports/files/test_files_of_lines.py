@@ -153,7 +153,7 @@ NO_HEADERS: tuple[Any, ...] = ({"user_name": "Ann"}, GREETING, "{", ["chat_metad
 )
 def test_other_files_are_of_no_known_format(tmp_path: Path, values: list[Any]) -> None:
     path = lines(tmp_path / "list.jsonl", values)
-    with pytest.raises(ImportFormatError, match=r"no known format\..* docs/programs\.md where programs keep them"):
+    with pytest.raises(ImportFormatError, match=r"no known format\..* docs/programs\.md says where programs keep them"):
         found_in(path)
 
 

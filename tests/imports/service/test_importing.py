@@ -232,7 +232,7 @@ async def test_an_import_without_a_message_is_refused(world: World, line: str) -
     paths = "These 2 paths hold" if line.count("{}") == 2 else f"{path} holds"
     assert await world.told(line.format(path, path)) == (
         f"{paths} no message that can be imported: conversation without messages ({line.count('{}')}); "
-        "docs/moving.md tells what is taken."
+        "docs/moving.md lists what can be."
     )
 
 

@@ -187,7 +187,7 @@ def test_an_operation_that_makes_no_sense_changes_nothing_and_is_named(
         operations = read(connection, "frodo", 1)
         assert [each.act for each in operations] == [Unreadable()]
         assert journal.boundary(operations) is None
-        told = "Operation 1 of the journal cannot be read and is passed over; chorus doctor mends it."
+        told = "Operation 1 of the journal cannot be read and is passed over; chorus doctor repairs it."
         assert journal.unread_notice(operations) == told
 
 

@@ -67,7 +67,7 @@ async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
 
 
 async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
-    with pytest.raises(JournalError, match="nothing in context to be answered again"):
+    with pytest.raises(JournalError, match="no message in context to answer again"):
         await retried(world)
 
 

@@ -32,7 +32,6 @@ KINDS = "hot, warm, cold, archived, note, code, task"
         ("/memory list", "Nothing is remembered yet. /remember TEXT adds something."),
         ("/memory list warm", "There are no warm items."),
         ("/memory list lukewarm", f"'lukewarm' is neither a tier nor a type. Choose one of: {KINDS}."),
-        ("/memory list 0", "Page numbers start at 1."),
         ("/memory show 3", "There is no memory item #3 here. /memory list shows the items."),
         ("/memory checkpoints", "There are no checkpoints. /memory flash archives COLD items under one."),
         ("/memory flash --now", "/memory flash takes only --force, not '--now'."),
@@ -89,6 +88,7 @@ async def test_a_long_list_has_pages(memory: Remembering) -> None:
     assert (await memory.told("/memory list")).endswith("Page 1 of 2; a page number after the command shows another.")
     assert len((await memory.told("/memory list task 2")).splitlines()) == 4
     assert await memory.told("/memory list 3") == "There is no page 3; the last is 2."
+    assert await memory.told("/memory list 0") == "There is no page 0; the last is 2."
 
 
 async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(memory: Remembering) -> None:

@@ -175,7 +175,7 @@ async def test_a_model_of_this_machine_asks_for_no_budget(costs: Costs, model: s
 
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
     await folded(world)
-    told = "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
+    told = "Today's replies and summaries have cost $0.13, 85% of your budget of $0.15."
     assert (await spent(costs)).sentence == told
     world.clock.advance(timedelta(days=1))
     assert (await spent(costs)).spent == 0
@@ -245,7 +245,7 @@ async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, cost
     await answered(world)
     far, near = [await spent(costs, budget) for budget in (10.0, 0.15)]
     assert costs.warning(far) == ""
-    assert costs.warning(near) == "The replies of today have cost $0.13, 85% of your budget of $0.15."
+    assert costs.warning(near) == "Today's replies have cost $0.13, 85% of your budget of $0.15."
     assert costs.warning(near) == ""
     world.clock.advance(timedelta(days=1))
     assert costs.warning(near)

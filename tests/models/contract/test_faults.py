@@ -152,7 +152,7 @@ async def test_a_model_that_ollama_does_not_have_is_to_be_pulled(make_client: Ma
 async def test_a_name_litellm_does_not_know_gets_examples(make_client: MakeClient, fake_key: str, model: str) -> None:
     error = await error_of(make_client, "http://127.0.0.1:9/v1", fake_key, model=model)
     assert str(error) == (
-        f"litellm does not know the model {model}. "
+        f"Chorus does not know the model {model}. "
         "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2."
     )
     assert not error.retryable

@@ -33,7 +33,7 @@ def gemini(code: int, message: str, status: str, *details: dict[str, str]) -> di
     return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
 
 
-BEGIN_ANEW = "Check the persona's settings, choose another model with /model, or begin anew with /new."
+BEGIN_ANEW = "Check the persona's settings, choose another model with /model, or start over with /new."
 
 
 @pytest.mark.parametrize(

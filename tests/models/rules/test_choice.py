@@ -166,8 +166,8 @@ def test_an_unknown_name_without_a_provider_is_refused_and_what_is_near_is_named
     with pytest.raises(ModelNameError) as caught:
         doubt_about(name, NAMES, KNOWN_PROVIDERS)
     assert str(caught.value) == (
-        f"There is no model '{name}': a name without a provider must be one that litellm knows. "
-        f"Write it as provider/name, such as ollama/{name}.{f' Did you mean {near}?' if near else ''}"
+        f"There is no model '{name}'. Write it as provider/name, such as ollama/{name}."
+        f"{f' Did you mean {near}?' if near else ''}"
     )
 
 
@@ -188,7 +188,7 @@ def test_of_those_that_are_near_the_likely_ones_are_named_first() -> None:
 def test_a_provider_that_litellm_does_not_know_is_doubted() -> None:
     meant = {"OpenAI/gpt-4o": "openai/gpt-4o", "lmstudio/qwen": "lm_studio/qwen", "fruit/banana": ""}
     for name, near in (meant | {"together/meta/llama": "together_ai/meta/llama"}).items():
-        doubt = f"litellm knows no provider '{name.partition('/')[0]}', so messages may fail."
+        doubt = f"Chorus knows no provider '{name.partition('/')[0]}', so messages may fail."
         question = f" Did you mean {near}?" if near else ""
         assert doubt_about(name, NAMES, KNOWN_PROVIDERS) == doubt + question
 

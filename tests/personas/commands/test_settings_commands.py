@@ -227,7 +227,7 @@ async def test_an_edit_says_where_the_prompt_is(desk: World) -> None:
         (None, f"Nothing was changed.\nThe system prompt is in {prompt}."),
         (
             '{"system_prompt": "Mine."}',
-            f"system_prompt (system.jsonc:1) takes the place of {prompt}.",
+            f"system_prompt (system.jsonc:1) is used instead of {prompt}.",
         ),
     ):
         desk.editor.enqueue(draft)
@@ -238,14 +238,16 @@ async def test_an_edit_says_where_the_prompt_is(desk: World) -> None:
 async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: World) -> None:
     desk.editor.enqueue(None, seconds=0.1)
     reply = await desk.told("/settings edit")
-    assert reply.startswith("The editor returned at once; if it opens a window of its own, have it wait: code --wait")
+    assert reply.startswith(
+        "The editor returned at once. If it opens its own window, set EDITOR to a command that waits:"
+    )
     assert f"Nothing was changed. Your draft is kept in {desk.folder / 'drafts'}" in reply
     assert kept(desk) == [TEXT]
 
 
 async def test_only_a_comment_that_is_edited_is_saved_too(desk: World) -> None:
     desk.editor.enqueue(TEXT.replace("calm", "lively"))
-    assert await desk.told("/settings edit") == f"Saved {path(desk)}; no setting was changed."
+    assert await desk.told("/settings edit") == f"Saved {path(desk)}; no setting changed."
     assert desk.settings_text() == TEXT.replace("calm", "lively")
 
 
@@ -269,7 +271,7 @@ async def test_an_editor_that_ended_badly_with_changes_is_asked_about(desk: Worl
     for _ in range(2):
         desk.editor.enqueue('{ "tools": false }', complaint="vim was killed.")
     question = await desk.asked_back("/settings edit")
-    assert question.text == "vim was killed.\nUse what was saved?"
+    assert question.text == "vim was killed.\nUse the saved text?"
     assert question.declined.text == f"{path(desk)} is unchanged; your text is kept in {desk.editor.opened[0]}."
     assert desk.settings_text() == TEXT
     assert kept(desk) == ['{ "tools": false }']
@@ -287,7 +289,7 @@ async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft
         await desk.carry_out("/settings edit")
     draft = desk.editor.opened[0]
     assert str(refusal.value) == (
-        f"{path(desk)} was changed by another program in the meantime and was not overwritten. "
+        f"Another program changed {path(desk)} in the meantime, so Chorus did not overwrite it. "
         f"Your text is kept in {draft}."
     )
     assert desk.settings_text() == '{ "temperature": 2 }'
@@ -358,14 +360,11 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: World) -> None:
         ),
         (
             "/set context_hours 24 --once",
-            (
-                "context_hours cannot be set for this run. "
-                "A window is an operation that /undo reverts: /context 24h sets it."
-            ),
+            ("context_hours cannot be set for this run. Use /context 24h, which /undo reverts."),
         ),
         (
             "/set name Ada --once",
-            "name cannot be set for this run. A name is kept in the persona's file: /settings set name NAME.",
+            "name cannot be set for this run. Use /settings set name NAME, which changes the persona's file.",
         ),
     ],
 )

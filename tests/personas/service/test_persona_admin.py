@@ -52,7 +52,7 @@ async def test_a_persona_is_found_by_name_alias_or_beginning(people: World, name
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("fr", "'fr' may be fredegar or frodo."),
+        ("fr", "'fr' is ambiguous: fredegar or frodo."),
         ("sam", "There is no persona called 'sam'. Known personas: chorus, fredegar, frodo."),
         ("", "There is no persona called ''"),
         ("../chorus", "There is no persona called"),
@@ -262,7 +262,7 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
     world.clock.advance(timedelta(days=8))
     (notice,) = await world.current.notices()
     assert notice.startswith("Last talked 8 d ago; the 24h window is empty. /context all brings everything back,")
-    assert notice.endswith(" /context edit what you choose; chorus log prints it all.")
+    assert notice.endswith(" /context edit lets you choose; chorus log prints it all.")
     world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("--- context starts here ---\n", "")))
     await world.told("/context edit")
     assert await world.seen() == ["Something", "ok"] * 2

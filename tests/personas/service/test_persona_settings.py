@@ -248,6 +248,6 @@ async def test_an_edit_during_a_change_is_not_overwritten(store: Store, file: Pa
         connection.execute("CREATE TEMP TRIGGER edited AFTER INSERT ON main.operations BEGIN SELECT edit(); END")
 
     await store.write(by_hand)
-    with pytest.raises(SettingsError, match=r"is being edited by another program\. It is left as it is"):
+    with pytest.raises(SettingsError, match=r"^Another program is editing .*, so Chorus did not change it\."):
         await store.write_in_steps(persona_rows.change_window, file, lambda _: 24, FRODO, START)
     assert (text_of(file), await acts(store)) == (EDITED, [])

@@ -57,7 +57,7 @@ def test_a_damaged_file_says_nothing_with_a_warning_and_is_never_overwritten(
     file: Path, data: bytes, place_and_reason: str
 ) -> None:
     file.write_bytes(data)
-    warning = f"{file}{place_and_reason}; Chorus ignores this file until it is mended"
+    warning = f"{file}{place_and_reason}; Chorus ignores this file until you correct it"
     assert read_layer(file) == (Layer(str(file), readable=False), (warning,))
     assert read_defaults(file) == (Layer(str(file), readable=False), (warning,))
     for value in (None, 1):

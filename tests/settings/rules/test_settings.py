@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,8 @@ from jsonschema import Draft202012Validator
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.json.jsonc import JsonValue, parse_object
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-from chorus_cli.settings.rules.schema import schema
+from chorus_cli.personas.rules.persona import LONGEST_NAME
+from chorus_cli.settings.rules.schema import schema, template
 from chorus_cli.settings.rules.table import (
     BY_KEY,
     DEFAULT_CONTEXT_HOURS,
@@ -29,6 +31,7 @@ from chorus_cli.settings.rules.table import (
     setting_of,
 )
 from tests.amount import examples
+from tests.documents import ROOT
 
 FAR = 10**30
 
@@ -294,3 +297,14 @@ def test_the_schema_keeps_unknown_keys_and_its_own_pointer() -> None:
     assert (whole["type"], whole["additionalProperties"]) == ("object", True)
     assert SCHEMA.is_valid({SCHEMA_KEY: "../schema.json", "unknown": 1})
     assert json.loads(json.dumps(whole)) == whole
+
+
+def test_the_comments_of_settings_files_fit_80_columns_and_their_examples_are_valid() -> None:
+    shipped = [path.read_text(encoding="utf-8") for path in (ROOT / "personas").glob("*/system.jsonc")]
+    assert len(shipped) == 3
+    for text in (*shipped, template("M" * LONGEST_NAME)):
+        lines = text.splitlines()
+        assert [line for line in lines if line.lstrip().startswith("//") and len(line) > 76] == []
+        written = parse_object("\n".join(re.sub(r'^  // "', '  "', line) for line in lines)).values
+        refused = {key for key, value in written.items() if key in BY_KEY and not BY_KEY[key].accepts(value)}
+        assert refused <= {key for key, value in written.items() if value == ""}

@@ -251,7 +251,7 @@ async def test_rows_that_are_gone_or_cannot_be_read_are_told_and_a_salvage_offer
     (found,) = of_subject(world, "rows")
     assert found.sentence.startswith(told)
     assert found.sentence.endswith(
-        ". A salvage keeps all texts, and brings lost rows if the newest sound backup has them."
+        ". A salvage keeps all texts, and restores lost rows if the newest sound backup has them."
     )
     assert (found.state, found.repair) == (state, "salvage")
 

@@ -164,7 +164,7 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
         assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
     [path] = (world.folder / "backups").glob("*.zip")
     [sentence] = [each for each in told if path.name in each]
-    assert sentence == f"{path} was written anew, but the disk does not confirm the new file: Input/output error."
+    assert sentence == f"{path} was rewritten, but the disk does not confirm the new file: Input/output error."
     assert holding(world.folder) == []
     assert await world.services.purging.in_backups() == ()
 
@@ -179,7 +179,7 @@ async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(w
     with world.services.notifier.heard_by(told.append, told.append):
         await purged(world, f"/purge search {CANARY} --backups")
     assert path.read_bytes() == before
-    assert [each.endswith("It is as it was.") for each in told if f"{path} still has the texts." in each] == [True]
+    assert [each.endswith("It was not changed.") for each in told if f"{path} still has the texts." in each] == [True]
 
 
 LOOK = Sought()

@@ -239,7 +239,7 @@ async def decided(world: World, steps: int, *, with_backups: bool | None = None)
 async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps: int) -> None:
     await decided(world, steps)
     told = [each.sentence for each in check_log(purging(world).home.paths, world.folder) if each.subject == "purge"]
-    assert told == (["A purge is not complete. The next start of Chorus carries it on."] if steps else [])
+    assert told == (["A purge is not complete. The next start of Chorus completes it."] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False
     assert holding(world.folder) == ([] if steps else holding(world.folder))
@@ -296,7 +296,7 @@ async def test_a_file_that_cannot_be_deleted_goes_once_the_purge_is_carried_on(w
     stored.unlink()
     stored.mkdir()
     with pytest.raises(
-        PurgeError, match=r"not complete\. .* cannot be deleted: .* The next start of Chorus carries it on"
+        PurgeError, match=r"not complete\. .* cannot be deleted: .* The next start of Chorus completes it"
     ):
         await purging(world).carry_out(purge)
     assert stored.exists()

@@ -156,7 +156,7 @@ def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> 
 )
 async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths, repair: Repair) -> None:
     log = home.database.read_bytes()
-    with pytest.raises(BackupError, match=r"is not complete\. Start chorus once, .* nothing was changed"):
+    with pytest.raises(BackupError, match=r"Start chorus once to complete it, .* nothing was changed"):
         await MENDS[repair](home)
     assert (home.database.read_bytes(), stored(home)) == (log, NOTE)
     restoring.finish(home)

@@ -82,8 +82,8 @@ def test_a_paste_of_a_hundred_megabytes_is_left_out_at_once_and_keys_work_again(
     assert keys == [KeyPress("a", "a")]
     assert told == [
         (
-            "The paste was left out: it has 102,400,000 characters, and the prompt takes 1,000,000 at most. "
-            "Save the text to a file and attach the file with @FILE, or pipe the text to chorus ask."
+            "The paste is too long: it has 102,400,000 characters, and the prompt takes at most 1,000,000. "
+            "Save it to a file and attach that with @FILE, or pipe it to chorus ask."
         )
     ]
 
@@ -97,7 +97,7 @@ def test_the_chat_goes_on_after_a_paste_that_is_too_long(home: Home) -> None:
     with home.chat() as chat:
         chat.type("I am ")
         chat.paste("x" * (limits.PASTE.most + 1))
-        chat.await_text("The paste was left out")
+        chat.await_text("The paste is too long")
         chat.type("tired")
         chat.await_line(f"{PROMPT} I am tired")
         chat.press("enter")

@@ -59,7 +59,7 @@ async def test_no_color_leaves_colours_out(environment: dict[str, str], *, is_ma
 async def test_a_reply_that_draws_nothing_is_told_with_its_beginning(text: str) -> None:
     file = await shown(TextDelta(text), DONE)
     told = " ".join(file.window.text())
-    assert f"Drawn as Markdown, the reply is blank. It begins '{text.split(maxsplit=1)[0][:20]}" in told
+    assert f"Drawn as Markdown, the reply is blank. Its text begins with '{text.split(maxsplit=1)[0][:20]}" in told
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "---", "> a", "* a", "[a]: http://a.example\n\n[a]"])

@@ -78,7 +78,7 @@ async def rome(world: World) -> World:
         ("rom", "Thread #2: Rome"),
         ("ROME", "Thread #2: Rome"),
         ("ravioli for  sup", "Thread #1: Ravioli for supper"),
-        ("ro", "'ro' may be #2 (Rome) or #3 (Rotterdam). Give the number or more letters."),
+        ("ro", "'ro' is ambiguous: #2 (Rome) or #3 (Rotterdam). Give the number or more letters."),
         ("7", f"There is no thread #7 here. {NOWHERE}"),
         ("rime", f"There is no thread called 'rime' here. Did you mean /thread 2 (Rome)? {NOWHERE}"),
         ("his", f"There is no thread called 'his' here. Did you mean /thread history? {NOWHERE}"),
@@ -269,7 +269,7 @@ async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_oper
 
 async def test_what_cannot_be_forked_is_a_sentence(world: World) -> None:
     assert (await world.told("/thread fork")).startswith("There is nothing to fork: nothing is in context here.")
-    assert (await world.told("/thread fork 7")).startswith("Message #7 is not in context here, so nothing was forked.")
+    assert (await world.told("/thread fork 7")).startswith("Message #7 is not in context here. /search shows")
     assert len(await world.threads.open_threads()) == 1
 
 

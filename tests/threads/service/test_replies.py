@@ -58,7 +58,7 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
 async def test_a_message_that_would_wait_without_a_row_is_refused(world: World) -> None:
     here, gate, _ = await begun(world, "one")
     await refuse(world, "outbox")
-    with pytest.raises(MessageNotStoredError, match="does not wait for the reply, and is at the prompt again"):
+    with pytest.raises(MessageNotStoredError, match="does not wait for the reply, and is back at the prompt"):
         await replies(world).send(here, "second")
     assert replies(world).waiting_count == 0
     gate.set()

@@ -121,16 +121,16 @@ async def test_a_summariser_that_fails_stops_no_turn_and_each_failure_is_said(ta
     await talk.say(*facts(7))
     talk.model.failure = failure
     notices = await talk.say(*facts(3, 7))
-    said = [notice for notice in notices if "could not be summarised" in notice]
-    sentence = f"The older part of the conversation could not be summarised: {failure} Chorus will try again later."
+    said = [notice for notice in notices if "could not summarise" in notice]
+    sentence = f"Chorus could not summarise the older part of the conversation: {failure} It will try again later."
     assert said == [sentence]
-    assert sum("stayed out" in notice for notice in notices) == 1
+    assert sum("had no room" in notice for notice in notices) == 1
     assert len(talk.summaries()) == 1
     assert await talk.folds() == []
     assert "f9!" in talk.last_request()
     assert "f0!" not in talk.last_request()
     assert re.search(r"Left out.*\nWhy.*\n.*no room in the request +[0-9]+ ", await talk.world.told("/context"))
-    left_out = r"There is no summary, and the request has no room for the [0-9]+ oldest messages in context\. /compact"
+    left_out = r"There is no summary yet, and the request has no room for the [0-9]+ oldest messages in"
     assert re.match(left_out, await talk.world.told("/context summary"))
     notices = await talk.say("again!")
     assert sentence.replace("could", "still could") in notices
@@ -150,7 +150,7 @@ async def test_while_nothing_is_summarised_the_requests_begin_alike_for_a_while(
         report = await context_report(talk.world.context, talk.world.current.target(), talk.world.clock.now())
         assert report.plan.request.messages[1].content == beginnings[-1]
     assert len(set(beginnings)) == 6
-    assert sum("stayed out" in notice for notice in notices) == 1
+    assert sum("had no room" in notice for notice in notices) == 1
 
 
 async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices(talk: Talk) -> None:
@@ -167,7 +167,7 @@ async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices
 
 async def test_giants_among_the_last_two_turns_are_cut_and_the_user_is_told(talk: Talk) -> None:
     notices = await talk.say("a!", "b!", words=900)
-    assert any(notice.startswith("2 messages did not fit openai/test whole") for notice in notices)
+    assert any(notice.startswith("Chorus cut the middle out of 2 messages to fit openai/test.") for notice in notices)
     assert "tokens left out here …]" in talk.last_request()
     assert len(talk.last_request().split()) <= 800
     assert len((await talk.world.log())[0].content.split()) == 451
@@ -179,7 +179,7 @@ async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
     talk.model.enqueue(TextDelta("ok"), ReplyEnd("stop", {"prompt_tokens": 2 * sent + 100}))
     await talk.world.say("count!")
     report = await talk.world.told("/context")
-    assert "Estimates are multiplied by " in report
+    assert "Chorus multiplies its estimates by " in report
     tokens = int(report.partition("\ntotal")[2].split()[0].replace(",", ""))
     assert tokens > 1.5 * sent
 
@@ -207,7 +207,7 @@ async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(
 async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(talk: Talk) -> None:
     await talk.say(*facts(8))
     snapshot = await talk.world.context.snapshot(talk.world.current.target(), talk.world.clock.now())
-    with pytest.raises(MessageRefusedError, match="and may have at most 200"):
+    with pytest.raises(MessageRefusedError, match="it may have at most 200"):
         await talk.world.services.folding.reword(snapshot, "word " * 201)
     assert await talk.world.services.folding.reword(snapshot, "word " * 200) is not None
 
@@ -289,7 +289,7 @@ async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> 
 
 async def test_summary_edit_makes_it_the_users_own(compacted: Talk) -> None:
     compacted.world.editor.enqueue("We met at the bridge.\n\nIt rained.\n")
-    assert await compacted.world.told("/context summary edit") == ("Summary replaced. /undo restores the previous one.")
+    assert await compacted.world.told("/context summary edit") == "Summary replaced. /undo restores the previous one."
     assert compacted.world.editor.shown == [f"{PREFIX} f0! f1!\n"]
     assert ", by you, " in await compacted.world.told("/context summary")
     await compacted.say("next!")
@@ -337,7 +337,7 @@ async def test_a_session_keeps_the_summary_and_restoring_it_lets_it_stand_again(
     assert len(rows) == 14
 
 
-FAILED = "The older part of the conversation could not be summarised"
+FAILED = "Chorus could not summarise the older part of the conversation"
 
 
 async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
@@ -379,7 +379,12 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
     ("failure", "told", "beside"),
     [
         pytest.param(None, "The model now gets a summary of the oldest 8 messages.", [], id="done"),
-        pytest.param(ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"], id="failed"),
+        pytest.param(
+            ModelError("It is down."),
+            f"{FAILED}: It is down.",
+            ["8 messages"],
+            id="failed",
+        ),
     ],
 )
 async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
@@ -394,7 +399,7 @@ async def test_a_turn_that_waits_for_a_fold_does_not_fold_again(
     assert isinstance(await anext(events), Notice)
     talk.model.gate.set()
     others = [event.text async for event in events if isinstance(event, Notice)]
-    assert [other.partition(" in the window")[0] for other in others] == beside
+    assert [other.partition(" the oldest ")[2].partition(" in the window")[0] for other in others] == beside
     assert (await said.get()).startswith(told)
     assert len(talk.summaries()) == 1
     await folds.close()
@@ -405,7 +410,7 @@ async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later
     folds = talk.continue_in_another_process(told.put_nowait)
     talk.model.failure = ModelError("The provider is down.")
     await talk.say(*facts(7))
-    assert "could not be summarised: The provider is down." in await told.get()
+    assert "could not summarise the older part of the conversation: The provider is down." in await told.get()
     talk.model.failure = None
     await talk.say(*facts(2, 7), words=0)
     assert len(talk.summaries()) == 1

@@ -115,7 +115,7 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(world: World) -> No
         (
             TASK,
             "word " * 9000,
-            r"The summary so far is too long to be extended: that takes a request of at least 9,\d{3} tokens",
+            r"The summary so far is too long to extend: that takes a request of at least 9,\d{3} tokens",
         ),
         ("word " * 9000, "", r"openai/test takes requests of [\d,]+ tokens, which are too few for a summary\."),
     ],

@@ -189,7 +189,7 @@ async def with_eliza(world: World) -> None:
 @pytest.mark.parametrize(
     ("before", "told"),
     [
-        (nothing, "There is nothing in context to be answered again."),
+        (nothing, "There is no message in context to answer again."),
         (failed, "There is no reply to continue. /retry asks for one."),
         (with_eliza, "ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again."),
     ],

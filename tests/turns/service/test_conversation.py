@@ -187,7 +187,7 @@ async def test_a_message_that_cannot_be_sent_is_not_stored(world: World, text: s
 
 async def test_text_that_is_no_text_is_mended_and_told(world: World) -> None:
     (notice,) = await world.notices("a\udcffb\x00c")
-    assert notice == "Some characters of your message are not valid text and were replaced."
+    assert notice == "Chorus replaced some characters of your message that are not valid text."
     assert (await world.log())[0].content == "a\ufffdb\u2400c"
 
 

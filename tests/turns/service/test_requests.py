@@ -164,7 +164,7 @@ async def test_the_oldest_turns_stay_out_when_the_request_would_be_too_large(
         model.say("a " * 25)
         await world.say(f"{number} " + "q " * 25)
     (notice,) = await world.notices("fourth")
-    assert notice.startswith("The oldest 2 messages in the window did not fit openai/test")
+    assert notice.startswith("This request to openai/test had no room for the oldest 2 messages in the window.")
     assert world.asked()[0][1].startswith("second")
     assert await world.notices("fifth") == []
     assert len(await world.log()) == 10
