@@ -226,4 +226,5 @@ def test_ctrl_c_stops_an_import_between_two_conversations(home: Home, tmp_path: 
         left = home.sql("SELECT COUNT(*) FROM messages GROUP BY thread_id")
         assert set(left) == {1_000}
         assert len(left) < number
+        terminal.await_line(PROMPT)
         terminal.ask("I am here", "here")
