@@ -16,7 +16,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
-from chorus_cli.memory.rules.items import Item, ItemType, Source
+from chorus_cli.memory.rules.items import Item, ItemType
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.recall import service as recall
@@ -99,7 +99,7 @@ def fill_memory(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("BEGIN")
     for position in range(number):
         item = NewItem(ItemType.CODE, _CODE.format(number=position))
-        addition = Addition(PERSONA, [item], Source.MESSAGE, _NOW, f"message #{position + 1}")
+        addition = Addition(PERSONA, [item], "capture", _NOW, f"message #{position + 1}", automatic=True)
         item_changes.add(connection, addition)
     connection.execute("COMMIT")
 

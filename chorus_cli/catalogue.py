@@ -11,7 +11,7 @@ from chorus_cli.framework import commands as general
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.imports import commands as imports
 from chorus_cli.jobs import commands as jobs
-from chorus_cli.memory.commands import items
+from chorus_cli.memory.commands import items, replacing
 from chorus_cli.models import commands as cost
 from chorus_cli.personas.commands import persona, settings
 from chorus_cli.recall import commands as search
@@ -36,6 +36,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
             context.TOP,
             items.TOP,
             items.GROUP,
+            replacing.GROUP,
             persona.GROUP,
             cards.GROUP,
         ),

@@ -42,7 +42,9 @@ ANNOUNCED: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("/context save", "/export", "/persona export"), _FILE),
         **dict.fromkeys(("/settings set", "/settings unset", "/settings edit", "/persona edit"), _UNTIL_THE_END),
-        **dict.fromkeys(("/set", "/model", "/remember", "/memory add", "/memory import"), _UNTIL_THE_END),
+        **dict.fromkeys(
+            ("/set", "/model", "/remember", "/memory add", "/memory replace", "/memory import"), _UNTIL_THE_END
+        ),
     }
 )
 """Commands that write a file, or whose effect ends with the private chat, each with a sentence that says so."""

@@ -18,6 +18,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, Da
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
 from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
+from chorus_cli.storage.item_schema import REPLACEMENTS
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -55,6 +56,7 @@ STEPS: tuple[Step, ...] = (
     ("0012_no_intents", NO_INTENTS),
     ("0013_outbox", OUTBOX),
     ("0014_sources", SOURCES),
+    ("0016_replacements", REPLACEMENTS),
 )
 
 

@@ -10,18 +10,21 @@ from datetime import timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from chorus_cli.context.rules.preamble import JOBS_HEADING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
 from chorus_cli.core.time import timestamps
-from chorus_cli.jobs.rules import elapsed, readable
-from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
+from chorus_cli.jobs.rules import ENDED_HEADING, elapsed, readable
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
 from chorus_cli.log.rules.wording import told_by
-from chorus_cli.memory.rules.items import Item, ItemType, checked_type
+from chorus_cli.memory.rules.items import Item, ItemType, Source, checked_type
 from chorus_cli.memory.rules.recall import kept_line, memory_lines, sent_items, written
+from chorus_cli.memory.service.memory import Author
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
 from chorus_cli.storage import meta_rows
 
@@ -179,15 +182,33 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
     "will still matter later, in one or two sentences that can be understood alone.",
     Parameter("type", "task for facts, wishes and things to do, else what the content is.", choices=_TYPES),
     Parameter("content", "The text to keep."),
-)
+    Parameter("replaces", "The number of the item that is no longer true because of this text, such as 12.",
+              Kind.NUMBER, is_required=False),
+)  # fmt: skip
 async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Add a memory item whose source is the user's message; refuse a forgotten item, which only the user revives."""
+    """Add a memory item, or put it in the place of another; refuse a forgotten item, which only the user revives."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
-    slug, question = caller.persona.slug, caller.turn_id
-    kept = await services.memory.remember(slug, item_type, content, question)
-    number = kept.items[0].id
+    slug, author = caller.persona.slug, Author(await _source(services.store, caller), caller.turn_id)
+    # Some models send 0 for a number that they leave out.
+    if old_id := int(arguments.values.get("replaces", 0)):
+        number = (await services.memory.replace(slug, old_id, content, item_type, author)).id
+        return Answer(kept_line(number, replaced_id=old_id), f"#{number}; /undo reopens #{old_id}", has_changed=True)
+    kept = await services.memory.remember(slug, item_type, content, author)
+    number, near = kept.items[0].id, kept.items[0].may_replace
     outcome = f"#{number}; /memory forget {number} removes it" if kept.new else f"known as #{number}"
+    if kept.new and near:
+        outcome = f"#{number}, nearly the words of #{near}: /memory inbox"
     return Answer(kept_line(number, was_known=not kept.new), outcome, has_changed=True)
+
+
+async def _source(store: Store, caller: Caller) -> Source:
+    """Return whose words a model may be repeating: a tool's or a file's, if the turn has a text of it."""
+    question, *others = await store.read(message_rows.of_turn, caller.turn_id)
+    calls = (row.tool_calls or "" for row in others if row.role is Role.TOOL_USE)
+    has_output = any(heading in question.preamble for heading in (ENDED_HEADING, JOBS_HEADING))
+    if has_output or any(called_name(call) not in _OWN_WORDS for call in calls):
+        return Source.TOOL
+    return Source.FILE if question.attachments else Source.MODEL
 
 
 @built_in(
@@ -202,6 +223,9 @@ async def job_output(services: ToolServices, caller: Caller, arguments: Argument
     heading = f"Job #{job.number} ({job.command}), {job.state}, {elapsed(job.seconds)}:"
     return Answer(f"{heading}\n{output or '(no output)'}", counted(job.output.line_count, "line"))
 
+
+_OWN_WORDS = frozenset({"search_history", "read_thread", "recall_memory", "remember"})
+"""The tools whose results have only what the user, the model and the memory say."""
 
 BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember, job_output)
 

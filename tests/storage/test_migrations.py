@@ -361,6 +361,22 @@ def test_each_item_is_given_the_source_that_the_journal_knows(connection: sqlite
         detail = {"change": change, "items": [{"id": each} for each in ids]}
         put_in(connection, "operations", persona="x", kind="memory", detail=json.dumps(detail))
     put_in(connection, "operations", persona="x", kind="memory", detail="torn")
-    migrate(connection)
+    migrate(connection, STEPS[:14])
     sources = [source for (source,) in connection.execute("SELECT source FROM context_items ORDER BY id")]
     assert sources == ["you", "model", "message", "output", "file", "you"]
+
+
+def test_each_item_then_has_the_class_of_its_source(connection: sqlite3.Connection) -> None:
+    migrate(connection, STEPS[:14])
+    put_in(connection, "operations", id=5, persona="x", kind="import", detail="{}")
+    for id_, role, introduced_by in ((1, "user", None), (2, "assistant", None), (3, "user", 5)):
+        row = {"id": id_, "role": role, "introduced_by": introduced_by}
+        put_in(connection, "messages", **MINIMAL_ROWS["messages"] | row)
+    sources = [("you", None, "you"), ("model", 1, "model"), ("file", None, "file"), ("output", None, "tool")]
+    sources += [("message", 1, "you"), ("message", 2, "model"), ("message", 3, "import"), ("message", 99, "you")]
+    for number, (source, message_id, _) in enumerate(sources):
+        row = MINIMAL_ROWS["context_items"] | {"content": str(number), "content_hash": str(number)}
+        put_in(connection, "context_items", **row | {"source": source, "source_message_id": message_id})
+    migrate(connection)
+    found = connection.execute("SELECT source, replaced_by, may_replace FROM context_items ORDER BY id").fetchall()
+    assert found == [(wanted, 0, 0) for _, _, wanted in sources]

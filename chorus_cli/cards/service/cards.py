@@ -124,9 +124,10 @@ class Cards:
     async def _make(self, slug: str, new: CardPersona, file: CardFile, said: str) -> None:
         tokens = await self.memory.count(lore.content for lore in new.lore)
         items = [
-            NewItem(ItemType.PRD_SECTION, lore.content, tokens[lore.content], pinned=lore.pinned) for lore in new.lore
+            NewItem(ItemType.PRD_SECTION, lore.content, Source.IMPORT, tokens[lore.content], pinned=lore.pinned)
+            for lore in new.lore
         ]
-        addition = Addition(slug, items, Source.FILE, self.memory.clock.now(), file.name)
+        addition = Addition(slug, items, "import", self.memory.clock.now(), file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {PROMPT_FILE: f"{new.prompt}\n".encode(), **documents, **file.kept})
         store = self.memory.store

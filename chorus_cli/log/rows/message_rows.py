@@ -192,6 +192,15 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
     return messages(cursor)
 
 
+def of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
+    """Return the messages of a turn, in the order of the log."""
+    return messages(
+        connection.execute(
+            f"SELECT {COLUMNS} FROM messages WHERE id >= ?1 AND (id = ?1 OR turn_id = ?1) ORDER BY id", (turn_id,)
+        )
+    )
+
+
 def first_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
     """Return a list with the first message of a turn, without words if it was purged; empty if the log lacks it."""
     return messages(connection.execute(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (turn_id,)))

@@ -103,11 +103,13 @@ class Inclusion(Act):
 _DONE = {
     "add": "remembered",
     "capture": "captured",
+    "decline": "kept apart",
     "drop": "dropped",
     "edit": "edited",
     "forget": "forgot",
     "import": "imported",
     "pin": "pinned",
+    "replace": "replaced",
     "restore": "restored",
     "unpin": "unpinned",
 }
@@ -130,7 +132,10 @@ class ItemUse(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """The parts of an item that an act concerns; all other parts are ``None``."""
+    """The parts of an item that an act concerns; all other parts are ``None``.
+
+    ``replaced_by`` and ``may_replace`` are ids of items, 0 for none.
+    """
 
     visible: bool | None = None
     archived: bool | None = None
@@ -138,6 +143,8 @@ class ItemState(NamedTuple):
     item_type: str | None = None
     content: str | None = None
     use: ItemUse | None = None
+    replaced_by: int | None = None
+    may_replace: int | None = None
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
@@ -185,6 +192,11 @@ class ItemChange(NamedTuple):
             {"id": each.item_id, "before": each.before.as_json(), "after": each.after.as_json()} for each in changes
         ]
 
+    def fits(self, present: ItemState) -> bool:
+        """Return whether ``present`` agrees with the state before; only the undo of a replacement reopens an item."""
+        reopens = self.after.visible and present.replaced_by and self.before.replaced_by is None
+        return self.before.agrees_with(present) and not reopens
+
     def over(self, present: ItemState) -> ItemState:
         """Return the state that the change gives to an item whose state was ``present``."""
         state = self.after.over(present)
@@ -220,7 +232,7 @@ class MemoryAct(Act, ABC):
 
 @dataclass(frozen=True)
 class MemoryChange(MemoryAct):
-    """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture, drop or restore.
+    """A change of items: ``change`` is a key of ``_DONE``.
 
     ``title`` holds the first words of a single item, or the place from which several items come, and ``command`` the
     hash of the command whose output was captured.
@@ -241,17 +253,21 @@ class MemoryChange(MemoryAct):
     @property
     def inverse(self) -> MemoryChange:
         """The opposite change."""
-        return replace(self, changes=tuple(change.inverse for change in self.changes))
+        # An act may change an item twice.
+        return replace(self, changes=tuple(change.inverse for change in reversed(self.changes)))
 
     def describe(self) -> str:
         """Name the change with its item, or with the number of items."""
         done = _DONE.get(self.change, self.change)
-        if len(self.changes) == 1:
+        # A replacement also changes the successors.
+        changed = [each for each in self.changes if each.after.replaced_by] or self.changes
+        if len(changed) == 1:
             # Only a purge empties the title, because every item has words.
             title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged text)"
-            return f"{done} #{self.changes[0].item_id} {title}"
+            by = f" by #{changed[0].after.replaced_by}" if changed[0].after.replaced_by else ""
+            return f"{done} #{changed[0].item_id}{by} {title}"
         source = f" from {shortened(self.title)}" if self.title else ""
-        return f"{done} {counted(len(self.changes), 'memory item')}{source}"
+        return f"{done} {counted(len(changed), 'memory item')}{source}"
 
 
 @dataclass(frozen=True)

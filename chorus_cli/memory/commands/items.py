@@ -21,6 +21,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of, page_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.rows.item_changes import Added
+from chorus_cli.memory.rows.replacements import Version
 from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Source, Tier, checked_tier, checked_type, importance
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.services import Services
@@ -30,10 +31,10 @@ _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200
 _SOURCES = {
     Source.YOU: "you",
-    Source.MODEL: "the model, #{}",
-    Source.MESSAGE: "message #{}",
-    Source.OUTPUT: "a command",
-    Source.FILE: "a document",
+    Source.MODEL: "the model",
+    Source.FILE: "a file",
+    Source.TOOL: "a tool",
+    Source.IMPORT: "an import",
 }
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
@@ -118,7 +119,7 @@ GROUP: CommandGroup[Services] = CommandGroup(
 
 PAGE_ITEMS = 50
 _NOTHING = "Nothing is remembered yet. /remember TEXT adds something."
-_REVERTS = "/undo reverts this."
+REVERTS = "/undo reverts this."
 
 DOCUMENT = Parameter(
     "file",
@@ -182,7 +183,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
 
 @GROUP.command("show")
 async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
-    """Show an item in full, with its score.
+    """Show an item in full, with its score and its earlier and later versions.
 
     The score decides the tier. It is the sum of three parts: one for the type, one for the age and one for the use.
 
@@ -190,8 +191,17 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
         /memory show 3
         /memory show #3
     """
-    found = await services.memory.counted_item(services.current.slug, item)
-    return replace(_described(found, services.clock.now()), data=data_of(found))
+    versions = await services.memory.versions(services.current.slug, item)
+    shown = next(each for each in versions if each.item.id == item)
+
+    async def data() -> object:
+        return shown.item._asdict() | {"versions": versions}
+
+    parts = _described(shown, services.clock.now())
+    if len(versions) > 1:
+        columns, rows = ("Item", "Since", "Until", "From", "Content"), tuple(map(_version, versions))
+        parts = (*parts, Table("Then and now", columns, rows, cut=frozenset({"Content"})))
+    return Report(parts, data)
 
 
 @GROUP.command("add", listed="nowhere")
@@ -211,7 +221,8 @@ def remembered(result: Added) -> Text:
     if result.operation is None:
         return Text(f"Already remembered as #{item.id}; its age starts again.")
     known = "" if result.new else " The item was in the memory already."
-    return Text(f"Remembered {_named(item)}.{known} {_REVERTS}")
+    near = f" It has nearly the words of #{item.may_replace}: /memory inbox." if result.new and item.may_replace else ""
+    return Text(f"Remembered {named(item)}.{known} {REVERTS}{near}")
 
 
 @GROUP.command("edit")
@@ -230,7 +241,7 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
             return Refused(str(error))
         if operation is None:
             return Text("Nothing was changed.")
-        return Text(f"Corrected {_named(await services.memory.item(services.current.slug, item))}. {_REVERTS}")
+        return Text(f"Corrected {named(await services.memory.item(services.current.slug, item))}. {REVERTS}")
 
     edited = await services.drafts.edit("memory.md", f"{opened.content}\n")
     return await answered(services.drafts, edited, store, f"Memory item #{item}")
@@ -244,7 +255,7 @@ async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
         /memory pin 3
     """
     operation = await services.memory.pin(services.current.slug, item)
-    return Text(f"{_capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
+    return Text(f"{capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
 
 
 @GROUP.command("unpin")
@@ -256,7 +267,7 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
     """
     operation = await services.memory.unpin(services.current.slug, item)
     found = await services.memory.item(services.current.slug, item)
-    return Text(f"{_capitalized(operation.describe())}. By its score it is {found.tier}.")
+    return Text(f"{capitalized(operation.describe())}. By its score it is {found.tier}.")
 
 
 @GROUP.command("forget")
@@ -273,9 +284,9 @@ async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
 
     async def confirmed() -> Text:
         operation = await services.memory.forget(found.persona, item)
-        return Text(f"{_capitalized(operation.describe())}.{origin} /undo brings it back.")
+        return Text(f"{capitalized(operation.describe())}.{origin} /undo brings it back.")
 
-    return Question(f"Forget {_named(found)}?{origin}", confirmed, Text(f"Kept memory item #{item}."))
+    return Question(f"Forget {named(found)}?{origin}", confirmed, Text(f"Kept memory item #{item}."))
 
 
 @GROUP.command("import")
@@ -291,10 +302,11 @@ async def import_document(services: Services, file: Annotated[str, DOCUMENT]) ->
     known = f" {counted(len(added.known_ids), 'section')} known already." if added.known_ids else ""
     if not new:
         return Text(f"Nothing new in {name}:{known.lower()}")
-    return Text(f"Imported {counted(new, 'section')} of {name}.{known} {_REVERTS}")
+    return Text(f"Imported {counted(new, 'section')} of {name}.{known} {REVERTS}")
 
 
-def _named(item: Item) -> str:
+def named(item: Item) -> str:
+    """Return the number and the first words of an item."""
     return f'#{item.id} "{shortened(without_keys(item.content))}"'
 
 
@@ -349,7 +361,7 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     operation = await services.memory.restore(services.current.slug, checkpoint)
     if operation is None:
         return Text(f"No item of checkpoint {checkpoint} is archived now, so nothing was changed.")
-    return Text(f"{_capitalized(operation.describe())}. /undo reverts this.")
+    return Text(f"{capitalized(operation.describe())}. /undo reverts this.")
 
 
 TOP: CommandGroup[Services] = CommandGroup("", topic="memory")
@@ -369,24 +381,42 @@ async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOT
     return remembered(await services.memory.remember(services.current.slug, item_type, cleaned_input(text)[0]))
 
 
-def _described(item: Item, now: datetime) -> Report:
+def _described(shown: Version, now: datetime) -> tuple[Table | Text, ...]:
     """Describe an item and show its content."""
+    item, closed_at = shown
     parts = importance(item.item_type, item.created_at, item.access_count, now)
     uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"
+    tier = f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)
+    score = f"{parts.total:.2f} = {'+'.join(f'{part:.2f}' for part in parts)} (type + age + use)"
+    standing = [("Tier", tier), ("Score", score)]
+    if closed_at:
+        standing = [("Closed", f"{local(closed_at)}, replaced by #{item.replaced_by}")]
     facts = (
         ("Item", f"#{item.id}"),
         ("Type", item.item_type.shown),
-        ("Tier", f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)),
-        ("Score", f"{parts.total:.2f} = {'+'.join(f'{part:.2f}' for part in parts)} (type + age + use)"),
+        *standing,
         ("Used", f"{uses}, last on {local(item.last_accessed)}"),
         ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
         ("From", _from(item)),
         ("Tokens", f"{item.token_count or 0:,}"),
     )
-    return Report((Table("", ("", ""), facts), Text(item.content)))
+    return Table("", ("", ""), facts), Text(item.content)
 
 
-def _capitalized(text: str) -> str:
+def _version(version: Version) -> tuple[str, ...]:
+    item, closed_at = version
+    until = local(closed_at) if closed_at else ""
+    return (
+        f"#{item.id}",
+        local(item.created_at),
+        until,
+        _from(item),
+        shortened(without_keys(item.content), _LONGEST_CONTENT),
+    )
+
+
+def capitalized(text: str) -> str:
+    """Return a text with its first letter in upper case."""
     return f"{text[0].upper()}{text[1:]}"
 
 
@@ -395,7 +425,7 @@ def _row(item: Item) -> tuple[str, ...]:
 
 
 def _from(item: Item) -> str:
-    return _SOURCES[item.source].format(item.source_message_id)
+    return f"{_SOURCES[item.source]}{f', #{item.source_message_id}' if item.source_message_id else ''}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -18,22 +18,22 @@ from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier
 
-_ASKED_FOR = frozenset({Source.YOU, Source.FILE})
-
 
 class NewItem(NamedTuple):
     """An item to be stored; ``token_count`` counts its content. ``pinned`` has no effect on an item stored before."""
 
     item_type: ItemType
     content: str
+    source: Source = Source.YOU
     token_count: int | None = None
     source_message_id: int | None = None
     pinned: bool = False
 
 
 class Addition(NamedTuple):
-    """Items from one ``source`` to add to a persona's memory; ``title`` names the source to the user.
+    """Items to add to a persona's memory by one ``change``: add, import or capture.
 
+    ``title`` names the place that several items come from. An addition is ``automatic`` if the user did not ask for it.
     If the memory has an item already, an addition counts an access, sets the item's age to zero, and brings the item
     back if it is forgotten or archived; but if it is captured, it leaves the item as it is. What is captured from the
     output of a command, whose hash is ``command``, replaces what was captured from its earlier outputs.
@@ -41,10 +41,11 @@ class Addition(NamedTuple):
 
     persona: str
     items: Sequence[NewItem]
-    source: Source
+    change: str
     now: datetime
     title: str = ""
     command: str = ""
+    automatic: bool = False
 
 
 class Added(NamedTuple):
@@ -60,7 +61,9 @@ class Added(NamedTuple):
         return tuple(item for item in self.items if item.id not in self.known_ids)
 
 
-class _Present(NamedTuple):
+class Present(NamedTuple):
+    """An item as its row has it now, with the parts that an act can change."""
+
     item: Item
     state: ItemState
 
@@ -77,7 +80,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
         purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
         if connection.execute(purged, (new.source_message_id,)).fetchone():
             continue
-        present = _known(connection, addition.persona, new.content)
+        present = known_item(connection, addition.persona, new.content)
         if present is None and outdated:
             present = outdated.pop(0)
             ids.append(present.item.id)
@@ -85,10 +88,10 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
             # A purge finds an earlier text only in an operation on a single item.
             operation = _introduced(connection, addition, _brought_back(connection, addition, new, present))
         elif present is None:
-            ids.append(_insert(connection, addition, new))
-            shown = ItemState(visible=True, pinned=True if new.pinned else None)
-            changes.append(ItemChange(ids[-1], ItemState(visible=False), shown))
-        elif (addition.source.change != "capture" or _is_dropped(connection, present)) and present.item.id not in ids:
+            near = item_rows.nearest(connection, addition.persona, new.content) if addition.change == "add" else 0
+            ids.append(insert(connection, addition, new, may_replace=near))
+            changes.append(ItemChange(ids[-1], ItemState(visible=False), ItemState(visible=True)))
+        elif (addition.change != "capture" or _is_dropped(connection, present)) and present.item.id not in ids:
             ids.append(present.item.id)
             known |= {present.item.id} if present.state.visible else set()
             changes += _brought_back(connection, addition, new, present)
@@ -105,12 +108,11 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
 
 
 def _introduced(connection: sqlite3.Connection, addition: Addition, changes: Sequence[ItemChange]) -> Operation:
-    """Store an addition's changes of items; only what the user asked for is a step of an undo without a number."""
-    act = MemoryChange(addition.source.change, tuple(changes), _title(addition, changes), addition.command)
-    return change(connection, addition.persona, act, addition.now, automatic=addition.source not in _ASKED_FOR)
+    act = MemoryChange(addition.change, tuple(changes), _title(addition, changes), addition.command)
+    return change(connection, addition.persona, act, addition.now, automatic=addition.automatic)
 
 
-def _outdated(connection: sqlite3.Connection, addition: Addition) -> list[_Present]:
+def _outdated(connection: sqlite3.Connection, addition: Addition) -> list[Present]:
     """Return the items of earlier outputs of a command, but those that the user has touched or that it repeats."""
     changed = (
         f"SELECT json_extract(item.value, '$.id') FROM operations, json_each({DETAIL}, '$.items') AS item "
@@ -122,7 +124,7 @@ def _outdated(connection: sqlite3.Connection, addition: Addition) -> list[_Prese
         {"persona": addition.persona, "command": addition.command},
     ).fetchall()
     repeated = {new.content for new in addition.items}
-    items = (_present(connection, addition.persona, id_) for (id_,) in found)
+    items = (present_item(connection, addition.persona, id_) for (id_,) in found)
     return [each for each in items if each and each.state.visible and each.item.content not in repeated]
 
 
@@ -153,10 +155,10 @@ def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operatio
         JournalError: an item is gone or not in the state before the act, or a purge emptied the texts of the act.
     """
     for each in act.changes:
-        present = _present(connection, persona, each.item_id)
-        if present is not None and each.before == each.after:
+        present = present_item(connection, persona, each.item_id)
+        if present is not None and each.before == each.after == ItemState():
             raise JournalError(f"The other text of memory item #{each.item_id} was purged, so nothing was changed.")
-        if present is not None and each.before.agrees_with(present.state):
+        if present is not None and each.fits(present.state):
             _store(connection, present, each, operation_id, now)
         elif not act.passes_over:
             fate = "is no longer there" if present is None else "was changed again since"
@@ -170,17 +172,18 @@ def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
     return shortened(addition.items[0].content if len(addition.items) == 1 else addition.title)
 
 
-def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) -> int:
+def insert(connection: sqlite3.Connection, addition: Addition, new: NewItem, may_replace: int = 0) -> int:
     """Store an item, which stays hidden until its operation is applied, and return its id."""
-    count, stamp = int(addition.source.change != "capture"), timestamps.to_text(addition.now)
+    count, stamp = int(addition.change != "capture"), timestamps.to_text(addition.now)
     score = rules.importance(new.item_type, addition.now, count, addition.now).total
     cursor = connection.execute(
         "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
-        "last_accessed, source_message_id, content_hash, token_count, source, forgotten_by) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        "last_accessed, source_message_id, content_hash, token_count, source, pinned, may_replace, forgotten_by) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (
             *(addition.persona, new.item_type, new.content, score, rules.tier_of(score), count, stamp, stamp),
-            *(new.source_message_id, rules.content_hash(new.content), new.token_count, addition.source),
+            *(new.source_message_id, rules.content_hash(new.content), new.token_count, new.source),
+            *(new.pinned, may_replace),
         ),
     )
     item_id = int(cursor.lastrowid or 0)
@@ -189,11 +192,11 @@ def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) ->
 
 
 def _brought_back(
-    connection: sqlite3.Connection, addition: Addition, new: NewItem, present: _Present
+    connection: sqlite3.Connection, addition: Addition, new: NewItem, present: Present
 ) -> list[ItemChange]:
     """Return the change that shows an item again with another type or content; if none is needed, renew its age."""
     young = present.item._replace(created_at=addition.now)
-    item = young if addition.source.change == "capture" else rules.accessed(young, addition.now)
+    item = young if addition.change == "capture" else rules.accessed(young, addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
     if wanted == present.state:
         item_rows.store_scores(connection, [item])
@@ -202,14 +205,16 @@ def _brought_back(
     return [ItemChange(item.id, present.state.differing(wanted), wanted.differing(present.state))]
 
 
-def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Present | None:
+def known_item(connection: sqlite3.Connection, persona: str, content: str) -> Present | None:
+    """Return the item of a content, which may be forgotten but not closed."""
     row = connection.execute(
-        "SELECT id FROM context_items WHERE persona = ? AND content_hash = ?", (persona, rules.content_hash(content))
+        "SELECT id FROM context_items WHERE persona = ? AND content_hash = ? AND replaced_by = 0",
+        (persona, rules.content_hash(content)),
     ).fetchone()
-    return None if row is None else _present(connection, persona, row[0])
+    return None if row is None else present_item(connection, persona, row[0])
 
 
-def _is_dropped(connection: sqlite3.Connection, present: _Present) -> bool:
+def _is_dropped(connection: sqlite3.Connection, present: Present) -> bool:
     """Return whether a later output of a command, not the user, has hidden an item."""
     found = connection.execute(
         "SELECT 1 FROM operations JOIN context_items ON forgotten_by = operations.id "
@@ -219,7 +224,8 @@ def _is_dropped(connection: sqlite3.Connection, present: _Present) -> bool:
     return found.fetchone() is not None
 
 
-def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Present | None:
+def present_item(connection: sqlite3.Connection, persona: str, item_id: int) -> Present | None:
+    """Return an item, hidden or not; ``None`` if it is purged or not there."""
     row = connection.execute(
         f"SELECT forgotten_by IS NULL, {item_rows.COLUMNS} FROM context_items WHERE id = ? AND persona = ? "
         "AND purged_by IS NULL",
@@ -229,8 +235,10 @@ def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Pre
         return None
     visible, *columns = row
     item = item_rows.item_of(columns)
-    archived = item.tier is Tier.ARCHIVED
-    return _Present(item, ItemState(bool(visible), archived, item.pinned, item.item_type, item.content, _use_of(item)))
+    archived, use = item.tier is Tier.ARCHIVED, _use_of(item)
+    words = (item.item_type, item.content)
+    state = ItemState(bool(visible), archived, item.pinned, *words, use, item.replaced_by, item.may_replace)
+    return Present(item, state)
 
 
 def _use_of(item: Item) -> ItemUse:
@@ -238,7 +246,7 @@ def _use_of(item: Item) -> ItemUse:
 
 
 def _store(
-    connection: sqlite3.Connection, present: _Present, step: ItemChange, operation_id: int, now: datetime
+    connection: sqlite3.Connection, present: Present, step: ItemChange, operation_id: int, now: datetime
 ) -> None:
     """Store the new state of an item, with the score and tier that follow from it."""
     state = step.over(present.state)
@@ -251,27 +259,32 @@ def _store(
         created_at=timestamps.from_text(use.created_at),
         last_accessed=timestamps.from_text(use.last_accessed),
         access_count=use.access_count,
+        replaced_by=state.replaced_by or 0,
+        may_replace=state.may_replace or 0,
     )
     item = item._replace(tier=Tier.ARCHIVED) if state.archived else rules.renewed(item, now)
     item_rows.store_scores(connection, [item])
+    is_reopened = not item.replaced_by and present.item.replaced_by
+    if is_reopened or (not item.replaced_by and item.content != present.item.content):
+        _require_once(connection, item)
     connection.execute(
-        "UPDATE context_items SET item_type = ?, pinned = ?, "
+        "UPDATE context_items SET item_type = ?, pinned = ?, replaced_by = ?, may_replace = ?, "
         "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
-        (item.item_type, item.pinned, state.visible, operation_id, item.id),
+        (item.item_type, item.pinned, item.replaced_by, item.may_replace, state.visible, operation_id, item.id),
     )
     if item.content != present.item.content:
         _reword(connection, item)
 
 
+def _require_once(connection: sqlite3.Connection, item: Item) -> None:
+    other = known_item(connection, item.persona, item.content)
+    if other is not None and other.item.id != item.id:
+        forgotten = "" if other.state.visible else "; it is forgotten, and adding the text again brings it back"
+        raise MemoryItemError(f"Memory item #{other.item.id} has this content already{forgotten}.")
+
+
 def _reword(connection: sqlite3.Connection, item: Item) -> None:
     hashed = rules.content_hash(item.content)
-    other = connection.execute(
-        "SELECT id, forgotten_by IS NOT NULL FROM context_items WHERE persona = ? AND content_hash = ? AND id <> ?",
-        (item.persona, hashed, item.id),
-    ).fetchone()
-    if other:
-        forgotten = "; it is forgotten, and adding the text again brings it back" if other[1] else ""
-        raise MemoryItemError(f"Memory item #{other[0]} has this content already{forgotten}.")
     connection.execute(
         "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
         (item.content, hashed, item.id),

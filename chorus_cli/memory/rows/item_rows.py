@@ -1,7 +1,8 @@
 """The rows of memory items, the renewal of their scores and tiers, and the full-text index of their words.
 
-An item is forgotten if its row names an operation as ``forgotten_by``; only visible items are listed and counted. Best
-first means: pinned items first, then by score, then by the time of the last access.
+An item is hidden if its row names an operation as ``forgotten_by``: it is closed if another item has replaced it, or
+else forgotten. Only visible items are listed and counted. Best first means: pinned items first, then by score, then by
+the time of the last access.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_to
 from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier, TierTotal, accessed, content_hash, renewed
+from chorus_cli.memory.rules.replacing import LONGEST_COMPARED, NEAR_SHARE, shared, words_of
 from chorus_cli.storage import meta_rows
 
 _FOUND = (
@@ -77,25 +79,50 @@ _SAME_SCORE = 1e-6
 
 def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row of ``COLUMNS``, or raise a ``DatabaseDamagedError``."""
-    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *rest, source = row
+    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *rest = row
+    source_message_id, tokens, source, *others = rest
     try:
         created, last = timestamps.from_text(created_at), timestamps.from_text(last_accessed)
     except ValueError as error:
         raise DatabaseDamagedError(f"Memory item {id_} cannot be read ({error}).") from error
     return Item(
         *(id_, persona, ItemType(item_type), content, score, Tier(tier), created, last, bool(pinned), count or 0),
-        *(*rest, Source(source)),
+        *(source_message_id, tokens, Source(source), *others),
     )
 
 
-def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0, content: str = "") -> bool:
-    """Return whether a persona forgot an item of this id or content; items that ``hide_all`` hid do not count."""
+def is_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
+    """Return whether a persona has a forgotten item of this content."""
     row = connection.execute(
-        "SELECT 1 FROM context_items WHERE persona = ? AND (id = ? OR content_hash = ?) "
-        "AND forgotten_by IS NOT NULL AND content_hash IS NOT NULL",
-        (persona, item_id, content_hash(content)),
+        "SELECT 1 FROM context_items WHERE persona = ? AND content_hash = ? AND forgotten_by IS NOT NULL "
+        "AND replaced_by = 0",
+        (persona, content_hash(content)),
     ).fetchone()
     return row is not None
+
+
+def hidden(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
+    """Return a closed or forgotten item, ``None`` if it is visible or purged, or if ``hide_all`` hid it."""
+    row = connection.execute(
+        f"SELECT {COLUMNS} FROM context_items WHERE persona = ? AND id = ? AND forgotten_by IS NOT NULL "
+        "AND content <> '' AND (content_hash IS NOT NULL OR replaced_by > 0)",
+        (persona, item_id),
+    ).fetchone()
+    return item_of(row) if row else None
+
+
+def nearest(connection: sqlite3.Connection, persona: str, content: str) -> int:
+    """Return the id of the item whose words are nearest to those of a content, 0 if none has nearly the same words."""
+    if len(content) > LONGEST_COMPARED:
+        return 0
+    rows = connection.execute(
+        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND length(content) BETWEEN :least AND :most "
+        "ORDER BY id DESC",
+        {"persona": persona, "least": len(content) // 2, "most": 2 * len(content)},
+    )
+    words = words_of(content)
+    share, item_id = max(((shared(words, words_of(text)), id_) for id_, text in rows), default=(0.0, 0))
+    return item_id if share >= NEAR_SHARE else 0
 
 
 def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
@@ -272,7 +299,8 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
 def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
     """Hide all items of a persona for good; an item added later with the same content is a new one."""
     connection.execute(
-        "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
+        "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), replaced_by = 0, content_hash = NULL "
+        "WHERE persona = ?",
         (operation_id, persona),
     )
 

@@ -45,18 +45,13 @@ WEIGHTS = dict(zip(ItemType, (1.0, 0.8, 0.7, 0.6, 0.5), strict=True))
 
 
 class Source(StrEnum):
-    """Where an item comes from: who added it, or what it was captured from."""
+    """Whose words an item has; what a model writes in a turn with a tool's or a file's text has that source."""
 
     YOU = "you"
     MODEL = "model"
-    MESSAGE = "message"
-    OUTPUT = "output"
     FILE = "file"
-
-    @property
-    def change(self) -> str:
-        """The change of the memory that adds an item; Chorus itself finds what it captures."""
-        return {Source.MESSAGE: "capture", Source.OUTPUT: "capture", Source.FILE: "import"}.get(self, "add")
+    TOOL = "tool"
+    IMPORT = "import"
 
 
 class Tier(StrEnum):
@@ -71,7 +66,9 @@ class Tier(StrEnum):
 class Item(NamedTuple):
     """One memory item; it is a tuple because a renewal reads thousands of items.
 
-    Only an item from the model or from a message has a ``source_message_id``.
+    ``source_message_id`` is the message that the item was captured from, or the question that the model answered.
+    ``replaced_by`` is the id of the successor of a closed item. ``may_replace`` is the id of an item with nearly the
+    same words, which the inbox proposes to close. Both are 0 if there is no such item.
     """
 
     id: int
@@ -87,6 +84,8 @@ class Item(NamedTuple):
     source_message_id: int | None = None
     token_count: int | None = None
     source: Source = Source.YOU
+    replaced_by: int = 0
+    may_replace: int = 0
 
 
 def checked_content(text: str) -> str:
@@ -166,13 +165,14 @@ def tier_of(score: float, *, pinned: bool = False) -> Tier:
 def renewed(item: Item, now: datetime) -> Item:
     """Return an item with its score and tier at ``now``; an ARCHIVED item keeps both.
 
-    An item of the model is at most WARM until the user pins it, so that no model writes into later system messages.
+    Only the user's own words are HOT by their score; other items are at most WARM until the user pins them, so that no
+    model, tool or file writes into later system messages.
     """
     if item.tier is Tier.ARCHIVED:
         return item
     score = importance(item.item_type, item.created_at, item.access_count, now).total
     tier = tier_of(score, pinned=item.pinned)
-    if tier is Tier.HOT and item.source is Source.MODEL and not item.pinned:
+    if tier is Tier.HOT and item.source is not Source.YOU and not item.pinned:
         tier = Tier.WARM
     return item._replace(importance_score=score, tier=tier)
 

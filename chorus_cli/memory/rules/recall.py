@@ -31,9 +31,9 @@ _TOKENS_OF_AN_ITEM = 15
 _SOURCES = {
     Source.YOU: "the human",
     Source.MODEL: "you",
-    Source.MESSAGE: "the conversation",
-    Source.OUTPUT: "a command",
-    Source.FILE: "a document",
+    Source.FILE: "a file",
+    Source.TOOL: "a tool",
+    Source.IMPORT: "an import",
 }
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -43,7 +43,7 @@ _HEAD = rf"(?:{'|'.join(ItemType)}|\([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:, from [
 _ITEM = rf"#(?P<id>[0-9]+) {_HEAD}: {_REST}(?:{_LINE_BREAK}{_INDENT}{_REST})*"
 _UNNAMED = _ITEM.replace("?P<id>", "?:")
 _BLOCK = rf"(?m)(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{_UNNAMED}(?:\n{_UNNAMED})*)(?P<after>\n{{0,2}})"
-_KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\."
+_KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)(?: in place of #[0-9]+)?\."
 
 
 def hot_block(items: Iterable[Item], persona: Persona) -> str:
@@ -93,9 +93,10 @@ def items_in(preamble: str) -> dict[int, str]:
     return {int(item["id"]): item[0] for block in blocks for item in re.finditer(_ITEM, block["items"])}
 
 
-def kept_line(item_id: int, *, was_known: bool = False) -> str:
-    """Return the result of the tool ``remember`` for an item."""
-    return f"{_KNOWN if was_known else _KEPT} #{item_id}."
+def kept_line(item_id: int, *, was_known: bool = False, replaced_id: int = 0) -> str:
+    """Return the result of the tool ``remember`` for an item, which may have replaced another."""
+    in_place = f" in place of #{replaced_id}" if replaced_id else ""
+    return f"{_KNOWN if was_known else _KEPT} #{item_id}{in_place}."
 
 
 def kept_id(result: str) -> int | None:

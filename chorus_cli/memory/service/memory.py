@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
@@ -20,8 +20,9 @@ from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, Memo
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.machine.ports import Clock, TokenCounter
-from chorus_cli.memory.rows import item_changes, item_rows
+from chorus_cli.memory.rows import item_changes, item_rows, replacements
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
+from chorus_cli.memory.rows.replacements import Proposal, Version
 from chorus_cli.memory.rules.capture import capture_notice, captured, sections
 from chorus_cli.memory.rules.items import (
     FlashReport,
@@ -34,6 +35,7 @@ from chorus_cli.memory.rules.items import (
     content_hash,
 )
 from chorus_cli.memory.rules.recall import indented, named_in
+from chorus_cli.memory.rules.replacing import keyed_as
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.storage.store import Connection, Store
 
@@ -44,7 +46,18 @@ MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000
 """Characters of the longest text that is searched on the main thread; a longer search would delay the screen."""
 
+_CAPTURE = "capture"
 _RENEWED = "The index of the memory was damaged. Chorus has rebuilt it; no memory item is damaged."
+
+
+class Author(NamedTuple):
+    """Who adds an item: the user, or a model with a ``source`` that answers the question ``question_id``."""
+
+    source: Source = Source.YOU
+    question_id: int | None = None
+
+
+THE_USER = Author()
 
 
 @dataclass(slots=True)
@@ -58,25 +71,60 @@ class Memory:
     _offers: tuple[str, Sequence[tuple[int, str]]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
-    async def remember(self, slug: str, item_type: ItemType, content: str, asked_in: int | None = None) -> Added:
+    async def remember(self, slug: str, item_type: ItemType, content: str, author: Author = THE_USER) -> Added:
         """Add an item by hand, which counts as an access; equal content is stored once.
 
-        A known item gets the age zero; a forgotten or archived one comes back. With ``asked_in``, the id of the
-        question that the model answers, the model adds the item, and a forgotten one is refused.
+        A known item gets the age zero; a forgotten or archived one comes back. A model is refused a forgotten one.
         """
-        new = NewItem(item_type, checked_content(content), None, asked_in)
-        if asked_in is not None and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
+        new = await self._written(slug, item_type, content, author)
+        return await self._add(Addition(slug, [new], "add", self._now, automatic=author is not THE_USER))
+
+    async def replace(
+        self, slug: str, item_id: int, content: str, item_type: ItemType | None = None, author: Author = THE_USER
+    ) -> Item:
+        """Close an item with a successor of this content, and return the successor.
+
+        Without a type, the successor has that of the item. It is pinned if the item is, and has the item's keys if its
+        content has none. What a model must not replace is refused. The user's undo reopens the item, whoever closed it.
+        """
+        old = await self.item(slug, item_id)
+        new = await self._written(slug, item_type or old.item_type, keyed_as(old.content, content.strip()), author)
+        tokens = await self.count([new.content])
+        addition = Addition(slug, [new._replace(token_count=tokens[new.content])], "replace", self._now)
+        successor = await self._write(replacements.replace, addition, item_id)
+        await self._read_offers(slug)
+        return successor
+
+    async def _written(self, slug: str, item_type: ItemType, content: str, author: Author) -> NewItem:
+        new = NewItem(item_type, checked_content(content), author.source, source_message_id=author.question_id)
+        if author is not THE_USER and await self.store.read(item_rows.is_forgotten, slug, new.content):
             raise MemoryItemError("The user has asked to forget this.")
-        source = Source.YOU if asked_in is None else Source.MODEL
-        return await self._add(Addition(slug, [new], source, self._now))
+        return new
+
+    async def versions(self, slug: str, item_id: int) -> Sequence[Version]:
+        """Return an item that is open or closed with all that it replaced or that replaced it, oldest first."""
+        hidden = await self.store.read(item_rows.hidden, slug, item_id)
+        if hidden is None or not hidden.replaced_by:
+            await self.counted_item(slug, item_id)
+        return await self.store.read(replacements.versions, slug, item_id)
+
+    async def proposals(self, slug: str) -> Sequence[Proposal]:
+        """Return the proposals of the inbox."""
+        return await self.store.read(replacements.proposals, slug)
+
+    async def settle(self, slug: str, ids: Collection[int] | None, *, accepts: bool) -> Operation:
+        """Accept or drop the proposals of these newer items, or all proposals, in one operation."""
+        operation = await self._write(replacements.settle, slug, ids, self._now, accepts=accepts)
+        await self._read_offers(slug)
+        return operation
 
     async def import_sections(self, slug: str, markdown: str, title: str) -> Added:
         """Add the sections of a document as PRD_SECTION items; ``title`` names the document to the user."""
         contents = await asyncio.to_thread(sections, markdown)
         if not contents:
             raise MemoryItemError(f"{title} holds no text, so nothing was imported.")
-        items = [NewItem(ItemType.PRD_SECTION, checked_content(content)) for content in contents]
-        return await self._add(Addition(slug, items, Source.FILE, self._now, title))
+        items = [NewItem(ItemType.PRD_SECTION, checked_content(content), Source.FILE) for content in contents]
+        return await self._add(Addition(slug, items, "import", self._now, title))
 
     async def capture_output(self, persona: Persona, command: str, output: str, *, has_failed: bool = False) -> str:
         """Capture items from the output of a command in place of those from earlier outputs; return the notice.
@@ -84,10 +132,10 @@ class Memory:
         A command that has failed without a word to capture leaves the earlier items.
         """
         title = f"the output of {shortened(command)}"
-        addition = Addition(persona.slug, (), Source.OUTPUT, self._now, title, content_hash(command))
+        addition = Addition(persona.slug, (), _CAPTURE, self._now, title, content_hash(command), automatic=True)
 
         def search() -> list[NewItem]:
-            return [NewItem(each.item_type, each.content) for each in captured(output, is_output=True)]
+            return [NewItem(each.item_type, each.content, Source.TOOL) for each in captured(output, is_output=True)]
 
         return await self._captured(persona, addition, search, len(output), is_news=not has_failed)
 
@@ -103,9 +151,17 @@ class Memory:
         def search() -> list[NewItem]:
             said = [(question.id, each) for each in captured(question.content)]
             found = [*said, *named_in(question.content, texts, replies)]
-            return [NewItem(each.item_type, each.content, None, id_) for id_, each in found]
+            return [
+                NewItem(
+                    each.item_type,
+                    each.content,
+                    Source.YOU if id_ == question.id else Source.MODEL,
+                    source_message_id=id_,
+                )
+                for id_, each in found
+            ]
 
-        addition = Addition(persona.slug, (), Source.MESSAGE, self._now, f"message #{question.id}")
+        addition = Addition(persona.slug, (), _CAPTURE, self._now, f"message #{question.id}", automatic=True)
         return await self._captured(persona, addition, search, sum(map(len, texts.values()), len(question.content)))
 
     async def _captured(
@@ -148,7 +204,13 @@ class Memory:
         found = await self.store.read(item_rows.of_ids, slug, (item_id,))
         if found:
             return found[0]
-        if await self.store.read(item_rows.is_forgotten, slug, item_id):
+        hidden = await self.store.read(item_rows.hidden, slug, item_id)
+        if hidden is not None and hidden.replaced_by:
+            successor = f"#{hidden.replaced_by}"
+            raise MemoryItemError(
+                f"{successor} has replaced memory item #{item_id}; /memory show {item_id} shows both."
+            )
+        if hidden is not None:
             raise MemoryItemError(
                 f"Memory item #{item_id} is forgotten. /context ops lists the operation; undo it to have the item back."
             )

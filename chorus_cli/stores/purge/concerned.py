@@ -378,9 +378,10 @@ def _name(title: str) -> str:
 
 
 _OF_ITEMS = {
-    # An act on several items has no texts of items.
+    # An act on several items has no texts of items, but a replacement has the first words of the successor.
     listing.ACTS: f"SELECT id FROM operations WHERE {listing.ACTS.is_there} "
-    f"AND json_array_length({DETAIL}, '$.items') = 1 AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
+    f"AND (json_array_length({DETAIL}, '$.items') = 1 OR json_extract({DETAIL}, '$.change') = 'replace') "
+    f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
     # A checkpoint of invalid JSON may have such texts, and cannot be restored.
     listing.CHECKPOINTS: "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN "
     "json_valid(checkpoint_data) THEN EXISTS(SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' "

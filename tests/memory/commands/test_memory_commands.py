@@ -12,7 +12,8 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.rules.items import ItemType, Source
+from chorus_cli.memory.service.memory import Author
 from tests.memory.remembered import Remembering
 
 KINDS = "hot, warm, cold, archived, note, code, task"
@@ -62,13 +63,13 @@ async def test_a_list_shows_number_text_and_source_and_the_rest_is_shown_of_one_
     await memory.told(f"/memory import {document}")
     await memory.capture("```\na = 1\nb = 2\nc = 3\n```\n")
     await memory.service.capture_output(persona, "make", "a.c:1:2: error: no ring\n")
-    await memory.service.remember(memory.slug, ItemType.TASK, "call the plumber", 9)
+    await memory.service.remember(memory.slug, ItemType.TASK, "call the plumber", Author(Source.MODEL, 9))
     rows = {
         "#1": ("Keys: storm, wind", "you"),
         "#2": ("It has lasted nine days.", "you"),
-        "#3": ("# The plan", "a document"),
-        "#4": ("a = 1 b = 2 c = 3", "message #7"),
-        "#5": ("a.c:1:2: error: no ring", "a command"),
+        "#3": ("# The plan", "a file"),
+        "#4": ("a = 1 b = 2 c = 3", "you, #7"),
+        "#5": ("a.c:1:2: error: no ring", "a tool"),
         "#6": ("call the plumber", "the model, #9"),
     }
     heads, *lines = (await memory.told("/memory list")).splitlines()

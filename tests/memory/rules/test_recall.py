@@ -242,14 +242,14 @@ def numbers(items: list[Item]) -> set[int]:
 
 
 def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
-    code = item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9, origin=Source.MESSAGE)
+    code = item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9, origin=Source.TOOL)
     assert recall.hot_block([code, item(12, "call the plumber")], CHORUS) == (
         "Memory:\n#12 (2026-02-12, from the human): call the plumber\n"
-        "#15 (2026-02-12, from the conversation): def f():\n      return 1\n  \n  f()"
+        "#15 (2026-02-12, from a tool): def f():\n      return 1\n  \n  f()"
     )
     lore = item(7, "Keys: storm\nIt has lasted nine days.", ItemType.PRD_SECTION, origin=Source.FILE)
     lasted = "It has lasted nine days."
-    assert recall.memory_lines([lore], CHORUS) == f"From memory:\n#7 (2026-02-12, from a document): {lasted}"
+    assert recall.memory_lines([lore], CHORUS) == f"From memory:\n#7 (2026-02-12, from a file): {lasted}"
     told = [lore, item(8, "call the plumber"), item(9, "Fog.", origin=Source.MODEL)]
     assert recall.memory_lines(told, MIRA) == (
         f"From memory:\n#7 (2026-02-12): {lasted}\n#8 (2026-02-12, from Ada (me):): call the plumber\n"

@@ -176,7 +176,7 @@ async def test_code_of_a_message_is_captured_once_with_its_source(memory: Rememb
     notice = 'Remembered #1 "for name in names: print(name) count +=…". /memory forget 1 removes it.'
     assert await memory.capture(CODE) == notice
     item = await memory.item(1)
-    assert (item.item_type, item.source, item.source_message_id) == (ItemType.CODE, Source.MESSAGE, 7)
+    assert (item.item_type, item.source, item.source_message_id) == (ItemType.CODE, Source.YOU, 7)
     assert item.access_count == 0
     assert 'captured #1 "for name in names: print(name) count += 1"' in await memory.told("/context ops")
     assert await memory.capture(CODE, 9) == ""

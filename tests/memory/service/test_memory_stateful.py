@@ -32,6 +32,8 @@ class State(NamedTuple):
     pinned: bool
     item_type: str
     content: str
+    replaced_by: int
+    may_replace: int
 
 
 Changes = dict[tuple[int, str], tuple[object, object]]
@@ -57,6 +59,9 @@ class NaiveMemory:
             for part in State._fields
             if getattr(before.get(item_id, state._replace(visible=False)), part) != getattr(state, part)
         }
+        for item_id, state in after.items():
+            if state.replaced_by and not before[item_id].replaced_by:
+                self.operations[number].setdefault((state.replaced_by, "visible"), (True, True))
         self.lenient |= {number} if passes_over else set()
         self.items = after
 
@@ -86,20 +91,23 @@ class NaiveMemory:
 
     def _change(self, changes: Changes, *, lenient: bool) -> bool:
         fitting = {key: each for key, each in changes.items() if getattr(self.items[key[0]], key[1]) == each[0]}
+        reopened = {id_ for (id_, part), (_, after) in changes.items() if part == "visible" and after}
+        closed = {id_ for id_ in reopened if self.items[id_].replaced_by and (id_, "replaced_by") not in changes}
+        fitting = {key: each for key, each in fitting.items() if key[0] not in closed}
         if len(fitting) < len(changes) and not lenient:
             return False
         items = dict(self.items)
         for (item_id, part), (_, after) in fitting.items():
             part_of: dict[str, Any] = {part: after}
             items[item_id] = items[item_id]._replace(**part_of)
-        contents = [state.content for state in items.values()]
+        contents = [state.content for state in items.values() if not state.replaced_by]
         if len(set(contents)) < len(contents):
             return False
         self.items = items
         return True
 
 
-CONTENTS = ("buy milk", "call the plumber", "write tests", "東京 in spring")
+CONTENTS = ("buy milk", "the office is in Leeds", "the office is in York", "東京 in spring")
 TYPES = (ItemType.TASK, ItemType.PRD_SECTION)
 
 
@@ -129,7 +137,8 @@ class MemoryMachine(RuleBasedStateMachine):
 
     async def rows(self) -> dict[int, State]:
         found = await self.memory.sql(
-            "SELECT id, forgotten_by IS NULL, tier = 'ARCHIVED', pinned, item_type, content FROM context_items"
+            "SELECT id, forgotten_by IS NULL, tier = 'ARCHIVED', pinned, item_type, content, replaced_by, may_replace "
+            "FROM context_items"
         )
         return {id_: State(bool(a), bool(b), bool(c), *words) for id_, a, b, c, *words in found}
 
@@ -179,6 +188,14 @@ class MemoryMachine(RuleBasedStateMachine):
         item_id = self.some(data)
         self.act(lambda: change(self.memory.slug, item_id))
 
+    def replace(self, data: st.DataObject) -> None:
+        item_id, content = self.some(data), data.draw(st.sampled_from(CONTENTS))
+        self.act(lambda: self.memory.service.replace(self.memory.slug, item_id, content))
+
+    def settle(self, data: st.DataObject) -> None:
+        accepts = data.draw(st.booleans())
+        self.act(lambda: self.memory.service.settle(self.memory.slug, None, accepts=accepts))
+
     def flash(self, _data: st.DataObject) -> None:
         self.act(self.memory.flash, passes_over=True)
 
@@ -220,6 +237,16 @@ class MemoryMachine(RuleBasedStateMachine):
         assert self.run(self.rows()) == self.model.items
 
     @invariant()
+    def a_closed_item_is_hidden_and_its_chain_ends(self) -> None:
+        items = self.run(self.rows())
+        for item_id, state in items.items():
+            assert not (state.visible and state.replaced_by)
+            chain = [item_id]
+            while items[chain[-1]].replaced_by:
+                chain.append(items[chain[-1]].replaced_by)
+                assert chain[-1] not in chain[:-1]
+
+    @invariant()
     def every_visible_item_is_found_by_its_words_and_no_other(self) -> None:
         found = self.run(
             self.memory.sql("SELECT rowid, replace(content, char(31), '') FROM context_item_words ORDER BY rowid")
@@ -231,6 +258,8 @@ WEIGHTS: dict[Callable[[MemoryMachine, st.DataObject], None], int] = {
     MemoryMachine.add: 4,
     MemoryMachine.edit: 6,
     MemoryMachine.change: 8,
+    MemoryMachine.replace: 6,
+    MemoryMachine.settle: 3,
     MemoryMachine.flash: 2,
     MemoryMachine.restore: 2,
     MemoryMachine.let_time_pass: 3,

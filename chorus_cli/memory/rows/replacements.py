@@ -1,0 +1,148 @@
+"""Replacements of memory items: a closed item stays as a hidden row, which names its successor.
+
+The inbox proposes to replace items by newer ones that have nearly the same words.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from chorus_cli.core.errors import JournalError, MemoryItemError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows.operation_rows import SUBJECT
+from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.memory.rows import item_changes, item_rows
+from chorus_cli.memory.rows.item_changes import Addition
+from chorus_cli.memory.rules.items import Item, Source
+from chorus_cli.memory.rules.replacing import source_of_successor, why_kept
+
+
+class Version(NamedTuple):
+    """One item of a chain, and the time at which it was closed, ``None`` for the open item."""
+
+    item: Item
+    closed_at: datetime | None
+
+
+class Proposal(NamedTuple):
+    """An open item, and an older open one that it may replace."""
+
+    item: Item
+    old: Item
+
+
+def replace(connection: sqlite3.Connection, addition: Addition, old_id: int) -> Item:
+    """Close an item with the one item of an addition as its successor, and return the successor.
+
+    Raises:
+        JournalError: the old item is hidden meanwhile.
+        MemoryItemError: the old item has this content, or must not be replaced by a text of this source.
+    """
+    item_rows.adopt(connection, addition.persona)
+    (new,) = addition.items
+    found = item_rows.of_ids(connection, addition.persona, (old_id,))
+    if not found:
+        raise JournalError(f"Memory item #{old_id} was changed meanwhile, so nothing was changed.")
+    (old,) = found
+    known = item_changes.known_item(connection, addition.persona, new.content)
+    # A model may also repeat the text of an item that has come from a tool.
+    sources = [new.source] if known is None or new.source is Source.YOU else [new.source, known.item.source]
+    if reasons := list(filter(None, (why_kept(old, source) for source in sources))):
+        raise MemoryItemError(reasons[0])
+    new = new._replace(source=source_of_successor(new.source, old), pinned=old.pinned)
+    if known is None:
+        new_id = item_changes.insert(connection, addition, new)
+        successor, is_pinned = ItemChange(new_id, ItemState(visible=False), ItemState(visible=True)), new.pinned
+    elif known.item.id == old_id:
+        raise MemoryItemError(f"Memory item #{old_id} has this content already.")
+    else:
+        new_id, is_pinned = known.item.id, known.item.pinned
+        is_archived = known.state.archived or None
+        before = ItemState(known.state.visible, is_archived)
+        successor = ItemChange(new_id, before, ItemState(visible=True, archived=False if is_archived else None))
+    changes = _replaced(old, successor, is_pinned=is_pinned)
+    act = MemoryChange(addition.change, changes, shortened(new.content))
+    item_changes.change(connection, addition.persona, act, addition.now)
+    return item_rows.of_ids(connection, addition.persona, (new_id,))[0]
+
+
+def _replaced(old: Item, successor: ItemChange, *, is_pinned: bool) -> tuple[ItemChange, ItemChange]:
+    """Return the changes of a replacement; the successor of a pinned item is pinned."""
+    new_id, before, after = successor
+    if old.pinned and not is_pinned:
+        before, after = before._replace(pinned=False), after._replace(pinned=True)
+    closed = ItemChange(old.id, ItemState(visible=True, replaced_by=0), ItemState(visible=False, replaced_by=new_id))
+    return ItemChange(new_id, before, after), closed
+
+
+def versions(connection: sqlite3.Connection, persona: str, item_id: int) -> list[Version]:
+    """Return the item and all that it replaced or that replaced it, the first closed first and the open one last.
+
+    Forgotten and purged items are left out.
+    """
+    rows = connection.execute(
+        f"""
+        WITH RECURSIVE chain(id) AS (VALUES (:id) UNION SELECT other.id FROM chain
+            JOIN context_items AS own USING (id) JOIN context_items AS other
+            ON other.persona = :persona AND (other.replaced_by = own.id OR other.id = own.replaced_by))
+        SELECT (SELECT COALESCE(
+            (SELECT created_at FROM operations AS redone WHERE redone.id = {SUBJECT}), created_at
+        ) FROM operations WHERE operations.id = forgotten_by), {item_rows.COLUMNS}
+        FROM context_items WHERE id IN chain AND persona = :persona AND content <> ''
+        AND (forgotten_by IS NULL OR replaced_by > 0) ORDER BY forgotten_by IS NULL, forgotten_by, id""",
+        {"id": item_id, "persona": persona},
+    ).fetchall()
+    return [Version(item_rows.item_of(row), timestamps.from_text(at) if at else None) for at, *row in rows]
+
+
+def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
+    """Return the proposals of the inbox in order of the newer item."""
+    rows = connection.execute(
+        "SELECT newer.id, older.id FROM context_items AS newer JOIN context_items AS older "
+        "ON older.id = newer.may_replace AND older.persona = newer.persona WHERE newer.persona = ? "
+        "AND newer.may_replace > 0 AND newer.forgotten_by IS NULL AND older.forgotten_by IS NULL ORDER BY newer.id",
+        (persona,),
+    ).fetchall()
+    items = {item.id: item for item in item_rows.of_ids(connection, persona, {id_ for row in rows for id_ in row})}
+    return [Proposal(items[newer], items[older]) for newer, older in rows]
+
+
+def settle(
+    connection: sqlite3.Connection, persona: str, ids: Collection[int] | None, now: datetime, *, accepts: bool
+) -> Operation:
+    """Accept or drop the proposals to replace an item by these newer ones, or all, in one operation.
+
+    Raises:
+        MemoryItemError: there is no such proposal.
+    """
+    found = proposals(connection, persona)
+    chosen = [each for each in found if ids is None or each.item.id in ids]
+    if not chosen or (ids is not None and len(chosen) < len(ids)):
+        raise MemoryItemError("The inbox has no such proposal, so nothing was changed. /memory inbox lists them.")
+    changes = _accepted(chosen) if accepts else [_settled(each) for each in chosen]
+    title = shortened(chosen[0].item.content) if len(chosen) == 1 else ""
+    act = MemoryChange("replace" if accepts else "decline", tuple(changes), title)
+    return item_changes.change(connection, persona, act, now)
+
+
+def _settled(proposal: Proposal, *, visible: bool | None = None) -> ItemChange:
+    before = ItemState(visible=visible, may_replace=proposal.old.id)
+    return ItemChange(proposal.item.id, before, ItemState(visible=visible, may_replace=0))
+
+
+def _accepted(proposals: Sequence[Proposal]) -> list[ItemChange]:
+    """Return the changes; if several items may replace the same one, they replace each other in their order."""
+    successors: dict[int, Item] = {}
+    changes: list[ItemChange] = []
+    for proposal in proposals:
+        old, item = proposal.old, proposal.item
+        while old.id in successors:
+            old = successors[old.id]
+        changes += _replaced(old, _settled(proposal, visible=True), is_pinned=item.pinned)
+        successors[old.id] = item._replace(pinned=item.pinned or old.pinned)
+    return changes

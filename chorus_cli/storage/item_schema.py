@@ -1,0 +1,22 @@
+"""The statements of the steps that change the table of memory items."""
+
+from __future__ import annotations
+
+REPLACEMENTS: tuple[str, ...] = (
+    "ALTER TABLE context_items ADD COLUMN replaced_by INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE context_items ADD COLUMN may_replace INTEGER NOT NULL DEFAULT 0",
+    # A fact may become true again: a closed item does not keep its words from a new one.
+    "DROP INDEX context_items_once",
+    "CREATE UNIQUE INDEX context_items_once ON context_items(persona, content_hash) WHERE replaced_by = 0",
+    "ALTER TABLE context_items RENAME COLUMN source TO source_before",
+    """
+    ALTER TABLE context_items ADD COLUMN source TEXT NOT NULL DEFAULT 'you'
+        CHECK (source IN ('you', 'model', 'file', 'tool', 'import'))""",
+    """
+    UPDATE context_items SET source = CASE source_before WHEN 'message' THEN COALESCE((
+        SELECT CASE WHEN kind = 'import' THEN 'import' WHEN role = 'user' THEN 'you' ELSE 'model' END
+        FROM messages LEFT JOIN operations ON operations.id = introduced_by WHERE messages.id = source_message_id
+    ), 'you') WHEN 'output' THEN 'tool' ELSE source_before END""",
+    "ALTER TABLE context_items DROP COLUMN source_before",
+)
+"""Adds to each memory item its successor and the item that it may replace, and says whose words an item has."""
