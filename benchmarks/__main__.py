@@ -1,4 +1,4 @@
-"""Measures and prints: ``python -m benchmarks [--quick] [--only ROW] [--json]``."""
+"""Measures and prints: ``python -m benchmarks [--quick] [--only ROW] [--json] [--talks FILE]``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from benchmarks import (
@@ -15,6 +16,7 @@ from benchmarks import (
     context_edit,
     context_report,
     endurance,
+    evidence,
     first_character,
     first_message,
     imports,
@@ -66,15 +68,19 @@ _ROWS: Mapping[str, _Row] = {
 }
 
 
+_EVIDENCE = "evidence"
+
+
 def main(arguments: Sequence[str]) -> None:
     """Measure the rows that were chosen and print them, in the order of the table."""
     chosen = _parser().parse_args(arguments)
     # httpx and litellm would look for a proxy on the way to this machine too.
     os.environ.update(dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"))
     figures: list[Figure | Skipped] = []
-    for name in [name for name in _ROWS if not chosen.only or name in chosen.only]:
+    rows = {**_ROWS, _EVIDENCE: lambda **_quick: evidence.measure(chosen.talks)}
+    for name in [name for name in rows if not chosen.only or name in chosen.only]:
         print(f"measuring {name} …", file=sys.stderr)
-        figures.extend(_ROWS[name](quick=chosen.quick))
+        figures.extend(rows[name](quick=chosen.quick))
     if chosen.json:
         print(json.dumps({"machine": _machine(), "figures": [shown.as_json() for shown in figures]}, indent=2))
     else:
@@ -84,7 +90,10 @@ def main(arguments: Sequence[str]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Each figure beside its reference.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes")
-    parser.add_argument("--only", metavar="ROW", action="append", choices=tuple(_ROWS), help=", ".join(_ROWS))
+    parser.add_argument(
+        "--only", metavar="ROW", action="append", choices=(*_ROWS, _EVIDENCE), help=", ".join((*_ROWS, _EVIDENCE))
+    )
+    parser.add_argument("--talks", metavar="FILE", type=Path, help="a file of LoCoMo, for the row evidence")
     parser.add_argument("--json", action="store_true", help="as one JSON value")
     return parser
 

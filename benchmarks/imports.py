@@ -16,8 +16,8 @@ from benchmarks.chatgpt_export import write_export
 from benchmarks.figures import Figure, figure
 from benchmarks.program import CHORUS
 from benchmarks.surroundings import isolated, temporary_folder
-from chorus_cli.log.rows import search_index
-from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rows import found_messages
+from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.search_query import search_query
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ _KIBIBYTES_PER_MEBIBYTE = 1024
 _MICROSECONDS = 1_000_000
 _ROUNDS = 5
 _SCOPE = Scope(None, None, 10)
-_WORDS = "ferryman impossible thirteen"
+_WORDS = ("ferryman", "impossible", "thirteen")
+_REQUIRED = " ".join(f"+{word}" for word in _WORDS)
 # To a process Linux counts the memory of the one that started it, so it is started by a small one.
 _MEASURED = """
 import resource, subprocess, sys
@@ -104,9 +105,9 @@ def _import(home: Path, export: Path) -> _Imported:
 
 def _searched(connection: sqlite3.Connection) -> Pair:
     begun = time.perf_counter()
-    search_index.find(connection, search_query(_WORDS), _SCOPE)
+    found_messages.find(connection, search_query(_REQUIRED), _SCOPE)
     between = time.perf_counter()
-    likes = [f"%{word}%" for word in _WORDS.split()]
+    likes = [f"%{word}%" for word in _WORDS]
     connection.execute(f"SELECT id {_WITH_ALL} ORDER BY id DESC LIMIT 10", likes).fetchall()
     connection.execute(f"SELECT COUNT(*) {_WITH_ALL}", likes).fetchone()
     return between - begun, time.perf_counter() - between

@@ -22,6 +22,7 @@ from benchmarks import (
     cache,
     context_edit,
     endurance,
+    evidence,
     httpx_script,
     imports,
     key_echo,
@@ -85,8 +86,13 @@ FIGURES: dict[str, tuple[Callable[[], Iterator[Figure]], list[str], str]] = {
     "edit": (lambda: context_edit.compare(context_edit.Sizes(small=5, large=20, rounds=1)), [""], ""),
     "streaming": (lambda: streaming.compare(400, 1, 4), [""], ""),
     "search": (
-        lambda: search.compare(search.Sizes(messages=50, rounds=1)),
-        ["search 50 messages for a word", "search 50 messages for a part of a Chinese sentence"],
+        lambda: search.compare(search.Sizes(messages=20_000, rounds=1)),
+        [
+            "search 20,000 messages for a word",
+            "search 20,000 messages for three required words",
+            "search 20,000 messages for a part of a Chinese sentence",
+            "search 20,000 messages for a question",
+        ],
         "LIKE",
     ),
     "recall": (
@@ -109,6 +115,28 @@ def test_a_benchmark_measures_against_its_reference(benchmark: str) -> None:
     assert all(each.name.startswith(name) for each, name in zip(found, names, strict=True))
     assert {each.reference for each in found} == {reference or found[0].reference}
     assert all(each.value > 0 and each.ratio > 0 for each in found)
+
+
+def test_the_evidence_of_questions_is_looked_for_in_talks_if_there_is_a_file(tmp_path: Path) -> None:
+    said = [{"speaker": "Ann", "dia_id": f"D1:{number}", "text": text} for number, text in enumerate(TALK, 1)]
+    talk = {
+        "conversation": {"speaker_a": "Ann", "session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": said},
+        "qa": [
+            {"question": "Which pet does Ann keep?", "evidence": ["D1:2"], "category": 1},
+            {"question": "Where does the zebra live?", "evidence": ["D1:1"], "category": 2},
+            {"question": "Which pet?", "evidence": ["D1:1"], "category": 5},
+        ],
+        "observation": {"session_1_observation": {"Ann": [["Ann keeps a parrot as a pet.", "D1:2"]]}},
+    }
+    (tmp_path / "talks.json").write_text(json.dumps([talk]))
+    found = [each for each in evidence.measure(tmp_path / "talks.json") if isinstance(each, Figure)]
+    assert [each.value for each in found] == [0.5] * 4
+    assert not any(each.is_met for each in found)
+    (skipped,) = evidence.measure(None)
+    assert isinstance(skipped, Skipped)
+
+
+TALK = ["Good morning!", "My pet is a parrot.", "It talks."]
 
 
 def test_an_import_is_measured_by_memory_time_and_a_search() -> None:

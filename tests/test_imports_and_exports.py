@@ -43,6 +43,14 @@ def test_an_import_of_a_huge_folder_says_how_many_files_it_reads(home: Home, tmp
     assert "Reading 1,001 files. --dry-run only counts what they hold." in home.run("import", str(folder)).errors
 
 
+def test_a_question_finds_what_was_imported_and_shows_what_was_said_around_it(home: Home, tmp_path: Path) -> None:
+    assert home.run("import", str(written(tmp_path, ROME, WHERE, LATIUM, OSLO, OFTEN))).code == 0
+    (found,) = json.loads(home.run("search", "--json", "--", "Which", "town", "is", "in", "Latium?").output)["results"]
+    assert (found["content"], found["before"]["role"], found["after"]) == ("In Latium", "user", None)
+    assert found["before"]["excerpt"] == "Where is Rome?"
+    assert home.run("search", "+latium", "+oslo").code == home.run("search", "--", "latium", "-latium").code == 1
+
+
 def test_no_title_of_an_export_commands_the_terminal(home: Home, tmp_path: Path) -> None:
     path = written(tmp_path, {**ROME, "title": "\x1b]0;owned\x07Rome\n\x1b[2J"}, WHERE)
     outcomes = [home.run(*line) for line in (("import", f"{path}"), ("ask", "/thread 2"), ("search", "rome"))]

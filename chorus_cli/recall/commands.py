@@ -9,50 +9,69 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.core.errors import TimeSpanError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
-from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rules.messages import Speakers
+from chorus_cli.log.rows.found_messages import Scope
+from chorus_cli.log.rules.messages import Message, Speakers, words_of
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.recall.service import Findings, Match
+from chorus_cli.recall.rules import LONGEST_BESIDE, Findings, Match
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("", "All messages ever: searched, copied, or gone for good.", topic="log")
 
 SHOWN, SHOWN_IN_SHELL = 10, 100
 _WIDER = "Chorus looked only for whole words; {} also finds longer words."
-_SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
+_TIME = re.compile(r"(?P<words>.*\S)\s+(?P<bound>since|until)\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
+_OF_PERSONA = re.compile(r"(?:^|(?<=\s))persona:(\S+)\s*", re.IGNORECASE)
+_PATIENCE_SECONDS = 3.0
+"""How long a search in a chat waits for the index, which is filled behind the prompt anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search and its earliest time; ``doubt`` tells the user that words after ``since`` are no time."""
+    """The words of a search, the times that bound it, and its persona (empty: all).
+
+    ``doubt`` tells the user that words after ``since`` or ``until`` are no time.
+    """
 
     words: str
     since: datetime | None = None
+    until: datetime | None = None
+    persona: str = ""
     doubt: str = field(default="", compare=False)
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words and a time after ``since``; inside quotes or without a valid time, ``since`` is a word."""
-    match = _SINCE.fullmatch(text)
-    if match is None or match["words"].count('"') % 2:
-        return AskedSearch(text)
-    try:
-        since = timespan.parse(match["time"], now, after_since=True).before(now)
-    except TimeSpanError as error:
-        return AskedSearch(text, None, f"{error} All words were searched for instead.\n\n")
-    return AskedSearch(match["words"], since)
+    """Parse words, times after ``since`` and ``until`` at the end, and ``persona:``; inside quotes all are words."""
+    asked = AskedSearch(text)
+    for _ in ("since", "until"):
+        match = _TIME.fullmatch(asked.words)
+        if match is None or match["words"].count('"') % 2:
+            break
+        try:
+            moment = timespan.parse(match["time"], now, after_since=True).before(now)
+        except TimeSpanError as error:
+            if asked.words != text:
+                break
+            return replace(asked, doubt=f"{error} All words were searched for instead.\n\n")
+        asked = replace(asked, words=match["words"])
+        is_since = match["bound"].lower() == "since"
+        asked = replace(asked, since=moment) if is_since else replace(asked, until=moment)
+    named = _OF_PERSONA.search(asked.words)
+    if named is None or asked.words[: named.start()].count('"') % 2:
+        return asked
+    return replace(asked, words=_OF_PERSONA.sub("", asked.words, count=1).strip(), persona=named[1])
 
 
 WORDS = Parameter(
     "words",
     _asked_search,
-    'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
-    "at the end since and a time: since 3 days ago, since monday",
+    'words, of which any may occur; a "phrase" in double quotes or a +word must occur, a -word must not; begin* finds '
+    "longer words; role:user, role:assistant, role:tool and persona:NAME narrow; at the end since T and until T",
     typed=phrases,
 )
 OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
@@ -70,23 +89,26 @@ async def search(
     most: Annotated[int | None, MOST] = None,
     thoughts: Annotated[bool, THOUGHTS] = False,
 ) -> Text:
-    """Search everything ever said, newest first.
+    """Search everything ever said, the best results first.
 
-    Case and accents do not matter. Messages that were undone, replaced or left behind by /new are found, too. With
-    --thoughts, the search also finds what models thought before their replies.
+    The search takes a question in plain words. Rare words count most, forms of an English word are one word, and case
+    and accents do not matter. Each result stands between the messages before and after it. Messages that were undone,
+    replaced or left behind by /new are found, too. With --thoughts, the search also finds what models thought.
 
     Examples:
-        /search ring
-        /search "speak friend" since last monday
-        /search refactor* since 3 days ago
+        /search What did we say about the ring?
+        /search "speak friend" -moria since last monday
+        /search +refactor* +parser role:user
         /search gandalf --thoughts
     """
-    moment = since or words.since
+    earliest = since or words.since
     number = most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
-    scope = Scope(moment, await services.only_of(persona), number, with_thoughts=thoughts)
-    findings = await services.search.find(words.words, scope, services.notifier.progress)
+    slug = await services.only_of(persona or words.persona)
+    scope = Scope(earliest, slug, number, with_thoughts=thoughts, until=words.until)
+    patience_seconds = _PATIENCE_SECONDS if services.is_chat else None
+    findings = await services.search.find(words.words, scope, services.notifier.progress, patience_seconds)
     shown = findings if services.is_chat else findings._replace(wider=_quoted(findings.wider))
-    text = f"{words.doubt}{findings_text(shown, services.personas, moment)}"
+    text = f"{words.doubt}{findings_text(shown, services.personas, earliest, words.until)}"
     return Text(text, data_of(findings.as_json()), is_failure=findings.is_empty)
 
 
@@ -95,9 +117,12 @@ def _quoted(terms: str) -> str:
     return shlex.quote(terms) if '"' in terms else shlex.join(terms.split())
 
 
-def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:
-    """Write the titles that were found, and each message as a line with its place and time above its excerpt."""
-    reach = f" since {local(since)}" if since else ""
+def findings_text(findings: Findings, personas: Personas, since: datetime | None, until: datetime | None = None) -> str:
+    """Write the titles that were found, and each message as a line with its place and time above its excerpt.
+
+    The messages before and after it are indented.
+    """
+    reach = f"{f' since {local(since)}' if since else ''}{f' until {local(until)}' if until else ''}"
     if findings.is_empty:
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
@@ -118,11 +143,20 @@ def _entry(match: Match, names: Speakers) -> str:
     marks += ["undone"] if match.taken_back else []
     marks += ["thought"] if match.is_thought else []
     head = f"#{message.id}  {local(message.timestamp)}  {names.persona}, thread #{match.thread_number}"
-    return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, names)}: {match.excerpt}"
+    lines = [f"{head}{''.join(f'  [{mark}]' for mark in marks)}", f"{speaker(message.role, names)}: {match.excerpt}"]
+    if match.before:
+        lines.insert(1, _beside(match.before, names))
+    if match.after:
+        lines.append(_beside(match.after, names))
+    return "\n".join(lines)
+
+
+def _beside(message: Message, names: Speakers) -> str:
+    return f"  {speaker(message.role, names)}: {shortened(words_of(message), LONGEST_BESIDE)}"
 
 
 def _rest(findings: Findings, reach: str) -> list[str]:
     if not findings.more:
         return [f"Nothing else was found{reach}."] if reach else []
     count = f"over {findings.more:,}" if findings.more_is_least else f"{findings.more:,}"
-    return [f"{count} more{reach}; add a word or a later time (since 2 days ago) to narrow the search."]
+    return [f"{count} more{reach}; a +word, a -word or a later time (since 2 days ago) narrows the search."]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from itertools import zip_longest
+from typing import TypeVar
 
 from chorus_cli.context.rules.memory import (
     MOST_HOT,
@@ -22,18 +23,18 @@ from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.rules.view import ContextSnapshot
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import message_rows, operation_rows, search_index, thread_lists
-from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError, Scope
-from chorus_cli.log.rows.thread_lists import TitledThread
+from chorus_cli.log.rows import found_messages, message_rows, operation_rows, search_index, thread_lists, word_index
+from chorus_cli.log.rows.found_messages import Found, Hit, Scope
+from chorus_cli.log.rows.search_index import Progress
+from chorus_cli.log.rows.word_index import IndexDamagedError
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message, MessageContent
-from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.search_query import SearchQuery, beginnings, search_query
-from chorus_cli.log.rules.wording import message_as_json
 from chorus_cli.machine.ports import Clock
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
+from chorus_cli.recall.rules import Findings, Match
 from chorus_cli.storage.store import Connection, Store
 
 T = TypeVar("T")
@@ -42,63 +43,10 @@ _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
 _ATTEMPTS = 3
+_MOST_BESIDE = 4
+"""How many messages on each side of one that was found are read, because the nearest may have been taken back."""
+
 _RENEWED = "The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."
-
-
-class Match(NamedTuple):
-    """A message that was found, an excerpt with the words marked, and whether an undo or a retry took the message out.
-
-    ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
-    the thoughts before the message.
-    """
-
-    message: Message
-    excerpt: str
-    taken_back: bool
-    numbers: Numbers
-    is_thought: bool
-
-    @property
-    def thread_number(self) -> int:
-        """The number of the message's thread."""
-        return self.numbers.thread(self.message.thread_id)
-
-    def as_json(self) -> dict[str, object]:
-        """Return the message as the log has it, with the facts of the search."""
-        found = {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
-        return message_as_json(self.message, self.numbers) | found
-
-
-class Findings(NamedTuple):
-    """The newest results of a search; ``more`` is how many were left out, or at least how many if ``more_is_least``.
-
-    ``threads`` were found by their titles. If nothing was found, a search for ``wider`` finds longer words.
-    """
-
-    matches: tuple[Match, ...]
-    more: int
-    more_is_least: bool
-    threads: tuple[TitledThread, ...] = ()
-    more_threads: int = 0
-    wider: str = ""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether neither a message nor a title was found."""
-        return not self.matches and not self.threads
-
-    def as_json(self) -> dict[str, object]:
-        """Return the findings as ``--json`` prints them."""
-        return {
-            "threads": [
-                {"persona": each.persona, "thread": each.number, "closed": each.is_closed, "title": each.excerpt}
-                for each in self.threads
-            ],
-            "more_threads": self.more_threads,
-            "results": [match.as_json() for match in self.matches],
-            "more": self.more,
-            "more_is_least": self.more_is_least,
-        }
 
 
 @dataclass(slots=True)
@@ -109,17 +57,19 @@ class Search:
     clock: Clock
     _is_checked: bool = False
 
-    async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
-        """Update the index, and return the messages, thoughts and titles that contain every word of ``text``.
+    async def find(
+        self, text: str, scope: Scope, tell: Callable[[str], None], patience_seconds: float | None = None
+    ) -> Findings:
+        """Update the index, and return the messages, thoughts and titles that the search ``text`` finds, best first.
 
-        If the update takes over a second, ``tell`` gets reports of its progress. If the update fails, ``tell`` gets a
-        sentence, and only the messages in the index are searched.
+        If the update takes over a second, ``tell`` gets reports of its progress. If it takes longer than
+        ``patience_seconds``, or fails, ``tell`` gets a sentence, and only the messages in the index are searched.
         """
         query = search_query(text)
-        found = await self._said_or_thought(query, scope, tell)
+        found = await self._said_or_thought(query, scope, tell, patience_seconds)
         threads = await self.store.read(thread_lists.titled, query, scope)
-        more = min(found.more, search_index.COUNTED)
-        hits = await self._judged(found.hits)
+        more = min(found.more, found_messages.COUNTED)
+        hits = await self._judged(found.hits, scope.without_model)
         return Findings(
             hits,
             more,
@@ -136,21 +86,29 @@ class Search:
             return ""
         query = search_query(wider)
         # The first search has told everything about the index.
-        found = await self._said_or_thought(query, scope, lambda _sentence: None)
+        found = await self._said_or_thought(query, scope, lambda _sentence: None, 0)
         threads = await self.store.read(thread_lists.titled, query, scope)
-        return wider if threads or await self._judged(found.hits) else ""
+        return wider if threads or await self._judged(found.hits, scope.without_model) else ""
 
-    async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
-        """Update the index in batches and tell the progress; without ``tell``, pause after each batch."""
-        told = self.clock.monotonic()
+    async def catch_up(
+        self, tell: Callable[[str], None] | None = None, patience_seconds: float | None = None
+    ) -> Progress:
+        """Update the index in batches, for at most ``patience_seconds``, and return how far it is.
+
+        ``tell`` gets reports of the progress; without it, there is a pause after each batch.
+        """
+        begun = told = self.clock.monotonic()
         reached = await self.store.read(search_index.progress)
         while not reached.is_whole:
+            if patience_seconds is not None and self.clock.monotonic() - begun >= patience_seconds:
+                break
             reached = await self._mending(lambda: self.store.write(search_index.index_batch), tell)
             if tell is None:
                 await self.clock.sleep(_BREATH_SECONDS)
             elif self.clock.monotonic() - told >= _SILENCE_SECONDS and not reached.is_whole:
                 told = self.clock.monotonic()
-                tell(f"Indexing the log: {100 * reached.through // max(reached.newest, 1)}% done.")
+                tell(f"Indexing the log: {reached.percent}% done.")
+        return reached
 
     async def keep_up(self) -> None:
         """Update the index every 20 seconds until the task is cancelled, also after an update that failed."""
@@ -160,34 +118,41 @@ class Search:
                 await self.catch_up()
             await self.clock.sleep(_LOOK_SECONDS)
 
-    async def _said_or_thought(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
-        said = await self._found(query, scope, tell)
+    async def _said_or_thought(
+        self, query: SearchQuery, scope: Scope, tell: Callable[[str], None], patience_seconds: float | None
+    ) -> Found:
+        said = await self._found(query, scope, tell, patience_seconds)
         if not scope.with_thoughts:
             return said
         thought = await self._thought(query, scope)
-        hits = sorted((*said.hits, *thought.hits), key=lambda hit: hit.message.id, reverse=True)
+        pairs = zip_longest(said.hits, thought.hits)
+        hits = [hit for pair in pairs for hit in pair if hit is not None]
         return Found(tuple(hits[: scope.limit]), said.more + thought.more + max(0, len(hits) - scope.limit))
 
     async def _thought(self, query: SearchQuery, scope: Scope) -> Found:
         """Search the thoughts of models, a page at a time, so that other tasks can use the store in between."""
         excerpts: dict[int, str] = {}
         before = await self.store.read(message_rows.newest_id) + 1
-        while before and len(excerpts) <= scope.limit + search_index.COUNTED:
-            page = await self.store.read(search_index.page_of_thoughts, scope, before)
-            excerpts |= await asyncio.to_thread(search_index.excerpts_of_thoughts, page.texts, query)
+        while before and len(excerpts) <= scope.limit + found_messages.COUNTED:
+            page = await self.store.read(found_messages.page_of_thoughts, scope, before)
+            excerpts |= await asyncio.to_thread(found_messages.found_in, page.texts, query)
             before = page.before
         rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
-        hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in rows)
+        hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in reversed(rows))
         return Found(hits, max(0, len(excerpts) - scope.limit))
 
-    async def _found(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
+    async def _found(
+        self, query: SearchQuery, scope: Scope, tell: Callable[[str], None], patience_seconds: float | None
+    ) -> Found:
         async def find() -> Found:
             try:
-                await self.catch_up(tell)
+                reached = await self.catch_up(tell, patience_seconds)
+                if not reached.is_whole and patience_seconds:
+                    tell(f"The newest messages may be missing, because the index is only {reached.percent}% complete.")
             except StorageError as error:
                 tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
-            found = await self.store.read(search_index.find, query, scope)
-            if query.expression and not found.hits:
+            found = await self.store.read(found_messages.find, query, scope)
+            if query.terms and not found.hits:
                 await self._check()
             return found
 
@@ -207,7 +172,7 @@ class Search:
             try:
                 return await work()
             except IndexDamagedError:
-                await self.store.read(search_index.require_sound_log)
+                await self.store.read(word_index.require_sound_log)
                 await self.store.write(search_index.begin_in_new_pages)
                 # If this fails, the old pages only waste space.
                 with suppress(StorageError):
@@ -219,19 +184,37 @@ class Search:
             "chorus log prints them."
         )
 
-    async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
+    async def _judged(self, hits: Sequence[Hit], without_model: str) -> tuple[Match, ...]:
         """Return matches that say whether a message was undone or replaced; leave out results of the memory's tools."""
         hits = [hit for hit in hits if not repeats_items(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
+        sides, beside = await self._beside([hit.message.id for hit in hits], without_model)
 
         def match(hit: Hit) -> Match:
             row, known = hit.message, marks[hit.message.persona, hit.message.thread_id]
-            is_out = known.is_undone(row) or known.is_replaced(row)
-            return Match(row, hit.excerpt, is_out, numbers[row.persona], hit.is_thought)
+
+            def is_out(message: Message) -> bool:
+                return known.is_undone(message) or known.is_replaced(message)
+
+            near = (
+                next((beside[id_] for id_ in side if id_ in beside and not is_out(beside[id_])), None)
+                for side in sides[row.id]
+            )
+            return Match(row, hit.excerpt, is_out(row), numbers[row.persona], hit.is_thought, *near)
 
         return tuple(map(match, hits))
+
+    async def _beside(
+        self, ids: Sequence[int], without_model: str
+    ) -> tuple[Mapping[int, tuple[list[int], list[int]]], Mapping[int, Message]]:
+        """Return the ids of the messages before and after each message, and those of them that may be shown."""
+        sides = await self.store.read(found_messages.beside, ids, _MOST_BESIDE)
+        near = sorted({id_ for pair in sides.values() for side in pair for id_ in side})
+        if without_model:
+            near = await self.store.read(found_messages.without_turns_of, near, without_model)
+        return sides, {row.id: row for row in await self.store.read(message_rows.rows, near)}
 
 
 MOST_CALLED = 20

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
+from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
 from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
@@ -33,7 +34,9 @@ from chorus_cli.storage.schema import (
     OTHER_REQUESTS,
     OUTBOX,
     PURGES,
+    SET_APART,
     SOURCES,
+    STEMS,
     THOUGHTS,
 )
 
@@ -56,6 +59,7 @@ STEPS: tuple[Step, ...] = (
     ("0012_no_intents", NO_INTENTS),
     ("0013_outbox", OUTBOX),
     ("0014_sources", SOURCES),
+    ("0015_stems", STEMS),
     ("0016_replacements", REPLACEMENTS),
 )
 
@@ -63,6 +67,7 @@ STEPS: tuple[Step, ...] = (
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backups: Path | None = None) -> None:
     """Apply the missing steps; first copy the database to the folder ``backups``, if one is given."""
     connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
+    connection.create_function(SET_APART, 1, set_apart, deterministic=True)
     while True:
         missing = _missing(connection, steps)
         if not missing:

@@ -9,10 +9,23 @@ from __future__ import annotations
 UTC_TIME = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*Z'"
 """The condition for a column that holds a time."""
 
-MESSAGE_WORDS = """
+UNSTEMMED = "unicode61 remove_diacritics 2"
+"""The tokenizer of words as they are written, in lower case and without accents."""
+
+TOKENIZER = f"porter {UNSTEMMED}"
+"""The tokenizer of the full-text indexes, which makes stems of English words."""
+
+_WORDS_OF_MESSAGES = """
     CREATE VIRTUAL TABLE message_words USING fts5(
-        content, content='messages', content_rowid='id', tokenize='unicode61 remove_diacritics 2'
+        content, content='messages', content_rowid='id', tokenize='{tokenizer}'
     )"""
+_WORDS_OF_ITEMS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='{tokenizer}')"
+
+MESSAGE_WORDS = _WORDS_OF_MESSAGES.format(tokenizer=TOKENIZER)
+"""The full-text index of messages, which is filled after they are stored."""
+
+ITEM_WORDS = _WORDS_OF_ITEMS.format(tokenizer=TOKENIZER)
+"""The full-text index of memory items. Texts in it and in that of messages are those of `set_apart`."""
 
 LOG_AND_JOURNAL: tuple[str, ...] = (
     f"""
@@ -137,7 +150,7 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
     ) STRICT""",
     "CREATE INDEX input_history_of_persona ON input_history(persona)",
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
-    MESSAGE_WORDS,
+    _WORDS_OF_MESSAGES.format(tokenizer=UNSTEMMED),
 )
 
 ACTS_OF_ANY_KIND: tuple[str, ...] = (
@@ -166,9 +179,6 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
 )
 """Makes ``operations`` anew without a list of kinds: only ``log/rules/acts`` lists the kinds."""
 
-ITEM_WORDS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')"
-"""The full-text index of memory items; ``log/rules/search_query.set_apart`` writes the texts in it."""
-
 MEMORY: tuple[str, ...] = (
     "ALTER TABLE context_items ADD COLUMN token_count INTEGER",
     "ALTER TABLE context_items ADD COLUMN forgotten_by INTEGER",
@@ -177,7 +187,7 @@ MEMORY: tuple[str, ...] = (
     "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
     # Reading a context skips operations on the memory, which may be many.
     "CREATE INDEX operations_of_context ON operations(persona) WHERE kind NOT IN ('flash', 'memory')",
-    ITEM_WORDS,
+    _WORDS_OF_ITEMS.format(tokenizer=UNSTEMMED),
     # An item that was put in or changed with plain SQL has no hash, and is indexed when the items are next read. The
     # trigger cannot write the index itself: SQLite refuses that while ``trusted_schema`` is off.
     """
@@ -447,3 +457,16 @@ SOURCES: tuple[str, ...] = (
     ) AS found WHERE found.id = context_items.id AND (found.change <> 'add' OR source_message_id IS NOT NULL)""",
 )
 """Adds to each memory item where it comes from."""
+
+
+SET_APART = "set_apart"
+"""The SQL function of `chorus_cli.core.text.apart.set_apart`."""
+
+STEMS: tuple[str, ...] = (
+    "DROP TABLE IF EXISTS message_words",
+    MESSAGE_WORDS,
+    "DROP TABLE IF EXISTS context_item_words",
+    ITEM_WORDS,
+    f"INSERT INTO context_item_words(rowid, content) SELECT id, {SET_APART}(content) FROM context_items",
+)
+"""Makes the full-text indexes anew with stems. That of messages is filled behind the prompt."""

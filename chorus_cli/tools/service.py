@@ -16,16 +16,18 @@ from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.jobs.rules import ENDED_HEADING, elapsed, readable
-from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
-from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rows import found_messages, message_rows, operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
+from chorus_cli.log.rules.messages import Message, Role, Speakers, Status, is_filled, words_of
 from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.items import Item, ItemType, Source, checked_type
-from chorus_cli.memory.rules.recall import kept_line, memory_lines, sent_items, written
+from chorus_cli.memory.rules.recall import kept_line, lines_with_tiers, sent_items, written
 from chorus_cli.memory.service.memory import Author
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
+from chorus_cli.recall.rules import passages
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -38,12 +40,18 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.declaration import Arguments, ReadCall
     from chorus_cli.personas.rules.persona import Persona, Target
+    from chorus_cli.recall.rules import Passage
     from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Store
 
 MOST_FOUND = 20
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
+_MOST_AROUND = 15
+_MOST_FOUND_CHARACTERS, _MOST_BESIDE_CHARACTERS = 800, 200
+_PATIENCE_SECONDS = 3.0
+"""How long a search waits for the index."""
+
 _MOST_CHARACTERS_OF_ONE = 3
 """A character of an item becomes at most three in a result: two blanks indent each line, even an empty one."""
 _Piece = TypeVar("_Piece")
@@ -62,11 +70,17 @@ class ToolServices(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The persona whose model calls a tool, and the thread and the turn of the call."""
+    """The persona whose model calls a tool, the thread and the turn of the call, and the model."""
 
     persona: Persona
     thread_id: int
     turn_id: int
+    model: str
+
+    @property
+    def unheard(self) -> str:
+        """The model whose conversations are not for this one: other models copy the words of ELIZA."""
+        return "" if self.model == ELIZA else ELIZA
 
 
 class Answer(NamedTuple):
@@ -98,80 +112,115 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], Bu
 
 @built_in(
     "Search everything that you and the user ever said to each other, in all threads, also what is no longer in this "
-    "conversation. Returns excerpts of the messages that contain all the words, newest first, each with its thread.",
-    Parameter("query", "One to three distinctive words that the message contains, not a question."),
+    "conversation. Returns the best messages, each with those before and after it, its number, thread and date.",
+    Parameter("query", "What you want to know, as a question in plain words with the names and things in it. Rare "
+              "words count most. A phrase in double quotes or a +word must occur."),
     Parameter("since", "How far back to look, such as 7d, 3 months or last monday; without it, everything.",
               is_required=False),
+    Parameter("until", "The latest time to look at, such as 2d or 2026-01-31; without it, now.", is_required=False),
 )  # fmt: skip
 async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Find messages by their words."""
-    now, asked = services.clock.now(), arguments.text("since")
-    since = None
-    if asked.strip():
+    now, asked = services.clock.now(), (arguments.text("since"), arguments.text("until"))
+    since = until = None
+    if any(map(str.strip, asked)):
         from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time
 
-        since = timespan.parse(asked, now, after_since=True).before(now)
-    # More matches are asked for than the model gets, because some are of this turn, of tools, or undone.
+        since, until = (
+            timespan.parse(text, now, after_since=True).before(now) if text.strip() else None for text in asked
+        )
+    # More results are asked for than are told, because some are from this turn, from tools, or undone.
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
-    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)
-    findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
+    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after, until=until, without_model=caller.unheard)
+    news: list[str] = []
+    findings = await services.search.find(arguments.text("query"), scope, news.append, _PATIENCE_SECONDS)
     matches = [
-        match
+        match._replace(before=_other_turn(match.before, caller), after=_other_turn(match.after, caller))
         for match in findings.matches
         if _is_said(match.message) and not match.taken_back and match.message.turn_id != caller.turn_id
     ]
     if not matches:
-        return Answer("No message contains all of these words. Try fewer words, or another form of them.", "nothing")
-    names = caller.persona.speakers
-    told = [
-        f"thread #{each.thread_number}, {_stamp(each.message)}, {told_by(each.message.role, names)}: {each.excerpt}"
-        for each in matches[:MOST_FOUND]
-    ]
-    if len(matches) > len(told) or findings.more:
-        told.append("More messages contain these words, also older ones. Add words to find the right ones.")
-    return Answer("\n".join(told), counted(min(len(matches), MOST_FOUND), "message"))
+        nothing = "No message has any of these words. Try other words for what you look for."
+        return Answer("\n".join([nothing, *news[-1:]]), "nothing")
+    told = [_passage(each, caller.persona.speakers) for each in passages(matches[:MOST_FOUND])]
+    fitting = _fitting(told, len)
+    if len(fitting) < len(told) or len(matches) > MOST_FOUND or findings.more:
+        fitting.append("Worse results are left out. read_thread shows more around a message.")
+    return Answer("\n".join([*fitting, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))
+
+
+def _other_turn(row: Message | None, caller: Caller) -> Message | None:
+    return None if row is None or row.turn_id == caller.turn_id else row
+
+
+def _passage(passage: Passage, names: Speakers) -> str:
+    """Write messages of a thread, those that were found with a mark before them."""
+    first = passage.messages[0]
+    lines = [f"Thread #{passage.thread_number}, {_stamp(first)}:"]
+    for row in passage.messages:
+        is_found = row.id in passage.excerpts
+        words = words_of(row) if is_found else shortened(words_of(row), _MOST_BESIDE_CHARACTERS)
+        words = passage.excerpts[row.id] if is_found and len(words) > _MOST_FOUND_CHARACTERS else words
+        lines.append(f"{'>' if is_found else ' '} #{row.id} {told_by(row.role, names)}: {words}")
+    return "\n".join(lines)
 
 
 @built_in(
-    "Read another thread (conversation) of yours with the user: its newest messages, as far as they fit. "
-    "search_history tells the numbers of threads.",
+    "Read another thread (conversation) of yours with the user: its newest messages, or those around one, as far as "
+    "they fit. search_history tells the numbers of threads and messages.",
     Parameter("id", "The number of the thread.", Kind.NUMBER),
-)
+    Parameter("around", "The number of a message, such as #12, to read what was said before and after it.", Kind.NUMBER,
+              is_required=False),
+)  # fmt: skip
 async def read_thread(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Read the newest part of a thread."""
-    persona = caller.persona
-    after = await services.store.read(operation_rows.beginning, persona.slug)
-    thread_id, number = await services.store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
-    newest = await services.store.read(thread_lists.newest_messages, persona.slug, thread_id, _MOST_READ)
-    rows = [row for row in newest if row.id > after]
-    marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
-    said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
-    told = [
-        f"[{_stamp(row)}] {told_by(row.role, persona.speakers)}: {words_of(row)}"
+    """Read the newest part of a thread, or the part around a message."""
+    persona, store = caller.persona, services.store
+    after = await store.read(operation_rows.beginning, persona.slug)
+    thread_id, number = await store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
+    center = arguments.number("around")
+    if center:
+        before, following = (await store.read(found_messages.beside, [center], _MOST_AROUND)).get(center, ([], []))
+        read = await store.read(message_rows.rows, sorted([*before, center, *following]))
+    else:
+        read = await store.read(thread_lists.newest_messages, persona.slug, thread_id, _MOST_READ)
+    rows = [row for row in read if row.id > after and (row.persona, row.thread_id) == (persona.slug, thread_id)]
+    marks = log_marks(await store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
+    heard = await store.read(found_messages.without_turns_of, [row.id for row in rows], caller.unheard)
+    said = [
+        row
+        for row in rows
+        if _is_said(row) and row.id in heard and not marks.is_undone(row) and not marks.is_replaced(row)
+    ]
+    told = {
+        row.id: f"[#{row.id}, {_stamp(row)}] {told_by(row.role, persona.speakers)}: {words_of(row)}"
         for row in said
         if row.turn_id != caller.turn_id
-    ]
-    told = (_fitting(reversed(told), len) or told[-1:])[::-1]
+    }
     if not told:
-        return Answer(f"Nothing was said in thread #{number}.", "nothing")
-    amount = counted(len(told), "message")
-    return Answer("\n\n".join([f"Thread #{number}, the newest {amount}:", *told]), amount)
+        where = f"around message #{center} " if center else ""
+        return Answer(f"Nothing was said {where}in thread #{number}.", "nothing")
+    nearest = sorted(told, key=lambda id_: abs(id_ - center) if center else -id_)
+    shown = sorted(_fitting(nearest, lambda id_: len(told[id_])) or nearest[:1])
+    amount = counted(len(shown), "message")
+    which = f"around #{center}, {amount}" if center else f"the newest {amount}"
+    return Answer("\n\n".join([f"Thread #{number}, {which}:", *(told[id_] for id_ in shown)]), amount)
 
 
 @built_in(
-    "Look into your memory, where facts, tasks, code, errors and test results are kept beyond this conversation. "
-    "Returns the items that contain any of the words, the best match first.",
-    Parameter("query", "A few distinctive words of the item, or its number such as #12."),
+    "Look into your memory, where facts, tasks, code, errors and test results are kept beyond this conversation, "
+    "however old. Returns the items that match best, the best first, with the tier of each: HOT items are in every "
+    "request, WARM ones in some, COLD and ARCHIVED ones only here.",
+    Parameter("query", "What you want to know, as a question in plain words, or the number of an item, such as #12."),
 )
 async def recall_memory(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Find memory items by their words or numbers."""
+    """Find memory items of any tier by their words or numbers."""
     slug = caller.persona.slug
     items = await services.memory.recall(slug, arguments.text("query"))
     if not items:
-        return Answer("Nothing in your memory contains any of these words.", "nothing")
+        return Answer("No item of your memory has any of these words.", "nothing")
     told = _whole_items(sent_items(caller.persona, items), caller.persona)
     await services.memory.count_access(slug, [item.id for item in told])
-    parts = [memory_lines(told, caller.persona)]
+    parts = [lines_with_tiers(told, caller.persona)]
     if more := len(items) - len(told):
         parts.append(f"Left out: {counted(more, 'item')} with these words; other words, or a number, find them.")
     return Answer("\n\n".join(parts), counted(len(told), "item"))

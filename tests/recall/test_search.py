@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.log.rows import message_rows, operation_rows, search_index
-from chorus_cli.log.rows.search_index import BATCH_ROWS, COUNTED, Scope
+from chorus_cli.log.rows import found_messages, message_rows, operation_rows, search_index
+from chorus_cli.log.rows.found_messages import COUNTED, Scope
+from chorus_cli.log.rows.search_index import BATCH_ROWS
 from chorus_cli.log.rules.acts import Edit
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
@@ -55,8 +56,9 @@ async def test_what_was_just_said_is_found_and_a_row_put_in_by_plain_sql_too(wor
     world.model.say("Three rings for the elves.")
     await world.say("Tell me of the ring")
     await world.store.write(put_many, ["a ring by hand"])
-    assert await found(world.search, "ring") == [3, 1]
-    assert await found(world.search, "rings elves") == [2]
+    assert await found(world.search, "ring") == [3, 2, 1]
+    assert await found(world.search, "rings elves") == [2, 1, 3]
+    assert await found(world.search, "+rings +elves") == [2]
 
 
 async def test_a_replaced_reply_is_found_and_marked(world: World) -> None:
@@ -78,6 +80,17 @@ async def test_a_long_log_is_indexed_in_batches_and_how_far_it_is_told_after_a_s
     findings = await Search(store, SlowClock()).find("row", EVERYWHERE, told.append)
     assert told == ["Indexing the log: 49% done.", "Indexing the log: 99% done."]
     assert (findings.more, findings.more_is_least) == (1000, True)
+
+
+async def test_a_search_that_does_not_wait_for_the_whole_index_says_so_and_finds_what_is_in_it(store: Store) -> None:
+    await store.write(put_many, ["row"] * (3 * BATCH_ROWS))
+    told: list[str] = []
+    findings = await Search(store, SlowClock()).find("row", EVERYWHERE, told.append, 2.0)
+    assert told == [
+        "Indexing the log: 33% done.",
+        "The newest messages may be missing, because the index is only 33% complete.",
+    ]
+    assert findings.matches[0].message.id == BATCH_ROWS
 
 
 async def test_in_the_background_there_is_a_pause_after_each_batch_and_nothing_is_told(
@@ -264,7 +277,7 @@ async def thoughtful(world: World) -> World:
 
 
 async def test_a_thought_is_found_on_request_only_and_beside_its_reply(thoughtful: World) -> None:
-    assert await thoughtfully(thoughtful, "ring") == [(4, True), (2, False), (2, True), (1, False)]
+    assert await thoughtfully(thoughtful, "ring") == [(2, False), (4, True), (1, False), (2, True)]
     assert await thoughtfully(thoughtful, "ring", Scope(None, None, 10)) == [(2, False), (1, False)]
     for words in ("gandalf", "sauron", "金"):
         assert await thoughtfully(thoughtful, words, Scope(None, None, 10)) == []
@@ -272,17 +285,19 @@ async def test_a_thought_is_found_on_request_only_and_beside_its_reply(thoughtfu
 
 @pytest.mark.parametrize(
     ("words", "ids"),
-    [("gold ring", [2]), ("ring sauron", [4]), ('"but 金"', [4]), ("gand*", [2]), ("→", [4]), ("→ sauron", [4]),
-     ("→ gold", []), ("金", [4]), ("which gold", []), ("secret", [])],
+    [("+gold +ring", [2]), ("sauron gandalf", [4, 2]), ('"but 金"', [4]), ("gand*", [2]), ("→", [4]),
+     ('"→" sauron', [4]), ('"→" gold', []), ("金", [4]), ("+which +gold", []), ("secret", []),
+     ("sauron gandalf -金", [2])],
 )  # fmt: skip
-async def test_all_words_must_be_in_the_readable_thought(thoughtful: World, words: str, ids: list[int]) -> None:
+async def test_the_terms_are_looked_for_in_the_readable_thought(thoughtful: World, words: str, ids: list[int]) -> None:
     assert await thoughtfully(thoughtful, words) == [(id_, True) for id_ in ids]
 
 
 async def test_the_result_says_that_it_is_a_thought(thoughtful: World) -> None:
     when = local(thoughtful.clock.now())
     assert await thoughtful.told("/search gandalf --thoughts") == (
-        f"#2  {when}  chorus, thread #1  [thought]\nchorus: A ring of gold, for «Gandalf»."
+        f"#2  {when}  chorus, thread #1  [thought]\n"
+        "  Human: Which ring?\nchorus: A ring of gold, for «Gandalf».\n  Human: What else?"
     )
     findings = await thoughtful.search.find("gandalf", WITH_THOUGHTS, nothing)
     assert [match.as_json()["in_thoughts"] for match in findings.matches] == [True]
@@ -298,7 +313,7 @@ async def test_the_limits_of_a_search_hold_for_thoughts(thoughtful: World) -> No
         (Scope(None, None, 10, 2), [(4, True)]),
         (Scope(None, "frodo", 10), []),
         (Scope(thoughtful.clock.now(), None, 10), []),
-        (Scope(None, None, 2), [(4, True), (2, False)]),
+        (Scope(None, None, 2), [(2, False), (4, True)]),
     ):
         assert await thoughtfully(thoughtful, "ring", limits._replace(with_thoughts=True)) == expected
     findings = await thoughtful.search.find("ring", Scope(None, None, 2, with_thoughts=True), nothing)
@@ -323,7 +338,7 @@ async def test_many_thoughts_are_read_page_by_page_and_counted_no_further_than_n
             message_rows.insert_row(connection, "chorus", content)
 
     await thoughtful.store.write(put)
-    first = await thoughtful.store.read(search_index.page_of_thoughts, WITH_THOUGHTS, 24)
+    first = await thoughtful.store.read(found_messages.page_of_thoughts, WITH_THOUGHTS, 24)
     assert len(first.texts) == 8
     assert first.before == min(first.texts)
     findings = await thoughtful.search.find("wizard", WITH_THOUGHTS, nothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -29,6 +30,7 @@ NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
         ("ring since 9", "ring since 9", None, False),
         ('"ring since 3h"', '"ring since 3h"', None, False),
         ('"ring" since 3h', '"ring"', 3, False),
+        ("wait until then since 3h", "wait until then", 3, False),
         ("ring --thoughts", "ring", None, True),
         ("ring since 3h  --thoughts", "ring", 3, True),
         ("--thoughts ring since 3h", "ring", 3, True),
@@ -49,24 +51,59 @@ async def test_each_message_found_has_a_line_that_says_where_it_is(world: World)
     world.model.say("Three rings for the elves.")
     await world.say("Where is\nthe ring?")
     when = local(world.clock.now())
-    assert await world.told("/search ring") == f"#1  {when}  chorus, thread #1\nHuman: Where is the «ring»?"
-    assert await world.told("/search rings elves") == (
-        f"#2  {when}  chorus, thread #1\nchorus: Three «rings» for the «elves»."
+    question, reply = "Where is the ring?", "Three rings for the elves."
+    assert await world.told("/search +ring -elves") == (
+        f"#1  {when}  chorus, thread #1\nHuman: Where is the «ring»?\n  chorus: {reply}"
     )
+    assert await world.told("/search +rings +elves") == (
+        f"#2  {when}  chorus, thread #1\n  Human: {question}\nchorus: Three «rings» for the «elves»."
+    )
+
+
+async def test_a_result_stands_between_the_messages_beside_it_without_those_taken_back(world: World) -> None:
+    for question in ("Before?", "Wrong?", "The ring?"):
+        await world.say(question)
+        if question == "Wrong?":
+            await world.told("/undo")
+    await world.told("/thread new Elsewhere")
+    await world.say("Not here.")
+    shown = (await world.told("/search ring")).splitlines()[1:]
+    assert shown == ["  chorus: ok", "Human: The «ring»?", "  chorus: ok"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("ring role:user", ["#1"]),
+        ("ring role:assistant", ["#2"]),
+        ("persona:frodo ring", []),
+        ("persona:chorus ring until 1h", []),
+        ("ring since 3h until 1h", ["#2", "#1"]),
+    ],
+)
+async def test_who_speaks_to_whom_and_when_narrows_a_search(world: World, typed: str, found: list[str]) -> None:
+    await world.told("/persona new frodo")
+    await world.told("/persona chorus")
+    world.model.say("A ring.")
+    await world.say("The ring?")
+    if "since" in typed:
+        world.clock.advance(timedelta(hours=2))
+    assert re.findall(r"^#[0-9]+", await world.told(f"/search {typed}"), re.MULTILINE) == found
 
 
 async def test_titles_are_found_before_messages_also_those_of_closed_threads(world: World) -> None:
     await world.say("A ring?")
     await world.told("/thread rename The Ring of Fire")
     await world.told("/thread new Rings of Power")
-    assert await world.told("/search ring fire") == "Thread #1 of chorus: The «Ring» of «Fire»"
+    assert (await world.told("/search ring fire")).startswith("Thread #1 of chorus: The «Ring» of «Fire»\n\n#1 ")
+    assert await world.told("/search +ring +fire") == "Thread #1 of chorus: The «Ring» of «Fire»"
     await world.told("/thread 1")
     await world.told("/thread kill 2")
     when = local(world.clock.now())
     assert await world.told("/search ring*") == (
         "Thread #2 of chorus: «Rings» of Power  [closed]\n"
         "Thread #1 of chorus: The «Ring» of Fire\n\n"
-        f"#1  {when}  chorus, thread #1\nHuman: A «ring»?"
+        f"#1  {when}  chorus, thread #1\nHuman: A «ring»?\n  chorus: ok"
     )
     world.clock.advance(timedelta(hours=2))
     assert await world.told("/search power since 1h") == f"Nothing was found since {local(NOW + timedelta(hours=1))}."
@@ -108,14 +145,16 @@ async def test_ten_are_shown_and_the_rest_is_counted(world: World) -> None:
     assert text.startswith("#23  ")
     assert text.count("«ring»") == 10
     since = local(world.clock.now() - timedelta(hours=1))
-    assert text.endswith(f"2 more since {since}; add a word or a later time (since 2 days ago) to narrow the search.")
+    assert text.endswith(
+        f"2 more since {since}; a +word, a -word or a later time (since 2 days ago) narrows the search."
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         ("lor", "lor*"),
-        ("lor* ip", "lor* ip*"),
+        ("lo ip", "lo* ip*"),
         ('"lorem0 ip" 🌋', '"lorem0 ip"* 🌋'),
         ("tit", "tit*"),
         ("lor*x", ""),

@@ -21,7 +21,7 @@ from chorus_cli.core.errors import (
     DatabaseTooNewError,
     StorageError,
 )
-from chorus_cli.log.rows.search_index import is_damage
+from chorus_cli.log.rows.word_index import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
 from tests.storage.database import note, notes, opened, sql

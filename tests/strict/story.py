@@ -212,7 +212,10 @@ def assert_begins(before: tuple[object, list[object]], after: tuple[object, list
 def reworded(old: str, new: str, leaving_out: str = "nothing") -> str:
     """Return a script that rewords a reply, and maybe deletes the call that searches for a word."""
     return changing(
-        f"assert {old!r} in text\n"
-        f"blocks = text.replace({old!r}, {new!r}).split('\\n\\n')\n"
+        # Results of searches repeat the reply in lines of their own.
+        f"import re\n"
+        f"text, found = re.subn('(] [Cc]horus: )' + re.escape({old!r}), lambda said: said[1] + {new!r}, text)\n"
+        f"assert found == 1\n"
+        f"blocks = text.split('\\n\\n')\n"
         f"text = '\\n\\n'.join(block for block in blocks if '\"query\": \"{leaving_out}\"' not in block)"
     )

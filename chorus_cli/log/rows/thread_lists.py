@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import message_rows, operation_rows, search_index
+from chorus_cli.log.rows import found_messages, message_rows, operation_rows
+from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rows.message_rows import counted_moment
-from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN
 from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.search_query import SearchQuery
-from chorus_cli.log.rules.threads import Thread
+from chorus_cli.log.rules.threads import Thread, TitledThread
 
 _UNREADABLE = datetime.min.replace(tzinfo=UTC)
 
@@ -47,18 +46,8 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     return _threads(connection, persona, "AND closed_at IS NULL")
 
 
-class TitledThread(NamedTuple):
-    """A thread whose title was found; ``excerpt`` is the title with the matches marked."""
-
-    id: int
-    persona: str
-    number: int
-    is_closed: bool
-    excerpt: str
-
-
 def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title contains the query, newest first; with ``since``, only threads with later rows."""
+    """Return the threads whose title has all terms of a query, newest first; with ``since``, those with later rows."""
     rows = connection.execute(
         "SELECT id, persona, COALESCE(number, id), closed_at IS NOT NULL, title FROM threads "
         "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since IS NULL OR EXISTS ("
@@ -66,8 +55,7 @@ def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> 
         {"persona": scope.persona, "since": timestamps.to_text(scope.since) if scope.since else None},
     ).fetchall()
     withdrawn = {id_ for persona in {row[1] for row in rows} for id_ in withdrawn_threads(connection, persona)}
-    titles = {id_: title for id_, *_, title in rows if all(literal in title for literal in query.literals)}
-    found = search_index.excerpts(titles, query)
+    found = found_messages.found_in({id_: title for id_, *_, title in rows}, query.with_all)
     return [
         TitledThread(id_, persona, number, bool(is_closed), found[id_])
         for id_, persona, number, is_closed, _ in rows

@@ -1,67 +1,156 @@
-r"""Translates search terms for SQLite's full-text search, so that nothing that the user types acts as its syntax.
-
-SQLite takes a whole sentence for one word in scripts without blanks (Chinese, Japanese, Thai, …). The index and the
-search terms therefore contain each of their characters as a word, and a run of characters is searched as a phrase. So
-any part of a sentence is found. Korean is treated the same way, because particles are attached to its words.
-"""
+r"""Translates search terms for SQLite's full-text search, so that nothing that the user types acts as its syntax."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.apart import APART, set_apart
 from chorus_cli.core.text.code_points import cleaned_input
-
-APART = "\x1f"
-"""The separator before and after each character that is a word of its own."""
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.stop_words import GRAMMAR
 
 MARKS = ("\ufdd0", "\ufdd1")
 """The opening and closing mark of a match while an excerpt is made: code points that no text should contain."""
+
+MOST_WORDS = 64
+"""How many words of a query are looked for, besides those that must occur."""
 
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240
 _LEAD = 80
 _CUT = "…"
 
-_WITHOUT_BLANKS = re.compile(
-    "(["
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
-    "\u1100-\u11ff\uac00-\ud7ff"  # Hangul
-    "\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\uff66-\uffdc"  # kana, bopomofo, Hangul jamo, half-width forms
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
-    "])"
-)
-_PIECE = re.compile(r'"(?P<phrase>[^"]*)"(?P<begins>\*?)|(?P<word>[^\s"]+)')
+_TERM = re.compile(r'(?P<sign>[+-]?)"(?P<phrase>[^"]*)"(?P<begins>\*?)|(?P<word>[^\s"]+)')
 _QUOTES = str.maketrans("“”„‟", '""""')
+_POSSESSIVE = re.compile("['\u2019]s$")
+_ROLES = {
+    "role:user": (Role.USER,),
+    "role:human": (Role.USER,),
+    "role:assistant": (Role.ASSISTANT,),
+    "role:tool": (Role.TOOL_USE, Role.TOOL_RESULT),
+}
+_ENDS = ".,;:!?"
+_SENTENCE = 5
+
+
+class Term(NamedTuple):
+    """A word or a phrase that a text may have; if it ``begins``, its last word is the beginning of a word."""
+
+    text: str
+    begins: bool = False
+
+    @property
+    def expression(self) -> str:
+        """The term in the syntax of FTS5."""
+        return f'"{set_apart(self.text)}"{" *" if self.begins else ""}'
 
 
 class SearchQuery(NamedTuple):
-    """A search: each result matches the ``expression`` of FTS5, which may be empty, and contains all ``literals``.
+    """What a text must have to be found: any of ``words``, each of ``required``, none of ``excluded``.
 
-    Literals are terms without a letter or digit, such as emoji and arrows, which the index does not contain.
+    If there are required terms, the words only decide which texts are the best. A text also contains all ``literals``,
+    which have no letter or digit, such as emoji and arrows: the index does not contain those. Messages that are found
+    have one of the ``roles``, if there are any.
     """
 
-    expression: str
-    literals: tuple[str, ...]
+    words: tuple[Term, ...] = ()
+    required: tuple[Term, ...] = ()
+    excluded: tuple[Term, ...] = ()
+    literals: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All terms that a text found may have."""
+        return (*self.required, *self.words)
+
+    @property
+    def with_all(self) -> SearchQuery:
+        """The query for short texts, which must have all terms."""
+        return self._replace(words=(), required=self.terms)
+
+
+def all_of(terms: Iterable[Term]) -> str:
+    """Return the FTS5 expression of the texts with all terms."""
+    return " AND ".join(term.expression for term in terms)
+
+
+def any_of(terms: Iterable[Term]) -> str:
+    """Return the FTS5 expression of the texts with any of the terms."""
+    return " OR ".join(term.expression for term in terms)
 
 
 def search_query(text: str) -> SearchQuery:
-    """Parse the terms of a search: words, phrases in double quotes, ``begin*``; raise `CommandError` without any."""
-    expressions: dict[str, None] = {}
+    """Parse a search; raise `CommandError` if there is nothing to look for.
+
+    Quotes or a plus sign make a term required, a minus sign excludes it, and a star behind it lets it begin longer
+    words. Words of grammar are left out if there are other words.
+    """
+    words: dict[Term, None] = {}
+    required: dict[Term, None] = {}
+    excluded: dict[Term, None] = {}
     literals: dict[str, None] = {}
-    for match in _PIECE.finditer(cleaned_input(text)[0].translate(_QUOTES)):
-        piece = match["phrase"] or match["word"] or ""
-        if _has_word(piece):
-            begins = match["begins"] or piece.endswith("*")
-            expressions[f'"{set_apart(piece)}"{" *" if begins else ""}'] = None
-        elif piece.strip():
-            literals[piece.strip()] = None
-    if not expressions and not literals:
+    signs: dict[str, None] = {}
+    roles: dict[Role, None] = {}
+    for piece in _pieces(text):
+        if piece.roles:
+            roles |= dict.fromkeys(piece.roles)
+        elif _has_word(piece.term.text):
+            wanted = excluded if piece.sign == "-" else required if piece.is_required else words
+            wanted[piece.term] = None
+        else:
+            (literals if piece.is_phrase else signs)[piece.term.text] = None
+    if not words and not required and not literals:
+        # The query has signs alone, or terms such as -5.
+        words, excluded, literals = excluded, {}, signs
+    meaningful = tuple(_meaningful(words, is_needed=not required))
+    return _checked(SearchQuery(meaningful, tuple(required), tuple(excluded), tuple(literals), tuple(roles)))
+
+
+def required_query(text: str) -> SearchQuery:
+    """Parse terms that must all occur; raise `CommandError` if there is nothing to look for."""
+    terms = [piece.term for piece in _pieces(text)]
+    required = dict.fromkeys(term for term in terms if _has_word(term.text))
+    literals = dict.fromkeys(term.text for term in terms if not _has_word(term.text))
+    return _checked(SearchQuery(required=tuple(required), literals=tuple(literals)))
+
+
+def _checked(query: SearchQuery) -> SearchQuery:
+    if not query.terms and not query.literals:
         raise CommandError("There is nothing to look for. Write a word or more, or a phrase in double quotes.")
-    return SearchQuery(" ".join(expressions), tuple(literals))
+    return query
+
+
+class _Piece(NamedTuple):
+    sign: str
+    term: Term
+    is_phrase: bool = False
+
+    @property
+    def is_required(self) -> bool:
+        return self.is_phrase or self.sign == "+"
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        name = self.term.text.lower()
+        return () if self.is_phrase or self.sign else _ROLES.get(name, ())
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    for match in _TERM.finditer(cleaned_input(text)[0].translate(_QUOTES)):
+        phrase, word = match["phrase"], match["word"] or ""
+        if phrase is not None:
+            piece = _Piece(match["sign"], Term(phrase.strip(), bool(match["begins"])), is_phrase=True)
+        else:
+            sign = word[0] if word[0] in "+-" and _has_word(word[1:2]) else ""
+            piece = _Piece(sign, Term(word[len(sign) :].rstrip("*"), word.endswith("*")))
+        if piece.term.text:
+            yield piece
 
 
 def beginnings(text: str) -> str:
@@ -71,12 +160,44 @@ def beginnings(text: str) -> str:
         is_word = _has_word(match["phrase"] or match["word"] or "")
         return f"{match[0]}*" if is_word and not match[0].endswith("*") else match[0]
 
-    return _PIECE.sub(begun, cleaned_input(text)[0].translate(_QUOTES))
+    return _TERM.sub(begun, cleaned_input(text)[0].translate(_QUOTES))
 
 
-def set_apart(text: str) -> str:
-    """Return a text as the index contains it, with every character of a script without blanks set apart as a word."""
-    return text if text.isascii() else _WITHOUT_BLANKS.sub(rf"{APART}\1{APART}", text)
+def folded(text: str) -> str:
+    """Return a text in lower case and without accents."""
+    if text.isascii():
+        return text.lower()
+    return "".join(sign for sign in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(sign))
+
+
+def beginning(term: Term) -> re.Pattern[str]:
+    """Return the pattern of the words of a term, the last one as the beginning of a word, in a text of `spaced`."""
+    words = r"[\W_]+".join(re.findall(r"[^\W_]+", spaced(term.text)))
+    return re.compile(rf"(?<![^\W_]){words}")
+
+
+def spaced(text: str) -> str:
+    """Return a text folded, and with blanks around each character that is a word of its own."""
+    return set_apart(folded(text)).replace(APART, " ")
+
+
+def _meaningful(words: Iterable[Term], *, is_needed: bool) -> Iterable[Term]:
+    """Return words without those of grammar and without possessive endings; the words themselves if none is left.
+
+    Nobody says again a whole sentence of a script without blanks, so every two of its characters are a word, too.
+    """
+    listed = [*words]
+    found: dict[Term, None] = {}
+    for word in (word for word in listed if not _is_grammar(word)):
+        found[word._replace(text=_POSSESSIVE.sub("", word.text.rstrip(_ENDS)))] = None
+        signs = [part for part in set_apart(word.text.rstrip(_ENDS)).split(APART) if part]
+        if len(signs) >= _SENTENCE and max(map(len, signs)) == 1 and not word.text.isascii():
+            found |= dict.fromkeys(Term(first + second) for first, second in pairwise(signs))
+    return [*(found or (listed if is_needed else []))][:MOST_WORDS]
+
+
+def _is_grammar(term: Term) -> bool:
+    return not term.begins and all(part in GRAMMAR for part in re.findall(r"[^\W_]+", folded(term.text)))
 
 
 def marked_literals(content: str, literals: tuple[str, ...]) -> str:

@@ -57,6 +57,16 @@ class Thread(NamedTuple):
         return self.last_spoken or self.created_at
 
 
+class TitledThread(NamedTuple):
+    """A thread whose title was found; ``excerpt`` is the title with the matches marked."""
+
+    id: int
+    persona: str
+    number: int
+    is_closed: bool
+    excerpt: str
+
+
 class Exchange(NamedTuple):
     """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``.
 

@@ -12,12 +12,15 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
+from heapq import nlargest
 from typing import Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_told, replace
-from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.log.rows.word_index import ITEMS, IndexDamagedError, Texts, damage_told, replace, scores
+from chorus_cli.log.rules.search_query import SearchQuery, Term, search_query
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier, TierTotal, accessed, content_hash, renewed
 from chorus_cli.memory.rules.replacing import LONGEST_COMPARED, NEAR_SHARE, shared, words_of
@@ -71,6 +74,7 @@ def renew_words(connection: sqlite3.Connection) -> None:
 RENEWED_EVERY = timedelta(minutes=5)
 COLUMNS = ", ".join(Item._fields)
 _VISIBLE = "persona = :persona AND forgotten_by IS NULL"
+_IN_REQUESTS = f"{_VISIBLE} AND tier IN ('HOT', 'WARM')"
 _NOT_ADOPTED = f"FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL"
 _BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"
 _AMONG = "id IN (SELECT value FROM json_each(:ids))"
@@ -153,10 +157,11 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int
 
 
 def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a query refers to, then those with any of its words, best match first."""
-    named = referred_to(connection, persona, query, limit)
+    """Return the items of any tier that a query refers to by number, then those that it finds, best match first."""
+    named = of_ids(connection, persona, recall.references(query))
     known = {item.id for item in named}
-    by_words = _matching(connection, persona, recall.meaningful_words(query), limit)
+    words = recall.without_references(query)
+    by_words = _best(connection, persona, search_query(words), limit) if words else []
     return [*named, *(item for item in by_words if item.id not in known)][:limit]
 
 
@@ -166,7 +171,8 @@ def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: 
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
     frequency = _frequencies(connection, persona, recall.index_terms(words), items // 10 + 5) if items else {}
-    by_words = _matching(connection, persona, recall.rare_words(words, frequency, items), limit)
+    rare = SearchQuery(tuple(map(Term, recall.rare_words(words, frequency, items))))
+    by_words = _best(connection, persona, rare, limit, _IN_REQUESTS)
     named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
     return [*named, *(item for item in by_words if item.id not in ids)][:limit]
 
@@ -305,10 +311,13 @@ def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) ->
     )
 
 
-def _matching(connection: sqlite3.Connection, persona: str, words: Sequence[str], limit: int) -> list[Item]:
-    """Return the HOT and WARM items that have any of some words, best match first."""
-    best_first = "AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit"
-    ids = _ids_with(connection, persona, recall.match_query(words), best_first, limit=limit) if words else []
+def _best(
+    connection: sqlite3.Connection, persona: str, query: SearchQuery, limit: int, condition: str = _VISIBLE
+) -> list[Item]:
+    """Return the items that a query finds, best match first, and newer ones first of equally good ones."""
+    of_persona = partial(number, connection, persona)
+    scored = scores(connection, Texts(ITEMS, "context_items", condition, {"persona": persona}, of_persona), query)
+    ids = nlargest(limit, scored, key=lambda id_: (round(scored[id_], 6), id_))
     items = {item.id: item for item in of_ids(connection, persona, ids)}
     return [items[id_] for id_ in ids if id_ in items]
 

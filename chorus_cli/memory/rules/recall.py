@@ -14,10 +14,11 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from chorus_cli.core.text.apart import APART, set_apart
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rules.search_query import APART, set_apart
+from chorus_cli.log.rules.stop_words import FUNCTION_WORDS
 from chorus_cli.memory.rules.capture import FENCE_MARKS, Captured, captured, fences, outside_fences
-from chorus_cli.memory.rules.items import Item, ItemType, Source
+from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.personas.rules.persona import Persona
 
@@ -38,10 +39,11 @@ _SOURCES = {
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE_BREAK, _REST = rf"(?:\r\n|[{_BREAKS}])", rf"[^{_BREAKS}]*+"
+_TIER = rf"(?P<tier>; (?:{'|'.join(Tier)}))?"
 # Older preambles name the type of an item in place of its date and source.
-_HEAD = rf"(?:{'|'.join(ItemType)}|\([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:, from [^{_BREAKS}]+?)?\))"
+_HEAD = rf"(?:{'|'.join(ItemType)}|\([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:, from [^{_BREAKS}]+?)?{_TIER}\))"
 _ITEM = rf"#(?P<id>[0-9]+) {_HEAD}: {_REST}(?:{_LINE_BREAK}{_INDENT}{_REST})*"
-_UNNAMED = _ITEM.replace("?P<id>", "?:")
+_UNNAMED = _ITEM.replace("?P<id>", "?:").replace("?P<tier>", "?:")
 _BLOCK = rf"(?m)(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{_UNNAMED}(?:\n{_UNNAMED})*)(?P<after>\n{{0,2}})"
 _KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)(?: in place of #[0-9]+)?\."
 
@@ -56,6 +58,11 @@ def memory_lines(items: Iterable[Item], persona: Persona) -> str:
     return _block(RECALLED_HEADING, items, persona)
 
 
+def lines_with_tiers(items: Iterable[Item], persona: Persona) -> str:
+    """Return the lines of recalled items, each with its tier, in their order."""
+    return "\n".join([RECALLED_HEADING, *(written(item, persona, with_tier=True) for item in items)])
+
+
 def tokens_in_request(item: Item) -> int:
     """Return the tokens of an item in a request; an uncounted content has a token for each byte of UTF-8."""
     uncounted = item.token_count is None
@@ -68,8 +75,8 @@ def indented(content: str) -> str:
     return re.sub(_LINE_BREAK, rf"\g<0>{_INDENT}", without_keys(content))
 
 
-def written(item: Item, persona: Persona) -> str:
-    """Return the text of an item in a request: its number, date, source and content.
+def written(item: Item, persona: Persona, *, with_tier: bool = False) -> str:
+    """Return the text of an item in a request: its number, date, source and content, and the tier if asked for.
 
     A character calls the user by name, and knows of no other source, such as a document.
     """
@@ -77,7 +84,8 @@ def written(item: Item, persona: Persona) -> str:
     if persona.has_card:
         source = {Source.YOU: persona.speakers.user, Source.MODEL: source}.get(item.source, "")
     at = timestamps.local(item.created_at)
-    return f"#{item.id} ({at:%Y-%m-%d}{source and f', from {source}'}): {indented(item.content)}"
+    head = f"{at:%Y-%m-%d}{source and f', from {source}'}{f'; {item.tier}' if with_tier else ''}"
+    return f"#{item.id} ({head}): {indented(item.content)}"
 
 
 def has_content(text: str, item: Item) -> bool:
@@ -86,11 +94,17 @@ def has_content(text: str, item: Item) -> bool:
 
 
 def items_in(preamble: str) -> dict[int, str]:
-    """Return the text of each item in a preamble, by the item's id; the texts are those of ``written``."""
+    """Return the text of each item in a preamble, by the item's id, as `written` makes it without the tier."""
     if RECALLED_HEADING not in preamble:
         return {}
     blocks = re.finditer(_BLOCK, preamble)
-    return {int(item["id"]): item[0] for block in blocks for item in re.finditer(_ITEM, block["items"])}
+    items = (item for block in blocks for item in re.finditer(_ITEM, block["items"]))
+    return {int(item["id"]): _without_tier(item) for item in items}
+
+
+def _without_tier(item: re.Match[str]) -> str:
+    start, end = item.span("tier")
+    return item[0] if start < 0 else f"{item.string[item.start() : start]}{item.string[end : item.end()]}"
 
 
 def kept_line(item_id: int, *, was_known: bool = False, replaced_id: int = 0) -> str:
@@ -152,61 +166,6 @@ _FEWEST_LETTERS, _FEWEST_WITH_DIGIT = 3, 2
 _FEWEST_NAMED = 2
 _ALWAYS_RARE, _RARE_SHARE = 3, 0.05
 
-# Words of grammar, and words that most requests to an assistant have
-_ENGLISH = """
-    about above across add after again against all almost along already also although always among and another any
-    anyone anything are aren around ask away back because been before behind being below between both but came can
-    cannot change come could couldn did didn does doesn doing don done down during each either else enough even ever
-    every everything explain few find first for from further get gets getting give given gives goes going gone good
-    got great had hadn has hasn have haven having hello help her here hers herself hey him himself his how however
-    idea into isn its itself just keep know last least less let like look made make makes many may maybe mean might
-    mine more most much must mustn myself need needs neither never new next nor not nothing now off often okay once
-    one only onto other others our ours ourselves out over own per perhaps please problem put question quite rather
-    read really right said same say says see seem seems shall she should shouldn show since some someone something
-    sorry still such sure take tell than thank thanks that the their theirs them themselves then there these they
-    thing things think this those though through thus till time today too toward try trying two under understand
-    until upon use used using very via want wanted wants was wasn way well went were weren what whatever when where
-    whether which while who whole whom whose why will with within without won work works would wouldn write wrong
-    yes yet you your yours yourself yourselves
-"""
-_GERMAN = """
-    aber alle als andere auch auf aus bei bekommen bevor bin bis bist bitte dafur danke dann daruber das dass davon
-    dein dem den denke denken denkst denn der des dich die dies diese diesem diesen dieser dieses dir doch dort
-    durch ein eine einem einen einer eines euch fur gegen geht gibt habe haben hast hat hatte hier ich ihm ihn ihr
-    ihre immer ins ist jetzt kann kannst kein keine konnen mach machen macht mal man mein meine mich mir mit muss
-    nach nicht nichts noch nun nur oder ohne sag sage sagen schon sehr sein seine sich sie sind soll uber und uns
-    unser unter viel vom von vor waren warum weil wenn wer werden wie wieder wir wird wissen wurde zum zur zwischen
-"""
-_FRENCH = """
-    ainsi alors apres aussi autre aux avec avoir avons bien bonjour ceci cela celle ces cet cette chez chose choses
-    comme dans depuis dire dis dites donc elle elles encore entre est etait ete etre faire fait faites faut ici ils
-    leur leurs lui mais merci mes moi moins mon nos notre nous ont par parce pas peut peux plait plus pour pourquoi
-    pouvez pouvoir quand que quel quelle qui quoi sans ses son sont sous suis sur tes toi tous tout toute tres une
-    vers veut veux voici vos votre vous
-"""
-# Spanish, Portuguese and Italian
-_SOUTHERN = """
-    ahora algo alla anche ancora antes aqui asi cada che chi com como con cosa cosas cual cuando dal dalla dar del
-    della delle desde despues dio dois donde dos ela ele ella ellos entao eran eres esa ese eso essa esse esta estan
-    estas este esto estoy fare favor foi fue gli gracias grazie hacer hasta hay isso isto las loro los mas meu mia
-    mio mis muito muy nada nao nel nella noi nosso nuestro obrigado otra otro para pela pelo perche pero poi porque
-    puede puedes qual quando questa questo quien quiero sao sei sem ser seu sia sin sobre solo sono sua sul suo sus
-    tambem tambien tanto tem tengo tiempo tiene tudo tutti tutto uma una uno unos usted voce
-"""
-# Dutch, Swedish, Danish and Norwegian
-_NORTHERN = """
-    aan alleen andra att bij blev dat denna dese det detta deze dig dit doen door dus een efter eller ett fra geen
-    gij haar heb hebben heeft het hij hoe hvad hvis hvor hvordan ikke inte jag jeg jij jou jouw kan kunnen maar mag
-    mee meer mig mijn moet naar niet niets nog nogle och ons onze ook skal som tack takk tegen til toch tot uit van
-    var vart veel vid vil voor vore waar waarom wat weg werd wij worden zal zei zich zij zijn zou
-"""
-FUNCTION_WORDS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SOUTHERN} {_NORTHERN}".split())
-"""Frequent words that name no subject, in folded form, of languages in which people write to models.
-
-The list leaves out words of one or two letters, because ``meaningful_words`` never looks for them. A language that is
-missing loses little: once there are items in the language, ``rare_words`` leaves its common words out.
-"""
-
 
 def references(text: str) -> set[int]:
     """Return the item numbers that a message names as ``#12``; fences, addresses and words like ``C#12`` name none."""
@@ -219,6 +178,11 @@ def references(text: str) -> set[int]:
         if "#" in word
         for match in pattern.finditer(word.partition("://")[0])
     }
+
+
+def without_references(text: str) -> str:
+    """Return a text without item numbers such as ``#12``."""
+    return re.sub(_REFERENCE, " ", text).strip()
 
 
 def meaningful_words(text: str) -> list[str]:
@@ -243,12 +207,6 @@ def rare_words(words: Iterable[str], frequency: Mapping[str, int], items: int) -
     """
     most = max(_ALWAYS_RARE, _RARE_SHARE * items)
     return [word for word in words if 0 < min(frequency.get(term, 0) for term in _terms(word)) <= most]
-
-
-def match_query(words: Iterable[str]) -> str:
-    """Return an FTS5 expression that finds items with any of the words, each of them quoted; empty without words."""
-    quoted = (set_apart(word).strip(APART).replace('"', '""') for word in words)
-    return " OR ".join(f'"{word}"' for word in quoted)
 
 
 def named_in(question: str, before: Mapping[int, str], replies: Collection[int]) -> list[tuple[int, Captured]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from chorus_cli.log.rules.search_query import APART, set_apart
+from chorus_cli.core.text.apart import APART, set_apart
 from chorus_cli.memory.rules.items import Item, Source
 from chorus_cli.memory.rules.recall import keys_of
 

@@ -14,8 +14,8 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.log.rows import search_index
-from chorus_cli.log.rows.search_index import IndexDamagedError
+from chorus_cli.log.rows import word_index
+from chorus_cli.log.rows.word_index import IndexDamagedError
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
@@ -289,7 +289,7 @@ class Memory:
         return await self._write(item_changes.restore, slug, checkpoint_id, self._now)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
-        """Return the HOT and WARM items that a query refers to or shares words with, best match first."""
+        """Return the items of any tier that a query refers to or shares words with, best match first."""
         await self.renew_if_due(slug)
         return await self.renewing(lambda: self.store.read(item_rows.found, slug, text, limit))
 
@@ -319,7 +319,7 @@ class Memory:
         try:
             return await attempt()
         except IndexDamagedError:
-            await self.store.read(search_index.require_sound_log)
+            await self.store.read(word_index.require_sound_log)
             await self.store.write(item_rows.renew_words)
             # If this fails, the old pages only waste space.
             with suppress(StorageError):

@@ -98,8 +98,8 @@ class Arguments:
         return str(self.values.get(name, ""))
 
     def number(self, name: str) -> int:
-        """Return the whole number of a required parameter."""
-        return int(self.values[name])
+        """Return the whole number of a parameter, 0 if it was not given."""
+        return int(self.values.get(name, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.context.rules.memory import ids_held, without_forgotten
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
-from chorus_cli.log.rows.search_index import IndexDamagedError
+from chorus_cli.log.rows.word_index import IndexDamagedError
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.log.rules.operations import NewOperation

@@ -18,11 +18,12 @@ from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.log.rows import operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rows.search_index import IndexDamagedError, damage_told
+from chorus_cli.log.rows.word_index import IndexDamagedError, damage_told, fill_memory
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
-from chorus_cli.log.rules.search_query import search_query, set_apart
+from chorus_cli.log.rules.search_query import all_of, required_query
+from chorus_cli.storage.schema import UNSTEMMED
 from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG, RowStore
 from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, plain, words_in_line
@@ -76,18 +77,18 @@ def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge, attac
 
 
 def matching(texts: Mapping[int, str], words: str) -> set[int]:
-    """Return the keys of the texts that a search for ``words`` finds; none without words."""
+    """Return the keys of the texts that have all ``words`` as they are written; none without words."""
     if not words or not texts:
         return set()
-    query = search_query(words)
-    found = {key for key, text in texts.items() if all(literal in text for literal in query.literals)}
-    if not query.expression or not found:
-        return found
-    # The index of the log has the same tokenizer.
+    query = required_query(words)
+    found = {key: text for key, text in texts.items() if all(literal in text for literal in query.literals)}
+    if not query.required or not found:
+        return set(found)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-        memory.execute("CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
-        memory.executemany("INSERT INTO shown(rowid, content) VALUES (?, ?)", [(k, set_apart(texts[k])) for k in found])
-        return {key for (key,) in memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (query.expression,))}
+        fill_memory(memory, found.items(), UNSTEMMED)
+        return {
+            key for (key,) in memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (all_of(query.required),))
+        }
 
 
 def in_calls(tool_calls: str) -> list[str]:
@@ -126,24 +127,22 @@ def _texts_in(value: object) -> list[str]:
 
 def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
     """Return the messages with the words in their text, their thoughts, their calls or the names of attachments."""
-    query = search_query(words)
     condition = f"{THERE} AND {_OF_PERSONA}"
     found: set[int] = set()
-    if query.expression and not query.literals and search_index.progress(connection).is_whole:
+    hits: list[int] = []
+    # The index has stems: it cannot find every beginning of a word, and finds more than the words as they are written.
+    whole = [term for term in required_query(words).required if not term.begins]
+    if whole and search_index.progress(connection).is_whole:
         with suppress(IndexDamagedError), damage_told():
-            hits = connection.execute(
-                "SELECT id FROM message_words CROSS JOIN messages ON id = message_words.rowid "
-                f"WHERE message_words MATCH :expression AND {condition}",
-                {"expression": query.expression, "persona": persona},
-            )
-            found = {id_ for (id_,) in hits}
+            matched = "SELECT rowid FROM message_words WHERE message_words MATCH ?"
+            hits = [id_ for (id_,) in connection.execute(matched, (all_of(whole),))]
             beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
-            condition = f"({beside}) AND {condition}"
+            condition = f"({beside} OR id IN (SELECT value FROM json_each(:hits))) AND {condition}"
     # The index has no thoughts and no calls. Without a whole index, every row is read.
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, ''), "
         f"COALESCE(attachments, '') FROM messages WHERE {condition}",
-        {"persona": persona},
+        {"persona": persona, "hits": json.dumps(hits)},
     )
     while batch := cursor.fetchmany(_BATCH_ROWS):
         texts = (

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import search_index
+from chorus_cli.log.rows import search_index, word_index
 from chorus_cli.log.rows.message_rows import COLUMNS, checksum, messages
-from chorus_cli.log.rows.search_index import ITEMS, MESSAGES, IndexDamagedError, is_damage
+from chorus_cli.log.rows.word_index import ITEMS, MESSAGES, IndexDamagedError, is_damage
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Runs
@@ -394,7 +394,7 @@ def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
     for name, check in checks.items():
         try:
             check(connection)
-            search_index.require_sound_pages(connection, _INDEXES[name])
+            word_index.require_sound_pages(connection, _INDEXES[name])
         except IndexDamagedError:
             found.append(name)
     return found
@@ -405,7 +405,7 @@ _INDEXES = {"search": MESSAGES, "memory": ITEMS}
 
 def renew_indexes(connection: sqlite3.Connection) -> None:
     """Make the full-text index of the memory again, and empty the index of the search: the next search fills it."""
-    search_index.require_sound_log(connection)
+    word_index.require_sound_log(connection)
     for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         with connection:
             connection.execute("BEGIN IMMEDIATE")

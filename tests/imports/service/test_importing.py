@@ -21,7 +21,7 @@ from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
 from chorus_cli.imports.service import Exports, ImportReport, Wanted
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows

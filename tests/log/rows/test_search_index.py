@@ -18,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.log.rows import search_index
-from chorus_cli.log.rows.search_index import Found, IndexDamagedError, Scope, begin_anew, check, index_batch, progress
+from chorus_cli.log.rows import found_messages, search_index
+from chorus_cli.log.rows.found_messages import Found, Scope, found_in
+from chorus_cli.log.rows.search_index import begin_anew, check, index_batch, progress
+from chorus_cli.log.rows.word_index import IndexDamagedError
 from chorus_cli.log.rules.search_query import search_query
 from chorus_cli.storage import meta_rows
 from tests.amount import examples
@@ -43,7 +45,7 @@ def index_all(connection: sqlite3.Connection, rows: int = 3) -> None:
 
 
 def find(connection: sqlite3.Connection, typed: str, scope: Scope = EVERYWHERE) -> Found:
-    return search_index.find(connection, search_query(typed), scope)
+    return found_messages.find(connection, search_query(typed), scope)
 
 
 def ids(connection: sqlite3.Connection, typed: str) -> list[int]:
@@ -72,7 +74,7 @@ def test_a_reply_that_is_being_written_is_indexed_when_it_has_ended_and_holds_no
     connection.execute("UPDATE messages SET status = 'interrupted', content = 'a half ring and more' WHERE id = 1")
     assert not progress(connection).is_whole
     index_all(connection)
-    assert ids(connection, "ring more") == [1]
+    assert ids(connection, "+ring +more") == [1]
     assert progress(connection).is_whole
 
 
@@ -204,10 +206,11 @@ def test_a_state_that_cannot_be_read_begins_anew(connection: sqlite3.Connection,
         ("ring " * 100_000, "ring", "«ring» «ring»"),
         ("hill " * 4_000 + "ring " * 50_000, "ring", "«ring» «ring»"),
         ("hill and " * 20_000 + "a ring", "hill ring", "«hill» and"),
-        ("hill " + "and " * 20_000 + "a ring", "hill ring", "hill and and"),
+        ("hill " + "and " * 20_000 + "a ring", "hill ring", "a «ring»"),
+        ("x " * 1_000 + "y " * 1_000, f'"{"x " * 300}{"y " * 300}"', "x x x"),
         ("x " * 1_995 + " the one ring", '"the one ring"', "«the one ring»"),
     ],
-    ids=["everywhere", "late", "one rarely", "far apart", "at a seam"],
+    ids=["everywhere", "late", "one rarely", "far apart", "longer than a seam", "at a seam"],
 )
 def test_an_excerpt_of_a_long_message_takes_no_time(
     connection: sqlite3.Connection, content: str, typed: str, excerpt: str
@@ -264,8 +267,9 @@ def test_a_search_may_be_bounded_by_a_time_and_a_persona(connection: sqlite3.Con
     assert [hit.message.id for hit in find(connection, "ring", Scope(None, "gone", 9)).hits] == [3]
 
 
-WORDS = st.text(alphabet="abÄéÖ1日本ก", min_size=1, max_size=4)
-TEXTS = st.text(alphabet="abABÄéÖ1日本ก _-*\"'():^+.\n", max_size=30)
+# None of these letters ends an English word, so the words are their own stems.
+WORDS = st.text(alphabet="abÄáÖ1日本ก", min_size=1, max_size=4)
+TEXTS = st.text(alphabet="abABÄáÖ1日本ก _-*\"'():^+.\n", max_size=30)
 
 
 def tokens(text: str) -> list[str]:
@@ -286,22 +290,64 @@ def holds(content: str, phrase: str, *, begins: bool) -> bool:
 @given(
     contents=st.lists(TEXTS, max_size=8),
     terms=st.lists(st.tuples(st.lists(WORDS, min_size=1, max_size=2), st.booleans()), min_size=1, max_size=2),
+    excluded=st.none() | st.tuples(st.lists(WORDS, min_size=1, max_size=2), st.booleans()),
     rows=st.integers(1, 4),
 )
 @examples(200)
 def test_the_index_finds_what_a_naive_search_finds(
-    contents: list[str], terms: list[tuple[list[str], bool]], rows: int
+    contents: list[str], terms: list[tuple[list[str], bool]], excluded: tuple[list[str], bool] | None, rows: int
 ) -> None:
-    typed = " ".join(f'"{" ".join(words)}"{"*" if begins else ""}' for words, begins in terms)
+    def has(content: str, term: tuple[list[str], bool]) -> bool:
+        return holds(content, " ".join(term[0]), begins=term[1])
+
+    def typed(term: tuple[list[str], bool]) -> str:
+        return f'"{" ".join(term[0])}"{"*" if term[1] else ""}'
+
     with closing(database()) as connection:
         put(connection, *contents)
         index_all(connection, rows)
         expected = [
             number
             for number, content in enumerate(contents, 1)
-            if all(holds(content, " ".join(words), begins=begins) for words, begins in terms)
+            if all(has(content, term) for term in terms) and not (excluded and has(content, excluded))
         ]
-        assert ids(connection, typed) == expected[::-1]
+        without = f" -{typed(excluded)}" if excluded else ""
+        assert sorted(ids(connection, " ".join(map(typed, terms)) + without)) == expected
+
+
+@given(
+    contents=st.lists(TEXTS, max_size=8),
+    words=st.lists(st.text(alphabet="bÖ1日本ก", min_size=1, max_size=4), min_size=1, max_size=3),
+)
+@examples(200)
+def test_any_of_the_words_finds_a_message(contents: list[str], words: list[str]) -> None:
+    with closing(database()) as connection:
+        put(connection, *contents)
+        index_all(connection)
+        having = [number for number, text in enumerate(contents, 1) if any(holds(text, w, begins=False) for w in words)]
+        assert sorted(ids(connection, " ".join(words))) == having
+        assert sorted(found_in(dict(enumerate(contents, 1)), search_query(" ".join(words)))) == having
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("play*", [1, 2]),
+        ("refactori*", [3]),
+        ("bus*", [4]),
+        ("relatio*", [5]),
+        ("sensibilit*", [6]),
+        ("ring -bus*", [7]),
+        ("ring* -busi*", [7, 4]),
+    ],
+)
+def test_the_beginning_of_a_word_is_found_whatever_its_stem(
+    connection: sqlite3.Connection, typed: str, found: list[int]
+) -> None:
+    put(connection, "a player", "we play", "refactoring", "buses but no ring", "a relational view", "sensibility")
+    put(connection, "the rings built", "a place to refactor")
+    index_all(connection)
+    assert sorted(ids(connection, typed)) == sorted(found)
 
 
 @given(typed=st.text(max_size=40) | st.text(alphabet="\"'*-:^(){}+,.\0 ANDORTE\ud800日\U0001e900🎉", max_size=40))

@@ -9,19 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.apart import APART, set_apart
 from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject
 from chorus_cli.log.rules.journal import fold_is_undone
 from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.log.rules.messages import Message, Role, Speakers, Status, expanded, runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.search_query import (
-    APART,
     MARKS,
-    SearchQuery,
+    Term,
+    all_of,
+    any_of,
     excerpt,
     marked_literals,
+    required_query,
     search_query,
-    set_apart,
 )
 from chorus_cli.log.rules.threads import Exchange, Thread, ThreadState, last_exchange, number_in, state_of
 from chorus_cli.log.rules.wording import Export, markdown
@@ -183,25 +185,59 @@ OPENING, CLOSING = MARKS
 
 
 @pytest.mark.parametrize(
-    ("typed", "expression", "literals"),
+    ("typed", "condition", "literals"),
     [
-        ("one ring  one", '"one" "ring"', ()),
+        ("one ring  one", '"one" OR "ring"', ()),
         ("“speak friend”", '"speak friend"', ()),
-        ('left"right side"', '"left" "right side"', ()),
-        ('never "closed', '"never" "closed"', ()),
+        ('left"right side"', '"right side"', ()),
+        ('never "closed', '"never" OR "closed"', ()),
         ('"how it begin"*', '"how it begin" *', ()),
-        ("cats AND NOT dogs OR NEAR(a, b)", '"cats" "AND" "NOT" "dogs" "OR" "NEAR(a," "b)"', ()),
-        ("it's 100% C++", '"it\'s" "100%" "C++"', ()),
-        ("party 🎉 🎉", '"party"', ("🎉",)),
+        ("begin* +must", '"must"', ()),
+        ("cats AND NOT dogs OR NEAR(a, b)", '"cats" OR "dogs" OR "NEAR(a" OR "b)"', ()),
+        ("it's 100% C++", '"100%" OR "C++"', ()),
+        ('rings -gold -"one ring" well-known', '("rings" OR "well-known") NOT ("gold" OR "one ring")', ()),
+        ("What is the ring of Sauron's?", '"ring" OR "Sauron"', ()),
+        ("-5", '"5"', ()),
+        ("what was it", '"what" OR "was" OR "it"', ()),
+        ("Was ist die Bürde", '"die" OR "Bürde"', ()),
+        ("party 🎉 🎉", '"party"', ()),
+        ('party "🎉" ->', '"party"', ("🎉",)),
+        ("🎉 🎉", "", ("🎉",)),
         ("a\0b", '"a\u2400b"', ()),
         ("\ud800", "", ("\ufffd",)),
         ("東京", f'"{APART}東{APART}{APART}京{APART}"', ()),
     ],
 )
 def test_what_is_typed_becomes_an_expression_without_syntax(
-    typed: str, expression: str, literals: tuple[str, ...]
+    typed: str, condition: str, literals: tuple[str, ...]
 ) -> None:
-    assert search_query(typed) == SearchQuery(expression, literals)
+    query = search_query(typed)
+    terms, without = all_of(query.required) or any_of(query.words), any_of(query.excluded)
+    assert (f"({terms}) NOT ({without})" if without else terms, query.literals) == (condition, literals)
+
+
+def test_a_sentence_without_blanks_is_looked_for_in_pairs_of_its_signs_too() -> None:
+    assert [term.text for term in search_query("食べ物は何").words] == ["食べ物は何", "食べ", "べ物", "物は", "は何"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "roles"),
+    [
+        ("role:user ring", ["user"]),
+        ("ring ROLE:assistant", ["assistant"]),
+        ("ring role:tool", ["tool_use", "tool_result"]),
+        ("ring role:play", []),
+        ('ring "role:user"', []),
+    ],
+)
+def test_a_search_may_name_who_speaks(typed: str, roles: list[str]) -> None:
+    assert [*search_query(typed).roles] == roles
+
+
+def test_all_words_may_be_required_with_those_of_grammar() -> None:
+    query = required_query('the -ring "speak friend" gand* 🎉')
+    assert query.required == (Term("the"), Term("ring"), Term("speak friend"), Term("gand", begins=True))
+    assert query.literals == ("🎉",)
 
 
 @pytest.mark.parametrize("typed", ["", "  ", '""', '"', '" "', '""*'])

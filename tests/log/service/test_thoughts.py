@@ -57,7 +57,7 @@ async def test_neither_a_search_in_the_log_nor_a_look_at_another_thread_tells_a_
     assert all("woodcut" in result and WORD not in result for result in results(thinker))
     calls(thinker, call("search_history", {"query": WORD}))
     await events_of(thinker, "And that?")
-    assert results(thinker)[-1].startswith("No message contains all of these words.")
+    assert results(thinker)[-1].startswith("No message has any of these words.")
 
 
 @pytest.mark.parametrize("line", ["/context compact", "/context save about it"])

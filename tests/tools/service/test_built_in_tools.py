@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.context.service.report import context_report
-from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.storage.store import Store
 from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
@@ -39,11 +41,10 @@ async def test_the_history_is_searched_beyond_the_window(world: World, monkeypat
     await world.say("Where is the ring?")
     world.clock.advance(timedelta(days=3))
     result, line = await result_of(world, "search_history", query="ring")
-    assert [one.partition(", ")[2].partition(", ")[2] for one in result.splitlines()] == [
-        "chorus: The «ring» lies in the river.",
-        "Human: Where is the «ring»?",
-    ]
-    assert result.startswith("thread #1, 2026-02-12 ")
+    assert re.fullmatch(
+        r"Thread #1, 2026-02-12 [0-9:]{5}:\n> #1 Human: Where is the ring\?\n> #2 chorus: The ring lies in the river\.",
+        result,
+    )
     assert line == 'search_history("ring"): 2 messages'
 
 
@@ -52,7 +53,7 @@ async def test_a_search_may_be_limited_to_a_time(world: World, since: str, *, fo
     await world.say("The ring is lost.")
     world.clock.advance(timedelta(days=3))
     result, line = await result_of(world, "search_history", query="lost", since=since)
-    assert ("«lost»" in result) == found
+    assert ("lost." in result) == found
     assert line == f'search_history("lost"{since and f", since {since}"}): {"1 message" if found else "nothing"}'
 
 
@@ -62,8 +63,9 @@ async def test_a_search_finds_neither_its_question_nor_earlier_results_nor_what_
     await world.carry_out("/undo")
     for _ in range(2):
         result, _line = await result_of(world, "search_history", query="ring")
-        assert [one for one in result.splitlines() if "please" not in one] == [result.splitlines()[-1]]
-        assert "The «ring» is golden." in result
+        assert [one for one in result.splitlines() if one.startswith(">") and "please" not in one] == [
+            "> #1 Human: The ring is golden."
+        ]
         assert "silver" not in result
 
 
@@ -72,16 +74,16 @@ async def test_many_results_are_told_to_be_more(world: World) -> None:
         world.model.say("No ring here.")
         await world.say(f"Ring {number}?")
     result, line = await result_of(world, "search_history", query="ring")
-    assert len(result.splitlines()) == MOST_FOUND + 1
-    assert result.endswith("More messages contain these words, also older ones. Add words to find the right ones.")
+    assert result.count("\n> #") == MOST_FOUND
+    assert result.endswith("\nWorse results are left out. read_thread shows more around a message.")
     assert line.endswith(f"{MOST_FOUND} messages")
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
-        ("search_history", {"query": "!"}, "No message contains all of these words."),
-        ("search_history", {"query": "zebra"}, "No message contains all of these words."),
+        ("search_history", {"query": "!"}, "No message has any of these words."),
+        ("search_history", {"query": "zebra"}, "No message has any of these words."),
         ("search_history", {"query": '"'}, "There is nothing to look for."),
         ("search_history", {"query": "ring", "since": "tomorrow"}, "future"),
         ("read_thread", {"id": 99}, "There is no thread #99 of chorus. Its threads are #1."),
@@ -126,6 +128,69 @@ async def test_of_a_long_thread_the_newest_part_is_read(world: World) -> None:
     assert line == "read_thread(1): 4 messages"
 
 
+async def test_a_question_in_plain_words_finds_the_answer_between_what_was_said_before_and_after(world: World) -> None:
+    for question, reply in (
+        ("How was work?", "Long."),
+        ("The dentist moved to May.", "Noted."),
+        ("Good night!", "Sleep."),
+    ):
+        world.model.say(reply)
+        await world.say(question)
+    result, line = await result_of(world, "search_history", query="When do I have to go to the dentist's?")
+    assert [one.partition(": ")[2] for one in result.splitlines()[1:]] == [
+        "Long.",
+        "The dentist moved to May.",
+        "Noted.",
+    ]
+    assert [one[0] for one in result.splitlines()[1:]] == [" ", ">", " "]
+    assert line.endswith(": 1 message")
+
+
+async def test_a_search_may_end_before_a_time(world: World) -> None:
+    await world.say("The ring is lost.")
+    world.clock.advance(timedelta(days=3))
+    await world.say("The ring is found.")
+    result, _line = await result_of(world, "search_history", query="ring", until="2 days")
+    assert "lost" in result
+    assert "found" not in result
+
+
+async def test_a_search_and_a_thread_tell_no_model_but_eliza_what_was_said_with_eliza(world: World) -> None:
+    def said_with_eliza(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE messages SET model = 'chorus/eliza' WHERE role = 'assistant' AND id <= 2")
+
+    world.model.say("Why the ring?")
+    await world.say("My ring hurts.")
+    world.model.say("Rings hurt nobody.")
+    await world.say("Does a ring hurt?")
+    await world.store.write(said_with_eliza)
+    await world.carry_out("/thread new Elsewhere")
+    found, _ = await result_of(world, "search_history", query="ring hurt")
+    read, _ = await result_of(world, "read_thread", id=1)
+    for result in (found, read):
+        assert "Rings hurt nobody." in result
+        assert "Does a ring hurt?" in result
+        assert "My ring hurts." not in result
+        assert "Why the ring?" not in result
+
+
+async def test_the_part_of_a_thread_around_a_message_is_read(world: World) -> None:
+    for number in range(12):
+        world.model.say(f"answer {number} " + "x" * 3_500)
+        await world.say(f"question {number}")
+    await world.carry_out("/thread new Elsewhere")
+    result, _line = await result_of(world, "read_thread", id=1, around=9)
+    head, *said = result.split("\n\n")
+    assert head.startswith("Thread #1, around #9, ")
+    assert [one.partition(",")[0] for one in said] == [f"[#{number}" for number in range(4, 14)]
+    assert len(result) < 20_000
+    await world.carry_out("/persona new gollum")
+    await world.carry_out("/persona gollum")
+    await world.say("Mine.")
+    other, _ = await result_of(world, "read_thread", id=world.current.target().thread_number, around=9)
+    assert other.startswith("Nothing was said around message #9 in thread #")
+
+
 async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> None:
     await world.carry_out("/thread new Secrets")
     await world.say("The ring is a secret of chorus.")
@@ -133,7 +198,7 @@ async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> N
     await world.carry_out("/persona gollum")
     assert world.current.target().persona.slug == "gollum"
     found, _ = await result_of(world, "search_history", query="secret")
-    assert found.startswith("No message contains")
+    assert found.startswith("No message has")
     read, _ = await result_of(world, "read_thread", id=2)
     assert read.startswith("There is no thread #2 of gollum.")
 
@@ -151,7 +216,7 @@ async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world:
     new = world.current.target().thread_number
     await world.say("The zanzibar of today is empty.")
     found, _ = await result_of(world, "search_history", query="zanzibar")
-    assert [one.rpartition(": ")[2] for one in found.splitlines()] == ["The «zanzibar» of today is empty."]
+    assert [one.rpartition(": ")[2] for one in found.splitlines()[1:]] == ["The zanzibar of today is empty.", "ok"]
     read, _ = await result_of(world, "read_thread", id=old)
     assert read == f"There is no thread #{old} of frodo. Its threads are #{new}."
     assert "mellon" not in str(world.model.requests[-1].messages)
@@ -159,8 +224,11 @@ async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world:
 
 def test_a_declaration_is_what_the_api_wants() -> None:
     declared = {each.tool.name: each.tool.declaration for each in BUILT_IN}
-    query, since = ({"type": "string", "description": each.description} for each in BUILT_IN[0].tool.parameters)
-    parameters = {"type": "object", "properties": {"query": query, "since": since}, "required": ["query"]}
+    properties = {
+        each.name: {"type": "string", "description": each.description} for each in BUILT_IN[0].tool.parameters
+    }
+    assert [*properties] == ["query", "since", "until"]
+    parameters = {"type": "object", "properties": properties, "required": ["query"]}
     function = {"name": "search_history", "description": BUILT_IN[0].tool.description, "parameters": parameters}
     assert declared["search_history"] == {"type": "function", "function": function}
     assert declared["read_thread"]["function"]["parameters"]["required"] == ["id"]  # type: ignore[index]
@@ -198,17 +266,36 @@ async def test_a_model_cannot_bring_back_what_the_user_forgot(world: World, way:
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("plumber", f"From memory:\n#1 (2026-02-12, from the human): {PLUMBER}"),
-        ("#1", f"From memory:\n#1 (2026-02-12, from the human): {PLUMBER}"),
-        ("Did anybody ever see the boiler?", f"From memory:\n#1 (2026-02-12, from the human): {PLUMBER}"),
-        ("violin", "Nothing in your memory contains any of these words."),
-        ("!", "Nothing in your memory contains any of these words."),
+        ("plumber", f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}"),
+        ("#1", f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}"),
+        (
+            "Did anybody ever see the boiler?",
+            f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}",
+        ),
+        ("violin", "No item of your memory has any of these words."),
+        ("!", "No item of your memory has any of these words."),
     ],
 )
 async def test_a_model_looks_into_its_memory(world: World, query: str, told: str) -> None:
     await world.services.memory.remember("chorus", ItemType.TASK, PLUMBER)
     result, _line = await result_of(world, "recall_memory", query=query)
     assert result == told
+
+
+@pytest.mark.parametrize(
+    ("days", "is_archived", "tier"), [(0, False, "HOT"), (9, False, "COLD"), (9, True, "ARCHIVED")]
+)
+async def test_an_item_of_any_age_and_tier_is_found_by_its_words(
+    world: World, days: int, tier: str, *, is_archived: bool
+) -> None:
+    item_type = ItemType.CODE if days else ItemType.TASK
+    await world.services.memory.remember("chorus", item_type, PLUMBER)
+    world.clock.advance(timedelta(days=days))
+    if is_archived:
+        await world.services.memory.renew_if_due("chorus")
+        await world.services.memory.flash("chorus", 0, 0)
+    result, _line = await result_of(world, "recall_memory", query="Who looks after our boilers?")
+    assert result == f"From memory:\n#1 (2026-02-12, from the human; {tier}): {PLUMBER}"
 
 
 async def test_an_item_of_a_model_is_at_most_warm_until_the_user_pins_it(world: World) -> None:
@@ -227,7 +314,7 @@ async def test_an_item_of_a_model_is_at_most_warm_until_the_user_pins_it(world: 
 async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> None:
     await world.services.memory.remember("frodo", ItemType.TASK, PLUMBER)
     result, _line = await result_of(world, "recall_memory", query="plumber #1")
-    assert result == "Nothing in your memory contains any of these words."
+    assert result == "No item of your memory has any of these words."
 
 
 async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_undo(world: World) -> None:
@@ -276,7 +363,7 @@ async def test_of_many_long_items_whole_ones_are_told_so_that_each_can_be_forgot
 async def test_an_item_too_long_for_a_result_is_cut_in_the_middle_and_can_be_forgotten(world: World) -> None:
     await world.services.memory.remember("chorus", ItemType.CODE, "boiler\n" + "\n" * 40_000 + "end")
     result, _line = await result_of(world, "recall_memory", query="boiler")
-    assert result.startswith("From memory:\n#1 (2026-02-12, from the human): boiler\n")
+    assert result.startswith("From memory:\n#1 (2026-02-12, from the human; WARM): boiler\n")
     assert "characters left out here" in result
     assert result.endswith("\n  end")
     await world.services.memory.forget("chorus", 1)

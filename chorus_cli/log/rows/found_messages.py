@@ -1,0 +1,277 @@
+"""The search in the messages of the log: the best ones first, with excerpts; and the search in thoughts.
+
+The score of a message gets shares of the scores of the messages beside it in its thread, because what people ask for is
+often said in several messages.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from functools import cache, partial
+from heapq import nlargest
+from typing import NamedTuple
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rows.word_index import (
+    MESSAGES,
+    IndexDamagedError,
+    Texts,
+    fill_memory,
+    having,
+    marking,
+    scores,
+)
+from chorus_cli.log.rules.messages import Message, words_of
+from chorus_cli.log.rules.search_query import MARKS, SearchQuery, excerpt, marked_literals
+
+COUNTED = 1_000
+_SHARES = (0.4, 0.2, 0.1)
+"""The shares of the scores of the nearest messages before and after another, the nearest first."""
+
+_MOST_COMPARED = 300
+"""How many of the best messages get shares."""
+
+_REACH = 60
+"""How many rows of the log before and after a message are looked through for those beside it in its thread."""
+
+_EXCERPT_WORDS = 24
+_THOUGHT_ROWS, _THOUGHT_CHARACTERS = 20_000, 1_000_000
+_PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
+
+
+class Scope(NamedTuple):
+    """Limits of a search: the earliest and the latest time, the persona (``None``: all), and the number of results.
+
+    Messages up to ``after_id`` are left out. Thoughts are searched only if ``with_thoughts`` is true. What was said
+    with the model ``without_model`` alone is left out.
+    """
+
+    since: datetime | None
+    persona: str | None
+    limit: int
+    after_id: int = 0
+    with_thoughts: bool = False
+    until: datetime | None = None
+    without_model: str = ""
+
+
+class Hit(NamedTuple):
+    """A message that was found, and an excerpt of it, or of its thoughts (``is_thought``), with the matches marked."""
+
+    message: Message
+    excerpt: str
+    is_thought: bool = False
+
+
+class Found(NamedTuple):
+    """Results of a search, best first; ``more`` is the number beyond the limit."""
+
+    hits: tuple[Hit, ...]
+    more: int
+
+
+def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
+    """Return the indexed messages that a query finds, best first, and newer ones first of equally good ones.
+
+    A query of literals alone reads the whole log, newest first. If a message found does not match, raise
+    `IndexDamagedError`.
+    """
+    condition, values = _condition(connection, query, scope)
+    if query.terms:
+        texts = Texts(
+            MESSAGES,
+            "messages",
+            condition,
+            values,
+            cache(partial(_number, connection, scope)),
+            "content || ' ' || COALESCE(attachments, '')",
+        )
+        scored = scores(connection, texts, query)
+        ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
+        more = max(0, len(scored) - scope.limit)
+    else:
+        rows = connection.execute(
+            f"SELECT id FROM messages WHERE {condition} ORDER BY id DESC LIMIT :rows",
+            {**values, "rows": scope.limit + COUNTED + 1},
+        )
+        ids = [id_ for (id_,) in rows]
+        more = max(0, len(ids) - scope.limit)
+    if scope.without_model:
+        ids = [*without_turns_of(connection, ids, scope.without_model)]
+    messages = {message.id: message for message in message_rows.rows(connection, sorted(ids[: scope.limit]))}
+    shown = [messages[id_] for id_ in ids[: scope.limit] if id_ in messages]
+    found = excerpts({message.id: words_of(message) for message in shown}, query)
+    if len(found) < len(shown):
+        raise IndexDamagedError
+    return Found(tuple(Hit(message, found[message.id]) for message in shown), more)
+
+
+def beside(connection: sqlite3.Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:
+    """Return, by the id of each message, the nearest ones that were said before and after it in its thread.
+
+    At most ``number`` are returned on each side, the nearest first.
+    """
+    found: dict[int, tuple[list[int], list[int]]] = {}
+    said = (
+        "thread_id = :thread AND persona = :persona AND role IN ('user', 'assistant') "
+        "AND content <> '' AND status <> 'streaming'"
+    )
+    threads = "SELECT id, thread_id, persona FROM messages WHERE id IN (SELECT value FROM json_each(?))"
+    for id_, thread_id, persona in connection.execute(threads, (json.dumps([*ids]),)).fetchall():
+        values = {"id": id_, "thread": thread_id, "persona": persona, "number": number}
+        before, after = (
+            connection.execute(
+                f"SELECT id FROM messages NOT INDEXED WHERE {near} AND {said} ORDER BY id {order} LIMIT :number", values
+            ).fetchall()
+            for near, order in (
+                (f"id < :id AND id >= :id - {_REACH}", "DESC"),
+                (f"id > :id AND id <= :id + {_REACH}", ""),
+            )
+        )
+        found[id_] = [each for (each,) in before], [each for (each,) in after]
+    return found
+
+
+def without_turns_of(connection: sqlite3.Connection, ids: Sequence[int], model: str) -> list[int]:
+    """Return the ids of the messages that were said with other models than ``model``, in the order of ``ids``."""
+    of_turn = (
+        f"SELECT 1 FROM messages AS reply NOT INDEXED WHERE reply.id > said.id AND reply.id <= said.id + {_REACH} "
+    )
+    of_turn += "AND reply.turn_id = said.turn_id AND reply.role = 'assistant'"
+    alone = connection.execute(
+        "SELECT said.id FROM messages AS said WHERE said.id IN (SELECT value FROM json_each(:ids)) AND ("
+        "said.model = :model OR said.role = 'user' "
+        f"AND EXISTS ({of_turn} AND model = :model) AND NOT EXISTS ({of_turn} AND model IS NOT :model))",
+        {"ids": json.dumps([*ids]), "model": model},
+    ).fetchall()
+    left_out = {id_ for (id_,) in alone}
+    return [id_ for id_ in ids if id_ not in left_out]
+
+
+def _best_first(
+    connection: sqlite3.Connection, scored: Mapping[int, float], limit: int, *, is_alone: bool
+) -> list[int]:
+    """Return the ids of the best messages; a term that ``is_alone`` gives no shares."""
+    best = nlargest(max(limit, _MOST_COMPARED), scored, key=lambda id_: (scored[id_], id_))
+    if is_alone:
+        return best
+    compared = best[:_MOST_COMPARED]
+    with_shares = {
+        id_: scored[id_]
+        + sum(share * scored.get(each, 0) for side in sides for share, each in zip(_SHARES, side, strict=False))
+        for id_, sides in beside(connection, compared, len(_SHARES)).items()
+    }
+    compared.sort(key=lambda id_: (round(with_shares.get(id_, 0), 6), id_), reverse=True)
+    return [*compared, *best[_MOST_COMPARED:]]
+
+
+def _number(connection: sqlite3.Connection, scope: Scope) -> int:
+    """Return how many messages may be found, or about how many."""
+    if scope.persona is None:
+        return message_rows.newest_id(connection)
+    (number,) = connection.execute("SELECT COUNT(*) FROM messages WHERE persona = ?", (scope.persona,)).fetchone()
+    return int(number)
+
+
+def _condition(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> tuple[str, Mapping[str, object]]:
+    """Return the SQL condition that a message may be found, and its values."""
+    withdrawn = [*operation_rows.undone_imports(connection)]
+    conditions = [
+        # The plus sign keeps SQLite from asking the index for a range of rows, which takes longer.
+        "+messages.id > :after",
+        "messages.status <> 'streaming'",
+        "messages.timestamp > :since" if scope.since else "",
+        "messages.timestamp <= :until" if scope.until else "",
+        "messages.persona = :persona" if scope.persona is not None else "",
+        "messages.role IN (SELECT value FROM json_each(:roles))" if query.roles else "",
+        # This is one condition on a list, because SQLite limits the length of a chain of conditions.
+        "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0 "
+        "AND COALESCE(instr(messages.attachments, value), 0) = 0)"
+        if query.literals
+        else "",
+        "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:withdrawn))" if withdrawn else "",
+    ]
+    values = {
+        "after": scope.after_id,
+        "since": timestamps.to_text(scope.since) if scope.since else "",
+        "until": timestamps.to_text(scope.until) if scope.until else "",
+        "persona": scope.persona,
+        "roles": json.dumps(query.roles),
+        "literals": json.dumps(query.literals),
+        "withdrawn": json.dumps(withdrawn),
+    }
+    return " AND ".join(filter(None, conditions)), values
+
+
+def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
+    """Return an excerpt of each text with the best of the matches, by id; a text without a match has none."""
+    if not query.terms:
+        return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
+    found: dict[int, str] = {}
+    for tokenizer, expression in marking(query):
+        left = {id_: text for id_, text in contents.items() if id_ not in found}
+        found |= _marked(left, tokenizer, expression)
+    # A long phrase may be in no piece of a text.
+    left = {id_: text for id_, text in contents.items() if id_ not in found}
+    return {**found, **{id_: excerpt(left[id_][:_PIECE_CHARACTERS]) for id_ in (having(left, query) if left else ())}}
+
+
+def _marked(contents: Mapping[int, str], tokenizer: str, expression: str) -> Mapping[int, str]:
+    """Return an excerpt of each text that an expression finds; an index in memory finds it."""
+    pieces = [(id_, piece) for id_, text in contents.items() for piece in _pieces(text)]
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        fill_memory(memory, enumerate(piece for _, piece in pieces), tokenizer)
+        ranked = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ? ORDER BY rank, rowid", (expression,))
+        best: dict[int, int] = {}
+        for (number,) in ranked.fetchall():
+            best.setdefault(pieces[number][0], number)
+        marked = memory.execute(
+            "SELECT rowid, snippet(shown, 0, ?, ?, '…', ?) FROM shown WHERE shown MATCH ? "
+            "AND rowid IN (SELECT value FROM json_each(?))",
+            (*MARKS, _EXCERPT_WORDS, expression, json.dumps([*best.values()])),
+        ).fetchall()
+    return {pieces[number][0]: excerpt(text) for number, text in marked}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield overlapping pieces of a text, because the time for an excerpt grows with the square of the matches."""
+    for start in range(0, max(1, len(text) - _OVERLAP_CHARACTERS), _PIECE_CHARACTERS - _OVERLAP_CHARACTERS):
+        yield text[start : start + _PIECE_CHARACTERS]
+
+
+class ThoughtPage(NamedTuple):
+    """Thoughts by the ids of their messages. The next page ends before the id ``before``; 0 means there is none."""
+
+    texts: Mapping[int, str]
+    before: int
+
+
+def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> ThoughtPage:
+    """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory."""
+    first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
+    condition, values = _condition(connection, SearchQuery(), scope)
+    cursor = connection.execute(
+        "SELECT id, reasoning FROM messages NOT INDEXED WHERE id >= :first AND id < :before AND reasoning IS NOT NULL "
+        f"AND {condition} ORDER BY id DESC",
+        {**values, "first": first, "before": before},
+    )
+    texts: dict[int, str] = {}
+    characters = 0
+    for id_, text in cursor:
+        texts[id_] = text
+        characters += len(text)
+        if characters >= _THOUGHT_CHARACTERS:
+            cursor.close()
+            return ThoughtPage(texts, id_)
+    return ThoughtPage(texts, first if first > scope.after_id + 1 else 0)
+
+
+def found_in(texts: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
+    """Return, by id, an excerpt of each text that the query finds."""
+    ids = having(texts, query)
+    return excerpts({id_: texts[id_] for id_ in ids}, query) if ids else {}

@@ -1,0 +1,113 @@
+"""What a search found: messages with those beside them, and titles of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rules.messages import Message, words_of
+from chorus_cli.log.rules.operations import Numbers
+from chorus_cli.log.rules.threads import TitledThread
+from chorus_cli.log.rules.wording import message_as_json
+
+LONGEST_BESIDE = 160
+"""Characters of a message beside one that was found."""
+
+
+class Match(NamedTuple):
+    """A message that was found, an excerpt with the words marked, and whether an undo or a retry took the message out.
+
+    ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
+    the thoughts before the message. ``before`` and ``after`` were said just before and after it in its thread.
+    """
+
+    message: Message
+    excerpt: str
+    taken_back: bool
+    numbers: Numbers
+    is_thought: bool
+    before: Message | None = None
+    after: Message | None = None
+
+    @property
+    def thread_number(self) -> int:
+        """The number of the message's thread."""
+        return self.numbers.thread(self.message.thread_id)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the message as the log has it, with the facts of the search."""
+        beside = {"before": self.before, "after": self.after}
+        return (
+            message_as_json(self.message, self.numbers)
+            | {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
+            | {name: _beside(message) if message else None for name, message in beside.items()}
+        )
+
+
+def _beside(message: Message) -> dict[str, object]:
+    return {"id": message.id, "role": message.role, "excerpt": shortened(words_of(message), LONGEST_BESIDE)}
+
+
+class Passage(NamedTuple):
+    """Messages of a thread in their order, some of which were found, with excerpts by their ids."""
+
+    thread_number: int
+    messages: tuple[Message, ...]
+    excerpts: dict[int, str]
+
+
+def passages(matches: Sequence[Match]) -> list[Passage]:
+    """Join the messages that were found, and those beside them, to passages: those with the best matches come first."""
+    groups: list[tuple[dict[int, Message], list[Match]]] = []
+    for match in matches:
+        around = {each.id: each for each in (match.before, match.message, match.after) if each is not None}
+        met = [group for group in groups if not group[0].keys().isdisjoint(around)]
+        if not met:
+            groups.append((around, [match]))
+            continue
+        first, *others = met
+        for messages, found in (*others, (around, [match])):
+            first[0].update(messages)
+            first[1].extend(found)
+        groups = [group for group in groups if not any(group is other for other in others)]
+    return [
+        Passage(
+            found[0].thread_number,
+            tuple(messages[id_] for id_ in sorted(messages)),
+            {match.message.id: match.excerpt for match in found},
+        )
+        for messages, found in groups
+    ]
+
+
+class Findings(NamedTuple):
+    """The newest results of a search; ``more`` is how many were left out, or at least how many if ``more_is_least``.
+
+    ``threads`` were found by their titles. If nothing was found, a search for ``wider`` finds longer words.
+    """
+
+    matches: tuple[Match, ...]
+    more: int
+    more_is_least: bool
+    threads: tuple[TitledThread, ...] = ()
+    more_threads: int = 0
+    wider: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither a message nor a title was found."""
+        return not self.matches and not self.threads
+
+    def as_json(self) -> dict[str, object]:
+        """Return the findings as ``--json`` prints them."""
+        return {
+            "threads": [
+                {"persona": each.persona, "thread": each.number, "closed": each.is_closed, "title": each.excerpt}
+                for each in self.threads
+            ],
+            "more_threads": self.more_threads,
+            "results": [match.as_json() for match in self.matches],
+            "more": self.more,
+            "more_is_least": self.more_is_least,
+        }
