@@ -81,6 +81,8 @@ class App:
         self._settling: asyncio.Task[None] | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backing_up: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.is_typing: Callable[[], bool] = lambda: False
 
     def services(self) -> Services:
         """Return the services; the first call, in any thread, composes them."""
@@ -148,7 +150,7 @@ class App:
     async def _end_tasks(self) -> None:
         if self._services is not None:
             await self._services.idle_timer.close()
-        for task in filter(None, (self._settling, self._connecting, self._backing_up)):
+        for task in filter(None, (self._settling, self._connecting, self._backing_up, self._reading)):
             task.cancel()
             await asyncio.wait({task})
         if self._turns is not None:
@@ -202,7 +204,12 @@ class App:
                 await services.idle_timer.close()
             elif not self.storage.is_private:
                 self._backing_up = asyncio.create_task(self._back_up(services))
+                self._reading = asyncio.create_task(self._read_for_meaning(services))
             await services.search.keep_up()
+
+    async def _read_for_meaning(self, services: Services) -> None:
+        with self._unawaited():
+            await services.search.meaning.keep_up(lambda: not (services.replies.running or self.is_typing()))
 
     async def _back_up(self, services: Services) -> None:
         with self._unawaited():

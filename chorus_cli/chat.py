@@ -71,6 +71,7 @@ class _Terminal(NamedTuple):
                 _continue(outer, app)
             storage = app.storage
             unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, app.rescue)
+            app.is_typing = lambda: unsent.is_typing
             backend = Backend(
                 app.current,
                 unsent,

@@ -18,6 +18,8 @@ from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
 from chorus_cli.machine.shell import UserShell
+from chorus_cli.meaning.embedding import Embedder, LocalEmbedder
+from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
@@ -91,6 +93,7 @@ class Providers:
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing
     prices: Callable[[str], Prices | None] = lambda _model: None
+    embedder: Embedder | None = None
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
@@ -122,6 +125,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
         connect=router.preconnect,
         aclose=router.aclose,
         prices=known.prices,
+        embedder=LocalEmbedder(environment),
     )
 
 
@@ -144,7 +148,8 @@ class Turns:
 def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: bool) -> Turns:
     """Build the services that answer messages; ``folds_in_background`` lets them fold before a request is too large."""
     store, clock, current, notifier = opened.storage.store, opened.clock, opened.current, opened.notifier
-    search = Search(store, clock)
+    # The vectors of a private chat would be gone before they are of use.
+    search = Search(store, clock, Meaning(store, clock, None if opened.storage.is_private else providers.embedder))
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(
         store,

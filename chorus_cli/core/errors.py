@@ -169,6 +169,10 @@ class PurgeError(ChorusError):
     """A purge that cannot begin, or that is not complete yet; the text says which."""
 
 
+class MeaningError(ChorusError):
+    """The model for the search by meaning is missing, or fails."""
+
+
 class ModelError(ChorusError):
     """A model cannot be asked or failed to answer; ``retryable`` if a retry may succeed. ``advice`` ends the text."""
 

@@ -4,7 +4,8 @@
 
 There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
 ``/context save don't lose this`` just works. A keyword-only argument is an option: the user types ``since`` as
-``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell.
+``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell. A keyword-only
+argument that is a ``NamedTuple`` has an option in each field.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import quoted
@@ -96,8 +97,28 @@ class Argument:
 def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
     """Return the arguments that a handler's signature declares after the context, and the options that it declares."""
     _services, *declared = inspect.signature(handler, eval_str=True).parameters.values()
-    found = [_argument(each) for each in declared]
+    found = [_argument(option) for each in declared for option in _fields(each)]
     return tuple(each for each in found if not each.option), tuple(each for each in found if each.option)
+
+
+def grouped(handler: Callable[..., object], options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the values of options as a handler takes them: some may be the fields of a ``NamedTuple``."""
+    given, declared = dict(options), inspect.signature(handler, eval_str=True).parameters.values()
+    for each in (each for each in declared if _is_group(each)):
+        given[each.name] = each.annotation(*(given.pop(field.name) for field in _fields(each)))
+    return given
+
+
+def _is_group(declared: inspect.Parameter) -> bool:
+    return isinstance(declared.annotation, type) and issubclass(declared.annotation, tuple)
+
+
+def _fields(declared: inspect.Parameter) -> Sequence[inspect.Parameter]:
+    """Return the fields of a ``NamedTuple`` of options; any other parameter alone."""
+    if not _is_group(declared):
+        return (declared,)
+    kinds, defaults = get_type_hints(declared.annotation, include_extras=True), declared.annotation._field_defaults
+    return [declared.replace(name=name, annotation=kind, default=defaults[name]) for name, kind in kinds.items()]
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:

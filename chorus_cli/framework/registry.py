@@ -19,6 +19,7 @@ from chorus_cli.framework.arguments import (
     Documentation,
     declared_arguments,
     documentation_of,
+    grouped,
     without_options,
 )
 from chorus_cli.framework.replies import Answer
@@ -143,7 +144,7 @@ class Bound(Generic[C]):
 
     async def run(self, context: C) -> Answer:
         """Run the command."""
-        return await self.command.handler(context, *self.arguments, **self.options)
+        return await self.command.handler(context, *self.arguments, **grouped(self.command.handler, self.options))
 
 
 def _value_of(option: Argument, text: str, now: datetime) -> object:

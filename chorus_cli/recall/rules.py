@@ -19,7 +19,8 @@ class Match(NamedTuple):
     """A message that was found, an excerpt with the words marked, and whether an undo or a retry took the message out.
 
     ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
-    the thoughts before the message. ``before`` and ``after`` were said just before and after it in its thread.
+    the thoughts before the message. ``found_by`` names what found it: its words, its meaning, or both. ``before`` and
+    ``after`` were said just before and after it in its thread.
     """
 
     message: Message
@@ -27,6 +28,7 @@ class Match(NamedTuple):
     taken_back: bool
     numbers: Numbers
     is_thought: bool
+    found_by: tuple[str, ...]
     before: Message | None = None
     after: Message | None = None
 
@@ -41,6 +43,7 @@ class Match(NamedTuple):
         return (
             message_as_json(self.message, self.numbers)
             | {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
+            | {"found_by": self.found_by}
             | {name: _beside(message) if message else None for name, message in beside.items()}
         )
 

@@ -31,6 +31,7 @@ from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message, MessageContent
 from chorus_cli.log.rules.search_query import SearchQuery, beginnings, search_query
 from chorus_cli.machine.ports import Clock
+from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
@@ -55,6 +56,7 @@ class Search:
 
     store: Store
     clock: Clock
+    meaning: Meaning
     _is_checked: bool = False
 
     async def find(
@@ -151,7 +153,8 @@ class Search:
                     tell(f"The newest messages may be missing, because the index is only {reached.percent}% complete.")
             except StorageError as error:
                 tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
-            found = await self.store.read(found_messages.find, query, scope)
+            near = await self.meaning.nearest(query, scope)
+            found = await self.store.read(found_messages.find, query, scope, near)
             if query.terms and not found.hits:
                 await self._check()
             return found
@@ -202,7 +205,7 @@ class Search:
                 next((beside[id_] for id_ in side if id_ in beside and not is_out(beside[id_])), None)
                 for side in sides[row.id]
             )
-            return Match(row, hit.excerpt, is_out(row), numbers[row.persona], hit.is_thought, *near)
+            return Match(row, hit.excerpt, is_out(row), numbers[row.persona], hit.is_thought, hit.found_by, *near)
 
         return tuple(map(match, hits))
 

@@ -39,6 +39,7 @@ from chorus_cli.storage.schema import (
     STEMS,
     THOUGHTS,
 )
+from chorus_cli.storage.vector_schema import VECTORS
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
 _ORIGIN_DIGITS = 16
@@ -61,6 +62,7 @@ STEPS: tuple[Step, ...] = (
     ("0014_sources", SOURCES),
     ("0015_stems", STEMS),
     ("0016_replacements", REPLACEMENTS),
+    ("0017_vectors", VECTORS),
 )
 
 

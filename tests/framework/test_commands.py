@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pytest
 
@@ -124,16 +124,19 @@ DRY = flag("change nothing")
 WAY = replace(TEXT, name="W", choices=("dry", "wet"))
 
 
+class Finding(NamedTuple):
+    most: Annotated[int, COUNT] = 7
+    dry_run: Annotated[bool, DRY] = False
+
+
 @GROUP.command("find")
-async def find(
-    _desk: None, words: Annotated[str, TEXT], *, most: Annotated[int, COUNT] = 7, dry_run: Annotated[bool, DRY] = False
-) -> Text:
+async def find(_desk: None, words: Annotated[str, TEXT], *, options: Finding) -> Text:
     """Find words.
 
     Examples:
         /find words
     """
-    return Text(f"{words} {most} {dry_run}")
+    return Text(f"{words} {options.most} {options.dry_run}")
 
 
 @GROUP.command("sweep")

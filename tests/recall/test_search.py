@@ -18,6 +18,8 @@ from chorus_cli.log.rules.acts import Edit
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.log.rules.wording import local
+from chorus_cli.machine.ports import Clock
+from chorus_cli.meaning.service import Meaning
 from chorus_cli.recall.service import Search
 from chorus_cli.storage.store import Store
 from tests.fakes import START, FakeClock
@@ -29,6 +31,11 @@ from tests.world import World
 
 TOLD = ["The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."]
 EVERYWHERE = Scope(None, None, 10)
+
+
+def wordy(store: Store, clock: Clock) -> Search:
+    """Return a search without a model for the meaning."""
+    return Search(store, clock, Meaning(store, clock, None))
 
 
 def nothing(text: str) -> None:
@@ -77,7 +84,7 @@ async def test_a_replaced_reply_is_found_and_marked(world: World) -> None:
 async def test_a_long_log_is_indexed_in_batches_and_how_far_it_is_told_after_a_second(store: Store) -> None:
     await store.write(put_many, ["row"] * (2 * BATCH_ROWS + 1))
     told: list[str] = []
-    findings = await Search(store, SlowClock()).find("row", EVERYWHERE, told.append)
+    findings = await wordy(store, SlowClock()).find("row", EVERYWHERE, told.append)
     assert told == ["Indexing the log: 49% done.", "Indexing the log: 99% done."]
     assert (findings.more, findings.more_is_least) == (1000, True)
 
@@ -85,7 +92,7 @@ async def test_a_long_log_is_indexed_in_batches_and_how_far_it_is_told_after_a_s
 async def test_a_search_that_does_not_wait_for_the_whole_index_says_so_and_finds_what_is_in_it(store: Store) -> None:
     await store.write(put_many, ["row"] * (3 * BATCH_ROWS))
     told: list[str] = []
-    findings = await Search(store, SlowClock()).find("row", EVERYWHERE, told.append, 2.0)
+    findings = await wordy(store, SlowClock()).find("row", EVERYWHERE, told.append, 2.0)
     assert told == [
         "Indexing the log: 33% done.",
         "The newest messages may be missing, because the index is only 33% complete.",
@@ -97,13 +104,13 @@ async def test_in_the_background_there_is_a_pause_after_each_batch_and_nothing_i
     store: Store, clock: FakeClock
 ) -> None:
     await store.write(put_many, ["row"] * (BATCH_ROWS + 1))
-    await Search(store, clock).catch_up()
+    await wordy(store, clock).catch_up()
     assert len(clock.slept) == 2
     assert (await store.read(search_index.progress)).is_whole
 
 
 async def test_the_index_is_kept_up_to_date_until_it_is_stopped(store: Store, clock: FakeClock) -> None:
-    storage = asyncio.ensure_future(Search(store, clock).keep_up())
+    storage = asyncio.ensure_future(wordy(store, clock).keep_up())
     for number in range(3):
         await store.write(put_many, [f"row {number}"])
         for _ in range(5000):
@@ -148,9 +155,9 @@ async def test_what_is_indexed_is_searched_also_while_another_program_writes(wor
 
     def hold(connection: sqlite3.Connection) -> list[int]:
         connection.execute("UPDATE messages SET model = model")
-        return asyncio.run_coroutine_threadsafe(
-            found(Search(impatient, world.clock), "ring", told.append), loop
-        ).result(10)
+        return asyncio.run_coroutine_threadsafe(found(wordy(impatient, world.clock), "ring", told.append), loop).result(
+            10
+        )
 
     loop = asyncio.get_running_loop()
     assert await other.write(hold) == [1]
@@ -198,7 +205,7 @@ async def searched(path: Path, told: list[str], words: str = "ring") -> int:
     store = Store(path)
     await store.open()
     try:
-        found = await Search(store, FakeClock()).find(words, Scope(None, None, 10), told.append)
+        found = await wordy(store, FakeClock()).find(words, Scope(None, None, 10), told.append)
         return len(found.matches) + found.more
     finally:
         await store.close()

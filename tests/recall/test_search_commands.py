@@ -193,5 +193,5 @@ async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_fo
 
 
 async def test_nothing_to_look_for_is_refused(world: World) -> None:
-    assert "needs <words>" in await world.told("/search")
+    assert "nothing to look for" in await world.told("/search")
     assert "nothing to look for" in await world.told('/search ""')

@@ -29,6 +29,7 @@ WORDLESS = frozenset(
         "imported_conversations",
         "imported_messages",
         "installation",
+        "message_vectors",
         "numbers",
         "operation_members",
         "other_requests",
@@ -36,7 +37,7 @@ WORDLESS = frozenset(
         "sqlite_sequence",
     }
 )
-"""Tables of ids, numbers, names of other programs and hashes."""
+"""Tables of ids, numbers, names of other programs, hashes, and vectors, which a trigger deletes."""
 
 
 THOUGHTS = (

@@ -60,6 +60,11 @@ class UnsentInput:
         self._held: tuple[Unsaid, ...] = ()
         self._writing: asyncio.Future[None] | None = None
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether the user has begun a text at the prompt."""
+        return bool(self._newest[1])
+
     async def keep(self, slug: str, typed: str) -> str:
         """Keep input to a persona for the next run, unless it is blank; return a sentence if no row can be written."""
         self.sending = ""

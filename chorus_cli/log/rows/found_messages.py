@@ -7,12 +7,14 @@ often said in several messages.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
 from heapq import nlargest
+from types import MappingProxyType
 from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
@@ -21,20 +23,27 @@ from chorus_cli.log.rows.word_index import (
     MESSAGES,
     IndexDamagedError,
     Texts,
+    damage_told,
     fill_memory,
     having,
     marking,
     scores,
 )
+from chorus_cli.log.rules.fusion import fused
 from chorus_cli.log.rules.messages import Message, words_of
-from chorus_cli.log.rules.search_query import MARKS, SearchQuery, excerpt, marked_literals
+from chorus_cli.log.rules.search_query import MARKS, SearchQuery, excerpt, marked_literals, without_words
 
+BY_WORDS, BY_MEANING = "words", "meaning"
 COUNTED = 1_000
 _SHARES = (0.4, 0.2, 0.1)
 """The shares of the scores of the nearest messages before and after another, the nearest first."""
 
 _MOST_COMPARED = 300
 """How many of the best messages get shares."""
+
+_COMMON = 0.05
+_FEWEST = 20
+"""A word, such as the name of a speaker, that so many of the messages have, at least so few, tells none from others."""
 
 _REACH = 60
 """How many rows of the log before and after a message are looked through for those beside it in its thread."""
@@ -61,11 +70,15 @@ class Scope(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A message that was found, and an excerpt of it, or of its thoughts (``is_thought``), with the matches marked."""
+    """A message that was found, and an excerpt of it, or of its thoughts (``is_thought``), with the matches marked.
+
+    ``found_by`` names what found it: its words, its meaning, or both.
+    """
 
     message: Message
     excerpt: str
     is_thought: bool = False
+    found_by: tuple[str, ...] = (BY_WORDS,)
 
 
 class Found(NamedTuple):
@@ -75,13 +88,16 @@ class Found(NamedTuple):
     more: int
 
 
-def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
+def find(
+    connection: sqlite3.Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
+) -> Found:
     """Return the indexed messages that a query finds, best first, and newer ones first of equally good ones.
 
-    A query of literals alone reads the whole log, newest first. If a message found does not match, raise
-    `IndexDamagedError`.
+    ``near`` has the scores of messages that were found by their meaning, by id. A query of literals alone reads the
+    whole log, newest first. If a message found does not match, raise `IndexDamagedError`.
     """
-    condition, values = _condition(connection, query, scope)
+    scored: Mapping[int, float] = {}
+    condition, values = may_be_found(connection, query, scope)
     if query.terms:
         texts = Texts(
             MESSAGES,
@@ -93,7 +109,13 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
         )
         scored = scores(connection, texts, query)
         ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
-        more = max(0, len(scored) - scope.limit)
+        if near:
+            # Since they were compared, some may have been purged.
+            still = f"SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:near)) AND {condition}"
+            there = connection.execute(still, {**values, "near": json.dumps([*near])}).fetchall()
+            near = {id_: near[id_] for (id_,) in there}
+            ids = fused((ids, _best_first(connection, near, scope.limit, is_alone=False)))
+        more = max(0, len({*scored, *near}) - scope.limit)
     else:
         rows = connection.execute(
             f"SELECT id FROM messages WHERE {condition} ORDER BY id DESC LIMIT :rows",
@@ -105,10 +127,32 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
         ids = [*without_turns_of(connection, ids, scope.without_model)]
     messages = {message.id: message for message in message_rows.rows(connection, sorted(ids[: scope.limit]))}
     shown = [messages[id_] for id_ in ids[: scope.limit] if id_ in messages]
-    found = excerpts({message.id: words_of(message) for message in shown}, query)
-    if len(found) < len(shown):
+    with_words = {each.id: words_of(each) for each in shown if each.id in scored or each.id not in near}
+    found = excerpts(with_words, query)
+    if len(found) < len(with_words):
         raise IndexDamagedError
-    return Found(tuple(Hit(message, found[message.id]) for message in shown), more)
+
+    def hit(message: Message) -> Hit:
+        names = tuple(name for name, ids in ((BY_WORDS, found), (BY_MEANING, near)) if message.id in ids)
+        return Hit(message, found.get(message.id) or excerpt(message.content[:_PIECE_CHARACTERS]), found_by=names)
+
+    return Found(tuple(map(hit, shown)), more)
+
+
+def distinctive(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> str:
+    """Return the question of a query without the words that many of the messages have."""
+    most = max(_FEWEST, math.ceil(_COMMON * _number(connection, scope)))
+    condition, values = may_be_found(connection, SearchQuery(), Scope(None, scope.persona, 0))
+    having = (
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {MESSAGES.table} CROSS JOIN messages ON id = {MESSAGES.table}.rowid "
+        f"WHERE {MESSAGES.table} MATCH :expression AND {condition} LIMIT :most)"
+    )
+    with damage_told():
+        numbers = {
+            word: connection.execute(having, {**values, "expression": word.expression, "most": most}).fetchone()[0]
+            for word in query.words
+        }
+    return without_words(query.question, [word for word, number in numbers.items() if number >= most])
 
 
 def beside(connection: sqlite3.Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:
@@ -178,7 +222,7 @@ def _number(connection: sqlite3.Connection, scope: Scope) -> int:
     return int(number)
 
 
-def _condition(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> tuple[str, Mapping[str, object]]:
+def may_be_found(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> tuple[str, Mapping[str, object]]:
     """Return the SQL condition that a message may be found, and its values."""
     withdrawn = [*operation_rows.undone_imports(connection)]
     conditions = [
@@ -254,7 +298,7 @@ class ThoughtPage(NamedTuple):
 def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> ThoughtPage:
     """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory."""
     first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
-    condition, values = _condition(connection, SearchQuery(), scope)
+    condition, values = may_be_found(connection, SearchQuery(), scope)
     cursor = connection.execute(
         "SELECT id, reasoning FROM messages NOT INDEXED WHERE id >= :first AND id < :before AND reasoning IS NOT NULL "
         f"AND {condition} ORDER BY id DESC",

