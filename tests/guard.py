@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 NOWHERE = "/dev/null/home"
-_DEAD_END = "http://127.0.0.1:9"
+DEAD_END = "http://127.0.0.1:9"
 _PREFIXES = ("CHORUS_", "XDG_", "LITELLM_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
 _OF_THE_TERMINAL = frozenset({"COLUMNS", "LINES", "EDITOR", "VISUAL", "PAGER"})
 _SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "_TOKEN", "_SECRET")
@@ -34,9 +34,9 @@ def isolated_environment(original: dict[str, str]) -> dict[str, str]:
         for name, value in original.items()
         if not name.startswith(_PREFIXES) and not name.upper().endswith(_SUFFIXES) and name not in _OF_THE_TERMINAL
     }
-    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _DEAD_END)
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), DEAD_END)
     loopback = dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost,::1")
-    nobody = {"OLLAMA_API_BASE": _DEAD_END, "HOME": NOWHERE}
+    nobody = {"OLLAMA_API_BASE": DEAD_END, "HOME": NOWHERE}
     return {**kept, **proxies, **loopback, **nobody, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 

@@ -266,7 +266,8 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
     runs = home.path / "state" / "run"
 
     def is_over() -> bool:
-        shell.type("\n")
+        # A shell that waits for a line takes every key before the chat sees it.
+        shell.type("sleep 1\n\n")
         return not list(runs.iterdir())
 
     def answers() -> bool:
