@@ -299,6 +299,7 @@ def test_waiting_lines_outlive_the_program(
     chat.until(lambda: LATE_QUESTION in home.said(), "the late message in the log")
     chat.say("line three")
     await_rows(chat, "waiting: line three")
+    chat.until(lambda: "line three" in "".join(home.unsent()), "the line in the database", seconds=3)
     # Of a line that is not finished, a kill may take the last three seconds.
     if len(returned) > 1:
         chat.type(returned[-1])
