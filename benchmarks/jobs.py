@@ -61,7 +61,7 @@ def _round(environment: Mapping[str, str]) -> tuple[_State, _State]:
         time.sleep(_ERRANDS_SECONDS)
         idle = _state(terminal)
         terminal.type(CLEAR_LINE + b"/run yes\r")
-        terminal.wait_for(b"Job #1 runs: yes")
+        terminal.wait_for(b"Job #1 is running: yes")
         time.sleep(_PRINTING_SECONDS)
         printing = _state(terminal)
         terminal.type(CLEAR_LINE + b"/jobs kill 1\r")

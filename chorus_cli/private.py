@@ -20,7 +20,7 @@ _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
 
 _OFF = "off"
 _BEGIN = "/private begins a private chat."
-_PERSONAS = "A private chat makes and changes no persona. Leave it first."
+_PERSONAS = "A private chat cannot create or change a persona. Leave it first."
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -77,7 +77,7 @@ async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> Pri
 
 @_IN_PRIVATE.command("private")
 async def end(_services: Services, switch: Annotated[str, SWITCH] = "") -> Exit | Text:
-    """Say that this chat is private; "off" ends it.
+    """Show that this chat is private; "off" ends it.
 
     Examples:
         /private

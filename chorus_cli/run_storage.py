@@ -108,7 +108,10 @@ def running(paths: Paths) -> Iterator[str]:
 def kept(paths: Paths) -> Iterator[RunStorage]:
     """Yield places in the user's folders while this run lives; if they cannot be written to, the run holds no lock."""
     if paths.obstacle and is_restoring(paths):
-        raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
+        raise BackupError(
+            f"A restore was interrupted and cannot be completed: {paths.obstacle}. "
+            "Once it can be written, start Chorus again; nothing is lost."
+        )
     persona_files.install(shipped_personas(), paths.personas)
     with nullcontext(_run_name()) if paths.obstacle else running(paths) as run:
         yield on_disk(paths, run)
@@ -118,7 +121,7 @@ def kept(paths: Paths) -> Iterator[RunStorage]:
 def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStorage]:
     """Yield places in memory, which are gone afterwards; nothing in the user's folders is made, locked or changed."""
     if is_restoring(paths):
-        raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
+        raise BackupError("A restore was interrupted. Start chorus once without --private to complete it.")
     from chorus_cli.machine.tmpfs import MemoryFolder
 
     folder = MemoryFolder(environment)

@@ -45,7 +45,7 @@ def finish_restore(paths: Paths) -> None:
         restoring.finish(paths)
     except OSError as error:
         raise BackupError(
-            f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
+            f"A restore was interrupted and cannot be completed in {paths.data}: {error.strerror or error}. "
             "Remove the cause and start Chorus again; nothing is lost."
         ) from error
 

@@ -140,8 +140,8 @@ def test_a_log_is_restored_without_the_triggers_and_views_that_somebody_put_into
     )
     outcome = home.run("restore", "--yes", str(copy))
     assert outcome.code == 0, outcome
-    named = "the view v, the trigger endless, the trigger messages_open_thread and 2 more are not of Chorus"
-    assert f"In its log, {named}; it is restored without them." in outcome.errors
+    named = "the view v, the trigger endless, the trigger messages_open_thread and 2 more, which Chorus did not make"
+    assert f"Its log has {named}; the restore leaves them out." in outcome.errors
     assert home.run("ask", "-c", "as typed").code == 0
     assert home.said() == [*SAID, "as typed"]
     assert home.sql("SELECT * FROM context_items") == []
@@ -180,7 +180,7 @@ def test_a_log_whose_tables_are_not_those_of_chorus_is_refused(
     sql(copy, *statements)
     outcome = home.run("restore", "--yes", str(copy))
     assert (outcome.code, home.said()) == (1, SAID), outcome
-    assert f"{copy} lacks the table {table} in the form that Chorus makes. Choose another backup" in outcome.errors
+    assert f"{copy}, the table {table} is missing or changed. Choose another backup" in outcome.errors
 
 
 def test_a_copy_of_the_log_alone_comes_back_alone_with_columns_of_the_users_own(home: Home, tmp_path: Path) -> None:
@@ -250,12 +250,15 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-NO_BACKUP = "is damaged, or is no backup of Chorus"
+NO_BACKUP = "is damaged, or is not a Chorus backup"
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "bits": (damaged_archive, NO_BACKUP),
     "cut short": (lambda path: path.write_bytes(path.read_bytes()[:3_000]), NO_BACKUP),
-    "empty": (lambda path: path.write_bytes(b""), "is no backup of Chorus. Nothing was changed."),
-    "another file": (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is no backup of Chorus. Nothing was"),
+    "empty": (
+        lambda path: path.write_bytes(b""),
+        "is not a Chorus backup. Choose another backup; nothing was changed.",
+    ),
+    "another file": (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is not a Chorus backup. Choose another"),
     "damaged log": (damaged_database, f"{NO_BACKUP}. Choose another backup; nothing was changed."),
     "another program's": (other_database, f"{NO_BACKUP}. Choose another backup; nothing was changed."),
     "bomb": (bomb, "would unpack to 1.1 GB, far more than a backup of its size holds. Choose another"),
@@ -316,7 +319,7 @@ def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_p
 def test_the_backup_of_the_day_is_made_behind_the_prompt_and_a_changed_message_is_told(home: Home) -> None:
     home.sql("UPDATE messages SET checksum = 'another' WHERE id = 1")
     with home.chat() as terminal:
-        terminal.await_text("#1 differs from the text that was written. chorus doctor")
+        terminal.await_text("#1 differs from the text that Chorus stored. chorus doctor")
         terminal.until(lambda: any((home.path / "backups").glob("daily-*.zip")), "the backup")
         (daily,) = (home.path / "backups").glob("daily-*.zip")
         terminal.ask("hello for the third time", "for the third time")

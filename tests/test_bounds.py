@@ -65,34 +65,39 @@ def five_documents(path: Path) -> None:
 
 
 CASES = {
-    "standard input": Case("Standard input has more than 20 MB. Nothing was sent", HELLO, stdin=20_000_001),
-    "a message": Case("The message has 8.0 MB; Chorus takes at most 8 MB.", HELLO, stdin=8_000_001),
-    "settings of 100 MB": Case("system.jsonc cannot be read: it has more than 1 MB", HELLO, SETTINGS, size=100_000_000),
-    "settings of a gigabyte": Case("system.jsonc cannot be read: it has more than 1 MB", HELLO, SETTINGS),
+    "standard input": Case("Standard input is larger than 20 MB. Nothing was sent", HELLO, stdin=20_000_001),
+    "a message": Case("The message is 8.0 MB; Chorus takes at most 8 MB.", HELLO, stdin=8_000_001),
+    "settings of 100 MB": Case(
+        "system.jsonc cannot be read: it is larger than 1 MB", HELLO, SETTINGS, size=100_000_000
+    ),
+    "settings of a gigabyte": Case("system.jsonc cannot be read: it is larger than 1 MB", HELLO, SETTINGS),
     "settings that are a pipe": Case("it is not a regular file", HELLO, SETTINGS, make=os.mkfifo),
     "settings that never end": Case("it is not a regular file", HELLO, SETTINGS, make=endless),
-    "a document of a gigabyte": Case("0.md is left out: it has more than 4 MB.", HELLO, f"{CHORUS}/docs/0.md", code=0),
+    "a document of a gigabyte": Case("0.md is left out: it is larger than 4 MB.", HELLO, f"{CHORUS}/docs/0.md", code=0),
     "a document that is a pipe": Case("Hello. I am ELIZA", HELLO, f"{CHORUS}/docs/pipe.md", make=os.mkfifo, code=0),
     "documents together": Case(
-        "4.md is left out: together the documents have more than 16 MB.",
+        "4.md is left out: together the documents are larger than 16 MB.",
         HELLO,
         f"{CHORUS}/docs/0.md",
         make=five_documents,
         code=0,
     ),
     "a session of a gigabyte": Case(
-        "it has more than 256 MB",
+        "it is larger than 256 MB",
         ("ask", "/context restore 2026-01-01_giant"),
         f"{CHORUS}/sessions/2026-01-01_giant.json",
         beginning=b'{"session_id": "2026-01-01_giant"',
     ),
     "an attachment": Case(
-        "the largest file that can be attached has 20 MB", ("ask", "--attach", "HOME/large.txt", "hello"), "large.txt"
+        "the largest file that can be attached is 20 MB", ("ask", "--attach", "HOME/large.txt", "hello"), "large.txt"
     ),
-    "a document for the memory": Case("large.md has over 10 MB.", ("ask", "/memory import HOME/large.md"), "large.md"),
+    "a document for the memory": Case(
+        "large.md is larger than 10 MB.", ("ask", "/memory import HOME/large.md"), "large.md"
+    ),
     "a character card": Case("100 MB", ("import", "HOME/card.png"), "card.png", beginning=b"\x89PNG\r\n\x1a\n"),
     "a value of a setting": Case(
-        "description has 1,001 characters; it may have 1,000.", ("ask", f"/settings set description {'x' * 1001}")
+        "description has 1,001 characters; it may have at most 1,000.",
+        ("ask", f"/settings set description {'x' * 1001}"),
     ),
     "a name": Case("a name has at most 40 characters", ("ask", f"/persona create {'x' * 41}")),
     "a memory item": Case("maximum length of 100000 characters", ("ask", f"/remember {'word ' * 20_001}")),
@@ -119,7 +124,7 @@ def test_a_settings_file_is_not_made_too_large(home: Home) -> None:
     text = path.read_text() + "//" + " " * (limits.SETTINGS_FILE.most - path.stat().st_size - 20)
     path.write_text(text)
     done = home.run("ask", f"/settings set description {'x' * 100}")
-    assert "would have more than 1 MB. It is left as it was." in " ".join(done.errors.split())
+    assert "would be larger than 1 MB. It is left as it was." in " ".join(done.errors.split())
     assert path.read_text() == text
 
 
@@ -136,7 +141,7 @@ def test_a_reply_without_an_end_is_stopped_and_kept(home: Home, monkeypatch: pyt
         monkeypatch.setenv("OPENAI_API_KEY", "invented")
         done = home.run("--model", "openai/m", "ask", "--json", "hello")
     assert done.code == 1
-    assert "The reply was stopped at 8,000,000 characters. The part that arrived is kept; chorus ask" in done.errors
+    assert "Chorus stopped the reply at 8,000,000 characters. The part that arrived is kept; chorus ask" in done.errors
     ((content, status),) = home.replies()
     assert limits.REPLY.most <= len(content) <= limits.REPLY.most + 1_000_000
     assert status == "truncated"

@@ -59,7 +59,7 @@ FOUND = {
     "application_id of another": (pragma("application_id", 7), "belongs to another program. Move it away"),
     "a directory": (a_directory, "cannot be opened"),
     "zero bytes": (nothing_in_it, "is empty (0 bytes), which Chorus never leaves behind."),
-    "no database": (a_diary, "is damaged or is no database"),
+    "no database": (a_diary, "is damaged or is not a database"),
 }
 
 

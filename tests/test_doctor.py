@@ -88,7 +88,7 @@ def test_a_sound_home_is_well(home: Home) -> None:
     outcome = home.run("doctor")
     assert outcome.code == 0
     assert "chorus.db is sound: 6 messages in 1 thread" in outcome.output
-    assert "6 messages as written" in outcome.output
+    assert "6 messages as stored" in outcome.output
     assert "chorus/eliza (" in outcome.output
 
 
@@ -154,17 +154,17 @@ def nameless_step(home: Home) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Home], object], str, str, str | None]] = {
-    "checksum": (silently_changed, "checksums", "1 message differs from the text that was written: #1.", "checksums"),
+    "checksum": (silently_changed, "checksums", "1 message differs from the text that Chorus stored: #1.", "checksums"),
     "session": (without_a_session, "sessions", "The file of the session 2026-02-12_gone is gone", "sessions"),
-    "index": (damaged_index, "index", "The index of the search is damaged; no message is concerned.", "index"),
-    "index of zeros": (zeroed_index, "index", "The index of the search is damaged; no message is concerned.", "index"),
+    "index": (damaged_index, "index", "The index of the search is damaged; the messages are not.", "index"),
+    "index of zeros": (zeroed_index, "index", "The index of the search is damaged; the messages are not.", "index"),
     "nameless step": (nameless_step, "log", "(a step in its list of migrations has no name)", "salvage"),
     "zeroed": (zeroed, "log", "is damaged", "salvage"),
     "free pages": (without_free_pages, "log", "freelist: ", "salvage"),
     "empty": (lambda home: (home.path / "chorus.db").write_bytes(b""), "log", "is empty (0 bytes)", "salvage"),
     "no database": (
         lambda home: (home.path / "chorus.db").write_text("Dear diary"),
-        *("log", "is damaged or is no database", "salvage"),
+        *("log", "is damaged or is not a database", "salvage"),
     ),
     "permissions": (open_to_all, "permissions", " and 1 other file or folder in it.", None),
     "settings": (lambda home: (home.path / "config.jsonc").write_text("{"), "settings", "config.jsonc", None),
@@ -210,7 +210,7 @@ def test_without_a_terminal_the_doctor_says_what_repairs(home: Home) -> None:
 def test_a_changed_text_that_no_backup_has_can_be_taken_for_true(home: Home) -> None:
     home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
     told = mended(home, "y", "n")
-    assert "text? [y/N] n The present text of 1 message is as before; chorus doctor will report" in told
+    assert "text? [y/N] n The present text of 1 message is unchanged; chorus doctor will report" in told
     assert "checksums" in wrong(home)
     told = mended(home, "y", "y")
     assert "No sound backup has the text of 1 message" in told
@@ -237,8 +237,8 @@ def test_a_foreign_trigger_is_named_and_removed_and_a_table_is_the_users_own(hom
     home.sql("CREATE TRIGGER forgetting AFTER INSERT ON messages BEGIN DELETE FROM messages WHERE id < new.id; END")
     home.sql("CREATE VIEW mine AS SELECT content FROM messages")
     assert wrong(home) == {
-        "code": "In the log, the view mine and the trigger forgetting are not of Chorus: "
-        "SQLite may run them with any change of the log."
+        "code": "The log has the view mine and the trigger forgetting, which Chorus did not make: "
+        "SQLite may run them at any change of the log."
     }
     assert "Removed the view mine and the trigger forgetting from the log." in mended(home, "y")
     assert wrong(home) == {}
@@ -249,15 +249,15 @@ def test_a_message_does_not_wait_for_an_endless_trigger(home: Home) -> None:
     outcome = home.run("ask", "-c", "as typed")
     assert (outcome.code, outcome.output) == (1, "")
     assert "takes far more work than a log of its size needs" in outcome.errors
-    assert "the trigger endless is not of Chorus" in wrong(home)["code"]
+    assert "the trigger endless, which Chorus did not make" in wrong(home)["code"]
 
 
 def test_an_endless_view_in_place_of_a_table_is_named_and_waited_for_by_nobody(home: Home) -> None:
     home.sql("ALTER TABLE meta RENAME TO before")
     home.sql(f"CREATE VIEW meta AS {ENDLESS} n AS key, n AS value FROM more")
     found = wrong(home)
-    assert "the view meta is not of Chorus" in found["code"]
-    assert "lacks the table meta in the form that Chorus makes" in found["log"]
+    assert "the view meta, which Chorus did not make" in found["code"]
+    assert "the table meta is missing or changed" in found["log"]
     assert home.run("ask", "-c", "as typed").code == 1
     mended(home, "y", "y", "y")
     assert wrong(home) == {}
@@ -522,7 +522,7 @@ def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(ho
     assert (code, path.read_bytes()) == (1, BYTES)
     assert "Restored 1 file from" in told
     # The terminal breaks the sentence.
-    sentence = "No backup without purged messages can give 1 file back; chorus doctor names what is lost."
+    sentence = "Chorus could not restore 1 file: no backup has a sound copy, except perhaps those with purged messages"
     assert sentence.replace(" ", "") in "".join(told.split())
 
 

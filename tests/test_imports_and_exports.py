@@ -69,8 +69,8 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
     last.mkdir()
     outcome = home.run("export", "--all", str(folder))
     assert outcome.errors == (
-        f"{last} cannot be written: Is a directory. 1 conversation had been written. Once the cause is removed, the "
-        "same export writes all of them.\n"
+        f"{last} cannot be written: Is a directory. 1 conversation had been written. Remove the cause and repeat "
+        "the export, which writes every conversation.\n"
     )
     last.rmdir()
     assert home.run("export", "--all", str(folder)).output.startswith("Exported 2 conversations")
@@ -81,7 +81,7 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
     [
         (
             ("import", __file__),
-            f"{__file__} is of no known format. The known formats are another Chorus, our own Markdown and JSONL, the",
+            f"{__file__} has an unknown format. The known formats are another Chorus, our own Markdown and JSONL, the",
         ),
         (("import", __file__, "--timezone", "Mars/Phobos"), "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), "There is no persona called 'nobody'."),

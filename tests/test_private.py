@@ -79,7 +79,7 @@ def test_an_interrupted_restore_is_left_to_a_start_that_may_write(home: Home) ->
     (home.path / ".restoring").mkdir(parents=True)
     refused = home.run("ask", "--private", "hello")
     assert refused.code == 1
-    assert "Start chorus without --private once" in refused.errors
+    assert "Start chorus once without --private" in refused.errors
     assert [path.name for path in home.path.iterdir()] == [".restoring"]
 
 

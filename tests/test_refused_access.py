@@ -144,7 +144,7 @@ def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Ho
     ("name", "mode", "subject", "told"),
     [
         ("chorus.db", 0, "log", "cannot be read."),
-        ("chorus.db", 0o400, "home", "cannot be written: everything can be read, and nothing can be stored."),
+        ("chorus.db", 0o400, "home", "cannot be written: Chorus can read everything but store nothing."),
         ("personas/chorus/sessions/*.json", 0, "sessions", "cannot be read: Permission denied."),
     ],
 )

@@ -50,7 +50,7 @@ async def listing(services: Services) -> Table | Text:
 async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
     """Attach a file to your next message: a picture, a PDF or a text.
 
-    A picture is PNG, JPEG, GIF or WebP; a file has at most 20 MB. A file on the web is fetched at once. @FILE in a
+    A picture is PNG, JPEG, GIF or WebP; a file can be up to 20 MB. A file on the web is fetched at once. @FILE in a
     message attaches a file too; write @"my file.png" if its name has spaces.
 
     Examples:
@@ -67,14 +67,14 @@ async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
 
 @GROUP.command("clear")
 async def clear(services: Services) -> Text:
-    """Attach nothing to your next message.
+    """Remove all files from your next message.
 
     Examples:
         /attach clear
     """
     cleared = services.attachments.clear()
     if not cleared:
-        return Text("Nothing was attached.")
+        return Text("There was no file to remove.")
     return Text(f"Removed {enumerated([each.name for each in cleared])} from your next message.")
 
 

@@ -106,8 +106,8 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
 async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
     """Write a persona as a character card: PNG, or JSON if the file ends in .json.
 
-    The card has the system prompt, the description, the documents, and what else an imported card had, but no messages
-    and no memory. Chorus asks before it overwrites a file.
+    The card has the system prompt, the description, the documents, and whatever else an imported card had, but no
+    messages and no memory. Chorus asks before it overwrites a file.
 
     Examples:
         /persona export

@@ -148,14 +148,14 @@ def _entry(archive: zipfile.ZipFile) -> bytes:
     with archive.open(_ENTRY) as entry:
         found = entry.read(LARGEST_JSON_BYTES + 1)
     if len(found) > LARGEST_JSON_BYTES:
-        raise ImportFormatError(f"The card in this archive has over {LARGEST_JSON_BYTES // 1_000_000} MB.")
+        raise ImportFormatError(f"The card in this archive is larger than {LARGEST_JSON_BYTES // 1_000_000} MB.")
     return found
 
 
 def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile | None:
     """Return the card, ``None`` if a JSON file holds none; a PNG or CHARX file without a card is an error."""
     if len(json) > LARGEST_JSON_BYTES:
-        raise ImportFormatError(f"The card has over {LARGEST_JSON_BYTES // 1_000_000} MB.")
+        raise ImportFormatError(f"The card is larger than {LARGEST_JSON_BYTES // 1_000_000} MB.")
     try:
         card = card_of(parsed(json))
     except ImportFormatError:
@@ -163,7 +163,7 @@ def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile |
             raise
         return None
     if card is None and kept:
-        raise ImportFormatError("The JSON in it is no character card.")
+        raise ImportFormatError("The JSON in it is not a character card.")
     if card is not None and not card.name:
         card = replace(card, name=path.stem)
     return None if card is None else CardFile(path.name, json, card, {CARD_FILE: json, **kept})
@@ -172,5 +172,5 @@ def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile |
 def _whole(file: BufferedReader) -> bytes:
     data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
-        raise ImportFormatError(f"A file with a card may have {LARGEST_BYTES // 1_000_000} MB; this one has more.")
+        raise ImportFormatError(f"A file with a card can be up to {LARGEST_BYTES // 1_000_000} MB; this one is larger.")
     return data

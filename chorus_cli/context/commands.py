@@ -202,7 +202,7 @@ WINDOW = Parameter(ASKED_TIME.name, _asked_window, ASKED_TIME.help, lambda _serv
 
 @GROUP.command("", "why", aliases=("why", "status"), guesses=("window",), listed="everyday")
 async def show(services: Services) -> Report:
-    """See what the model sees, what not, and why.
+    """See what the model sees and lacks, and why.
 
     It draws the window, and lists the parts of the next request, and what is left out and why.
 
@@ -244,8 +244,8 @@ async def set_window(services: Services, time: Annotated[tuple[Span | None, bool
     """Let the model see 24h back; or +8h, -4h, all.
 
     +8h makes the window longer, -4h shorter, "default" restores the default; with a question mark at the end, the
-    command only shows the change. The window slides with the clock, and has whole hours from 1 to 168 (7 days); with
-    "all" no message is too old. Messages from before /new stay out, however long the window is.
+    command only shows the change. The window slides with the clock, and is a whole number of hours from 1 to 168
+    (7 days); with "all" no message is too old. Messages from before /new stay out, however long the window is.
 
     Examples:
         /context 24h
@@ -314,7 +314,8 @@ TOP: CommandGroup[Services] = CommandGroup("", topic="chat")
 async def thoughts(services: Services) -> Aside | Text:
     """Print what the model thought before its newest reply.
 
-    Chorus skips replies without thoughts. Some providers hide thoughts. Ctrl-T on an empty line prints them too.
+    Chorus skips replies without thoughts. Some providers hide thoughts. Ctrl-T on an empty line does the
+    same as this command.
 
     Examples:
         /thoughts

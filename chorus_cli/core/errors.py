@@ -110,7 +110,7 @@ class SessionError(ChorusError):
 
 
 class ImportFormatError(ChorusError):
-    """A file is in no known format, is broken, or exceeds a limit; nothing of the file was imported."""
+    """A file is in an unknown format, is broken, or exceeds a limit; nothing of the file was imported."""
 
 
 class MemoryItemError(ChorusError):
@@ -151,6 +151,10 @@ class DatabaseUnconfirmedError(StorageError):
 
 class DatabaseDamagedError(StorageError):
     """The file is not a sound database."""
+
+
+class MessageDamagedError(DatabaseDamagedError):
+    """A message in the log cannot be read."""
 
 
 class DatabaseTooNewError(StorageError):

@@ -314,7 +314,7 @@ class OwnCommands(Generic[C]):
         if _NAME.fullmatch(name) is None:
             raise ValueError("its name may have only letters from a to z, digits, hyphens and underscores")
         if name in self._plain.words:
-            raise ValueError(f"/{name} is a command of Chorus; rename the file")
+            raise ValueError(f"/{name} is a Chorus command; rename the file")
         try:
             template = template_of(name, read_within(path, limits.OWN_COMMAND).decode("utf-8-sig"))
         except UnicodeDecodeError:

@@ -203,8 +203,8 @@ async def import_files(
 
     Chorus recognises files by their content, and adds only messages that are not in the log yet. /search finds the
     messages at once, /thread TITLE opens a conversation, /context edit brings old messages into the context. Ctrl-C
-    stops between two conversations. /context undo reverts the import, once for each of its personas. A character card
-    makes a persona, as with /persona import.
+    stops between two conversations. To revert the import, type /context undo once with each of its personas. A
+    character card makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip

@@ -84,7 +84,9 @@ class ImportReport:
         self.known = self.messages - added.messages
         self.purged = added.purged
         if added.refused:
-            self.skipped["conversation that the log cannot store, or has with other messages"] = added.refused
+            self.skipped["conversation that the log cannot store, or already has with different messages"] = (
+                added.refused
+            )
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
         """Raise an ``ImportFormatError`` if something was left out and no message was found."""
@@ -142,7 +144,9 @@ class ImportReport:
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.lost_attachments:
-            facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
+            names = "name" if self.lost_attachments == 1 else "names"
+            lost = f"{counted(self.lost_attachments, 'attachment')} missing from the export"
+            facts.append(f"{lost}, which has only the {names}.")
         if self.added.redone:
             operations = counted(self.added.redone, "operation")
             facts.append(f"The undone import is redone in full ({operations}), including what is not in these files.")
@@ -159,7 +163,7 @@ class ImportReport:
         if self.is_dry:
             new = self.messages - self.known
             there = self.known - self.purged
-            return f"Of the messages {there:,} are in the log already and {new:,} are new. Nothing was changed."
+            return f"Of the messages, {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added.messages:
             if self.added.redone or not self.conversations:
                 return ""
@@ -217,7 +221,7 @@ class Imports:
         If the caller is cancelled, whole conversations are stored, and the same import goes on from there.
 
         Raises:
-            ImportFormatError: a file cannot be read or is of no known format, or the files hold neither a message nor
+            ImportFormatError: a file cannot be read or has an unknown format, or the files hold neither a message nor
                 a card, only things that are left out.
         """
         begun = told = self.clock.monotonic()
@@ -362,4 +366,4 @@ def _came_so_far(exported: Exported) -> str:
     if not exported.conversations:
         return "Nothing was written."
     written = counted(exported.conversations, "conversation")
-    return f"{written} had been written. Once the cause is removed, the same export writes all of them."
+    return f"{written} had been written. Remove the cause and repeat the export, which writes every conversation."

@@ -57,7 +57,7 @@ async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text
         /run python3 -m http.server
     """
     job = services.jobs.run(services.current.target(), command)
-    return Text(f"Job #{job.number} runs: {shortened(job.command)}")
+    return Text(f"Job #{job.number} is running: {shortened(job.command)}")
 
 
 @GROUP.command("", "list")
@@ -95,7 +95,7 @@ async def kill(services: Services, job: Annotated[int, CHOSEN_JOBS]) -> Text:
     lines = await services.jobs.stop([each for each in jobs if each.ending is None or each.has_leftovers])
     if lines:
         return Text("\n".join(lines))
-    return Text(f"Job #{job} has ended already: {jobs[0].state}." if job else "No job runs.")
+    return Text(f"Job #{job} has ended already: {jobs[0].state}." if job else "No job is running.")
 
 
 @GROUP.command("log", guesses=("tail",))

@@ -115,7 +115,7 @@ def own_shell_line(command: str) -> str:
     """Say that a command which only changes the folder changes it for no other command; empty for another command."""
     if not _CHANGES_FOLDER.fullmatch(command):
         return ""
-    return f"Each command has a shell of its own, which ends with it. Write what to do there too: !{command} && ls"
+    return f"Each command has its own shell, which ends with it. Write both commands in one line: !{command} && ls"
 
 
 def withheld_line(names: Sequence[str]) -> str:

@@ -366,7 +366,7 @@ def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
     if inside:
         lines.append(f"Still running until Chorus ends or you type /jobs kill {number}: {_named(inside)}.")
     if outside:
-        lines.append(f"Still running outside job #{number}, even when Chorus ends: {_named(outside)}.")
+        lines.append(f"Running outside job #{number}, and not stopped when Chorus ends: {_named(outside)}.")
     return lines
 
 

@@ -130,7 +130,9 @@ def made_private(paths: Paths) -> str:
         where = f"in {paths.data} {was} open to other users of this machine"
         told.append(f"{all_of_them} {where}; now only you can read {them}.")
     if kept:
-        told.append(f"Other users of this machine may read {kept[0].path}, and its permissions cannot be changed.")
+        path = kept[0].path
+        told.append(f"Other users of this machine can read {path}, and Chorus cannot change its permissions.")
+        told.append(f"Its owner can, with: chmod go= {path}")
     return " ".join(told)
 
 

@@ -22,7 +22,7 @@ _SHELL = "/bin/sh"
 _WATCHER = 'trap "" HUP INT QUIT TERM; read -r _; exec rm -rf -- "$1"'
 _NONE = (
     "A private chat writes files only in memory, but there is no file system in memory (XDG_RUNTIME_DIR or /dev/shm). "
-    "Change a setting with /set KEY VALUE --once, and type a text at the prompt."
+    "Change a setting with /set KEY VALUE --once, and type at the prompt instead of in an editor."
 )
 
 

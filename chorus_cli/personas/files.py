@@ -69,7 +69,7 @@ def create(
     failure = f"The folder {folder} cannot be made"
     if len(settings.encode()) > limits.SETTINGS_FILE.most:
         raise PersonaError(
-            f"The settings of {slug} would have more than {limits.SETTINGS_FILE.size}. Nothing was made."
+            f"The settings of {slug} would be larger than {limits.SETTINGS_FILE.size}. Nothing was created."
         )
     if is_there(folder):
         # A rename would silently replace an empty folder.
@@ -149,10 +149,10 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
             continue
         if (room := room - len(data)) < 0:
             warnings.append(
-                f"{path} is left out: together the documents have more than {limits.PERSONA_DOCUMENTS.size}."
+                f"{path} is left out: together the documents are larger than {limits.PERSONA_DOCUMENTS.size}."
             )
         elif "\0" in content:
-            warnings.append(f"{path} is left out: it holds NUL characters, so it is no text.")
+            warnings.append(f"{path} is left out: it holds NUL characters, so it is not text.")
         elif content:
             found.append(Document(path.name, content))
     return tuple(found), tuple(warnings)

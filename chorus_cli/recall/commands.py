@@ -60,7 +60,7 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
         except TimeSpanError as error:
             if asked.words != text:
                 break
-            return replace(asked, doubt=f"{error} All words were searched for instead.\n\n")
+            return replace(asked, doubt=f"{error} Chorus searched for all words instead.\n\n")
         asked = replace(asked, words=match["words"])
         is_since = match["bound"].lower() == "since"
         asked = replace(asked, since=moment) if is_since else replace(asked, until=moment)
@@ -100,7 +100,7 @@ async def search(
     *,
     options: SearchOptions,
 ) -> Text:
-    """Search everything ever said, the best results first.
+    """Search everything ever said, best results first.
 
     The search takes a question in plain words. Rare words count most, forms of an English word are one word, and case
     and accents do not matter. Each result stands between the messages before and after it. Messages that were undone,

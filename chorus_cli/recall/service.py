@@ -183,8 +183,8 @@ class Search:
                 if tell is not None and not attempt:
                     tell(_RENEWED)
         raise DatabaseDamagedError(
-            "The index of the search is damaged and cannot be made again. The messages are not damaged; "
-            "chorus log prints them."
+            "The index of the search is damaged, and Chorus could not rebuild it; run chorus doctor. "
+            "The messages are not damaged; chorus log prints them."
         )
 
     async def _judged(self, hits: Sequence[Hit], without_model: str) -> tuple[Match, ...]:

@@ -30,7 +30,7 @@ def folder(personas: Path, persona: str) -> Path:
 def path_of(personas: Path, persona: str, session_id: str) -> Path:
     """Return the path of a session's file; refuse a name that is not valid."""
     if not is_session_id(session_id):
-        raise SessionError(f"{session_id!r} is no session's name; a name looks like 2026-02-12_auth-refactor.")
+        raise SessionError(f"{session_id!r} is not the name of a session; a name looks like 2026-02-12_auth-refactor.")
     return folder(personas, persona) / f"{session_id}{ENDING}"
 
 
@@ -57,7 +57,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
     try:
         return replace(session_format.read(text), session_id=session_id, persona=persona)
     except SessionError as error:
-        raise SessionError(f"The session {path} is damaged or no session: {error}.") from error
+        raise SessionError(f"The session {path} is damaged, or is not a session: {error}.") from error
 
 
 def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Session:
@@ -76,7 +76,7 @@ def write(personas: Path, session: Session) -> None:
     unwritten = f"The session cannot be written to {path.parent}"
     data = session_format.text_of(session).encode()
     if len(data) > LARGEST_FILE_BYTES:
-        raise SessionError(f"{unwritten}: it would have more than {limits.SESSION.size}. Nothing was saved.")
+        raise SessionError(f"{unwritten}: it would be larger than {limits.SESSION.size}. Nothing was saved.")
     try:
         # ``mkdir`` makes no parents, so that the folder of a deleted persona does not come back.
         if not path.parent.is_dir():

@@ -117,7 +117,7 @@ class HeldSettings:
         if text == self.text:
             return
         if len(text.encode()) > limits.SETTINGS_FILE.most:
-            raise SettingsError(f"{self.path} would have more than {limits.SETTINGS_FILE.size}. {_UNCHANGED}")
+            raise SettingsError(f"{self.path} would be larger than {limits.SETTINGS_FILE.size}. {_UNCHANGED}")
         if self.path.exists():
             # A rename would ignore that the user made the file read-only.
             if not os.access(self.path, os.W_OK):

@@ -59,7 +59,9 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     if code in _REFUSED:
         done = _REFUSED[code]
         return StorageError(f"{path} cannot be {done} ({error}). Check the permissions of the file and its folder.")
-    return StorageError(f"The database {path} could not do its work: {error}.")
+    return StorageError(
+        f"SQLite reported an error for the database {path}: {error}. Try again; if it happens again, check the disk."
+    )
 
 
 def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
@@ -104,6 +106,6 @@ def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
     # SQLite may quote a whole table's definition, which has many lines.
     reason = shortened(str(found), _REASON_CHARACTERS)
     return DatabaseDamagedError(
-        f"{path} is damaged or is no database ({reason}). First copy it aside. Then put a backup in its place "
+        f"{path} is damaged or is not a database ({reason}). First copy it aside. Then put a backup in its place "
         "with chorus doctor, which also keeps what can still be read."
     )

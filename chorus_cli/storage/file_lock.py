@@ -47,7 +47,7 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
             f"Chorus cannot keep the file {path} locked while it runs: {error.strerror or error}."
         ) from error
     if lock is None:
-        raise HomeError(f"Another Chorus is using {path}. Start Chorus again.")
+        raise HomeError(f"Another Chorus is using {path}. Start Chorus again in a moment.")
     return lock
 
 
@@ -102,7 +102,7 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
     """
     lock = wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
     if lock is None:
-        raise SettingsError(f"Another Chorus is changing {path} and does not finish. {LATER}")
+        raise SettingsError(f"Another Chorus is changing {path} and has not finished yet. {LATER}")
     with lock:
         yield
 

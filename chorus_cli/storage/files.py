@@ -238,7 +238,7 @@ def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes
         # The file may grow after its size was read.
         data = file.read(limit.most + 1) if os.fstat(file.fileno()).st_size <= limit.most else None
     if data is None or len(data) > limit.most:
-        raise OSError(errno.EFBIG, f"it has more than {limit.size}", str(path))
+        raise OSError(errno.EFBIG, f"it is larger than {limit.size}", str(path))
     return data
 
 

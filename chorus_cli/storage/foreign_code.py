@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
 
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.storage import migrations, store
 
 _NAME_CHARACTERS = 60
@@ -62,16 +62,17 @@ def remove(connection: sqlite3.Connection) -> Sequence[str]:
     return _named(*views, *foreign)
 
 
-def changed_tables(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return phrases that name Chorus's tables that are missing or changed; harmless added columns are allowed."""
+def changed_tables(connection: sqlite3.Connection) -> str:
+    """Return a clause that names Chorus's tables that are missing or changed; harmless added columns are allowed."""
     if migrations.is_newer(connection):
-        return []
+        return ""
     steps = _steps(connection)
     there = dict(connection.execute(_TABLES).fetchall())
     changed = {name for name, sql in _own(_TABLES, steps).items() if not _is_as_made(there.get(name, ""), sql)}
     if sorted(migrations.applied(connection)) != [name for name, _ in migrations.STEPS[:steps]]:
         changed.add("schema_migrations")
-    return _named(*(("table", name) for name in sorted(changed)))
+    named = enumerated(_named(*(("table", name) for name in sorted(changed))))
+    return f"{named} {'is' if len(changed) == 1 else 'are'} missing or changed" if changed else ""
 
 
 def read_tables_only(connection: sqlite3.Connection) -> None:

@@ -143,7 +143,7 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
     except DatabaseUnconfirmedError as error:
         # The error names the temporary file, which is deleted by now.
-        raise StorageError(f"The database {path} cannot be made: the disk does not confirm it.") from error
+        raise StorageError(f"The database {path} cannot be made: the disk does not confirm it; check it.") from error
 
 
 def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:

@@ -407,7 +407,7 @@ THOUGHTS: tuple[str, ...] = (
     "DROP TRIGGER messages_changed",
     _counted_changes(" OR ".join([_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _THOUGHT)])),
 )
-"""Adds the model's thoughts to replies, and to each call of a tool the id of the reply that made the call.
+"""Adds the model's thoughts to replies, and to each tool call the id of the reply that made the call.
 
 ``reasoning`` is the readable text of the thoughts. ``thought_parts`` is JSON with the provider's own parts and their
 protocol.

@@ -89,18 +89,18 @@ def _contents(found: Staged) -> str:
 
 def _described(found: Staged, home: Paths) -> Iterator[str]:
     """Yield sentences about a backup, the state that it would replace, and its flaws."""
-    newest = f"; the newest message is of {_local(found.manifest.newest)}" if found.manifest.newest else ""
+    newest = f"; the newest message is from {_local(found.manifest.newest)}" if found.manifest.newest else ""
     yield f"The backup holds {_contents(found)}{newest}."
     replaced = "the log" if found.is_log_alone else "the log, all personas with their sessions, and config.jsonc"
     yield f"It would replace {replaced} in {home.data}. Chorus backs up the present state first."
     if found.removed:
-        are, them = ("is", "it") if len(found.removed) == 1 else ("are", "them")
-        code = first_few(found.removed, _MOST_NAMED)
-        yield f"In its log, {code} {are} not of Chorus; it is restored without {them}."
+        them, code = "it" if len(found.removed) == 1 else "them", first_few(found.removed, _MOST_NAMED)
+        yield f"Its log has {code}, which Chorus did not make; the restore leaves {them} out."
     if found.changed:
         ids = enumerated([f"#{id_}" for id_ in found.changed[:_MOST_NAMED]])
         differ = "differs" if len(found.changed) == 1 else "differ"
-        yield f"{counted(len(found.changed), 'message')} in it {differ} from the text that was written, such as {ids}."
+        told = f"{counted(len(found.changed), 'message')} in it {differ} from the text that Chorus stored"
+        yield f"{told}, such as {ids}."
     if found.missing:
         are = "is" if len(found.missing) == 1 else "are"
         yield f"{counted(len(found.missing), 'attachment')} {are} neither in the backup nor here."

@@ -83,7 +83,7 @@ def parser() -> Parser:
     """Return the parser of the whole command line. Help, completion scripts and manual page are made from it."""
     from chorus_cli.subcommands import declared
 
-    known = _add_top(Parser(prog="chorus", description="A chat in the terminal in which the memory is yours."))
+    known = _add_top(Parser(prog="chorus", description="A terminal chat in which the memory is yours."))
     commands = known.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
     for name, subcommand in SUBCOMMANDS.items():
         filled(commands.add_parser(name, help=subcommand.help), subcommand)
@@ -98,7 +98,7 @@ def _top() -> Parser:
 def _add_top(parser: Parser) -> Parser:
     add_common(parser, _TALKED_TO, _ANSWERING)
     _add_private(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     return parser
 
 
@@ -203,7 +203,7 @@ SUBCOMMANDS = {
         "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
         "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
     ),
-    "paths": Subcommand("shell_files.show_paths", "print the folders and files of Chorus", add_json),
+    "paths": Subcommand("shell_files.show_paths", "print the folders and files that Chorus uses", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),
     "completion": Subcommand("shell_files.show_completion", "print the completion script of a shell", _add_shell),
 }

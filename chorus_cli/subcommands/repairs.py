@@ -80,7 +80,7 @@ async def _bring_texts(home: Paths) -> bool:
             examination.accept(connection, remaining)
             connection.execute("COMMIT")
         texts = "text of 1 message is" if number == 1 else f"texts of {number:,} messages are"
-        left = "as before; chorus doctor will report the difference again"
+        left = "unchanged; chorus doctor will report the difference again"
         standard_output().paragraph(f"The present {texts} {'accepted now' if is_agreed else left}.")
     return is_agreed
 
@@ -132,7 +132,7 @@ def _lost(lost: Lost) -> str:
 def _counts(counts: Counts) -> str:
     brought = f", {counts.from_backup:,} restored from {counts.backup}" if counts.backup else ""
     differ = "differs" if counts.changed == 1 else "differ"
-    changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
+    changed = f" {counts.changed:,} of them {differ} from the text that Chorus stored." if counts.changed else ""
     items = f" Of the memory items, {_lost(counts.lost_items)}." if any(counts.lost_items) else ""
     return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}{items}"
 
@@ -149,8 +149,9 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
     for backup, number in sources.items():
         standard_output().paragraph(f"Restored {counted(number, 'file')} from {backup}.")
     if missing := len(lost) - sources.total():
-        told = f"No backup without purged messages can give {counted(missing, 'file')} back"
-        standard_output().paragraph(f"{told}; chorus doctor names what is lost.")
+        told = f"Chorus could not restore {counted(missing, 'file')}: no backup has a sound copy, except perhaps those "
+        told += "with purged messages, which Chorus does not use. chorus doctor names what is lost."
+        standard_output().paragraph(told)
     return not missing
 
 

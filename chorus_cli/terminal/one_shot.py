@@ -161,7 +161,7 @@ def standard_input() -> str | bytes:
     data = sys.stdin.buffer.read(limits.STANDARD_INPUT.most + 1)
     if len(data) > limits.STANDARD_INPUT.most:
         raise MessageRefusedError(
-            f"Standard input has more than {limits.STANDARD_INPUT.size}. Nothing was sent; pipe the part that matters."
+            f"Standard input is larger than {limits.STANDARD_INPUT.size}. Nothing was sent; pipe the part that matters."
         )
     if is_picture(data[:_LONGEST_SIGN]):
         return data

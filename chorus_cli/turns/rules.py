@@ -46,7 +46,7 @@ def entries_of(messages: Iterable[Message | MessageContent], names: Speakers) ->
 
 
 def _said(message: Message | MessageContent) -> str:
-    """Return the words of a message with its calls of tools, without the middle of a tool's long result."""
+    """Return the words of a message with its tool calls, without the middle of a tool's long result."""
     is_result = message.role is Role.TOOL_RESULT
     content = cut_to_characters(message.content, _LONGEST_RESULT) if is_result else words_of(message)
     calls = calls_in_words(message.tool_calls) if message.tool_calls else ""

@@ -32,7 +32,10 @@ def test_characters_and_pieces_are_written_as_numbers() -> None:
 
 def test_a_reply_and_thoughts_without_an_end_are_stopped() -> None:
     million = "x" * 1_000_000
-    for event, words in ((TextDelta(million), "was stopped at"), (ReasoningDelta(million), "its thoughts have over")):
+    for event, words in (
+        (TextDelta(million), "Chorus stopped the reply at"),
+        (ReasoningDelta(million), "its thoughts are longer than"),
+    ):
         lengths = Lengths()
         for _ in range(8):
             lengths.take(event)
@@ -43,7 +46,7 @@ def test_a_reply_and_thoughts_without_an_end_are_stopped() -> None:
 def test_calls_and_arguments_without_an_end_are_stopped() -> None:
     many = [CallPiece(number, f"c{number}", "remember", "{}") for number in range(1_100)]
     for pieces in (many, [CallPiece(0, "c1", "remember", "x" * 1_000_000)] * 17):
-        with pytest.raises(ModelError, match="its calls of tools are too many or too long"):
+        with pytest.raises(ModelError, match="its tool calls are too many or too long"):
             assembled(pieces)
 
 

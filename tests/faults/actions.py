@@ -236,7 +236,7 @@ ACTIONS = (
             # The model is told if the memory item cannot be stored, or is not confirmed, and goes on.
             lambda place, ending: (
                 _tool_told(UNCONFIRMED)(place, ending)
-                or _operation("memory")(place, ending) != _tool_told("could not do its work")(place, ending)
+                or _operation("memory")(place, ending) != _tool_told("SQLite reported an error")(place, ending)
             ),
         ),
         is_begun=_asked("Remember the milk"),
@@ -247,6 +247,6 @@ ACTIONS = (
     Action(
         "a job's start",
         ("ask", "/run echo begun > ASIDE/begun; sleep 60"),
-        lambda _place, ending: "Job #1 runs" in ending.output,
+        lambda _place, ending: "Job #1 is running" in ending.output,
     ),
 )

@@ -27,7 +27,7 @@ _LASTING = (".lock", ".archived")
 _KEPT_FILE = re.compile(r"(?<!cannot be )(?:kept|is) in (/\S+?)[.;]?(?:\s|$)")
 _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
-    r"|is unchanged|was not stored|could not do its work|cannot be (?:changed|written)|There is no room left"
+    r"|is unchanged|was not stored|SQLite reported an error|cannot be (?:changed|written)|There is no room left"
 )
 _GOES_ON = ("The next start goes on with it", "start of Chorus notes it", "The next start of Chorus completes it")
 UNCONFIRMED = "The disk does not confirm a change of"

@@ -314,11 +314,11 @@ async def test_they_are_listed_explained_and_completed(world: World, shared: Pat
 @pytest.mark.parametrize(
     ("name", "content", "flaw"),
     [
-        ("new.md", b"x", "/new is a command of Chorus; rename the file"),
+        ("new.md", b"x", "/new is a Chorus command; rename the file"),
         ("Two words.md", b"x", "its name may have only letters from a to z, digits, hyphens and underscores"),
         ("blank.md", b" \n", "it is empty"),
         ("latin.md", b"\xe9", "it is not UTF-8"),
-        ("big.md", b"x" * 1_000_001, "it has more than 1 MB"),
+        ("big.md", b"x" * 1_000_001, "it is larger than 1 MB"),
     ],
 )
 async def test_a_file_that_cannot_be_a_command_is_told_once(
@@ -376,10 +376,10 @@ def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() 
     ("line", "sentence"),
     [
         ("/import export.zip", "Conversations are imported into the log"),
-        ("/persona new Gandalf", "makes and changes no persona"),
-        ("/persona import mira.png", "makes and changes no persona"),
-        ("/persona archive", "makes and changes no persona"),
-        ("/persona delete chorus", "makes and changes no persona"),
+        ("/persona new Gandalf", "cannot create or change a persona"),
+        ("/persona import mira.png", "cannot create or change a persona"),
+        ("/persona archive", "cannot create or change a persona"),
+        ("/persona delete chorus", "cannot create or change a persona"),
         ("/persona Gandalf", "There is no such persona."),
         ("/rescue", "Rescued texts belong to the log"),
         ("/rescue keep", "Rescued texts belong to the log"),

@@ -263,7 +263,7 @@ async def test_of_a_quick_success_only_the_lines_are_told(world: World) -> None:
 
 
 async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(world: World) -> None:
-    assert await world.told("/run pytest -q") == "Job #1 runs: pytest -q"
+    assert await world.told("/run pytest -q") == "Job #1 is running: pytest -q"
     await all_ended(world)
     assert await in_background(world, "make") == [
         "Job #2 (make): done after 0.0 s.",
@@ -300,7 +300,7 @@ async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) 
     await world.carry_out("/persona new Frodo")
     assert (await world.told("/jobs")).startswith("No job has run yet.")
     assert await world.told("/jobs log 1") == "There is no job #1 here. /jobs lists the jobs of this run."
-    assert (await world.told("/run make")).startswith("Job #3 runs")
+    assert (await world.told("/run make")).startswith("Job #3 is running")
     await all_ended(world)
 
 
@@ -463,7 +463,7 @@ async def test_a_stopped_job_is_answered_for_by_the_command_that_stopped_it(worl
         assert (await world.told("/jobs kill all")).startswith("Job #1 (sleep 100): stopped after ")
     assert told == []
     assert await world.told("/jobs kill 1") == "Job #1 has ended already: stopped."
-    assert await world.told("/jobs kill all") == "No job runs."
+    assert await world.told("/jobs kill all") == "No job is running."
     assert await world.told("/jobs kill 9") == "There is no job #9 here. /jobs lists the jobs of this run."
 
 
@@ -514,7 +514,7 @@ async def test_jobs_that_run_at_the_exit_are_stopped_and_named(world: World) -> 
     await asyncio.sleep(0.01)
     assert await world.services.jobs.close() == [
         "Stopped job #2: server",
-        "Still running outside job #2, even when Chorus ends: daemon (process 42).",
+        "Running outside job #2, and not stopped when Chorus ends: daemon (process 42).",
     ]
     assert all(process.closed for process in world.shell.processes)
     assert await world.services.jobs.close() == []

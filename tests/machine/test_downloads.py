@@ -64,9 +64,9 @@ async def test_a_file_is_fetched_with_its_name_also_if_it_has_moved_or_is_packed
         ("/gone", "/gone cannot be fetched: the server answered 404."),
         ("/circle", "/circle cannot be fetched: Exceeded maximum allowed redirects."),
         ("/slow", "/slow could not be fetched within 0.5 s."),
-        ("/large", "large has 20.0 MB; the largest file that can be attached has 20 MB."),
-        ("/endless", "endless has over 20 MB, which is too large to be attached."),
-        ("/swelling", "swelling has over 20 MB, which is too large to be attached."),
+        ("/large", "large is 20.0 MB; the largest file that can be attached is 20 MB."),
+        ("/endless", "endless is larger than 20 MB, which is too large to be attached."),
+        ("/swelling", "swelling is larger than 20 MB, which is too large to be attached."),
         ("/twice", "/twice cannot be fetched: compressed more than once."),
         ("/torn", "/torn cannot be fetched: not compressed as it says."),
     ],
@@ -82,7 +82,7 @@ async def test_the_web_cannot_lead_to_a_page_of_this_machine(monkeypatch: pytest
         monkeypatch.setenv("http_proxy", proxy)
         with pytest.raises(AttachmentError) as refused:
             await download("http://1.1.1.1/moved")
-    told = "http://1.1.1.1/moved leads to http://2130706433:6379/keys, which is not on the web, so"
+    told = "http://1.1.1.1/moved leads to http://2130706433:6379/keys, on this machine or its network, so"
     assert str(refused.value).startswith(told)
 
 

@@ -71,18 +71,18 @@ def test_a_byte_order_mark_and_another_name_and_owner_in_a_file_do_not_count(per
 
 @pytest.mark.parametrize("name", ["", "..", "../../etc/passwd", f"../{NAME}", "/etc/passwd", f"{NAME}\0", f"{NAME}/x"])
 def test_what_is_no_name_never_becomes_a_path(personas: Path, name: str) -> None:
-    with pytest.raises(SessionError, match="is no session's name"):
+    with pytest.raises(SessionError, match="is not the name of a session"):
         session_files.read(personas, "chorus", name)
-    with pytest.raises(SessionError, match="is no session's name"):
+    with pytest.raises(SessionError, match="is not the name of a session"):
         session_files.create(personas, replace(SESSION, session_id=name))
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "is damaged or no session: line 1"),
+        (b"", "is damaged, or is not a session: line 1"),
         (b"\xff\xfe{}", "is damaged: byte 0 is not UTF-8"),
-        (text_of(SESSION).encode()[:-40], "is damaged or no session: line "),
+        (text_of(SESSION).encode()[:-40], "is damaged, or is not a session: line "),
         (b'{"format": "other"}', 'its "format" is not'),
     ],
 )

@@ -132,7 +132,7 @@ def break_a_constraint_that_is_checked_at_commit(connection: Connection) -> None
 
 FAILURES: dict[Callable[[Connection], None], tuple[type[Exception], str]] = {
     raise_an_error: (ValueError, "in the work"),
-    break_a_constraint: (StorageError, "^The database .* could not do its work: UNIQUE constraint failed"),
+    break_a_constraint: (StorageError, "^SQLite reported an error for the database .*: UNIQUE constraint failed"),
     break_a_constraint_that_is_checked_at_commit: (StorageError, "FOREIGN KEY constraint failed"),
 }
 
@@ -301,7 +301,9 @@ def test_a_new_database_that_the_disk_does_not_confirm_is_not_made(path: Path) -
         connection.fails = connection.is_made = True
         return connection
 
-    with pytest.raises(StorageError, match=f"The database {path} cannot be made: the disk does not confirm it.$"):
+    with pytest.raises(
+        StorageError, match=f"The database {path} cannot be made: the disk does not confirm it; check it.$"
+    ):
         find_or_create(path, connect)
     assert [*path.parent.iterdir()] == []
 

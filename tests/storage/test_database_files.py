@@ -64,10 +64,10 @@ async def opened_and_closed(path: Path) -> None:
     ("make", "error", "sentence"),
     [
         (Path.touch, DatabaseDamagedError, r"is empty \(0 bytes\), which Chorus never leaves behind"),
-        (lambda path: path.write_text("Dear diary, " * 100), DatabaseDamagedError, "is damaged or is no database"),
+        (lambda path: path.write_text("Dear diary, " * 100), DatabaseDamagedError, "is damaged or is not a database"),
         (lambda path: sql(path, "CREATE TABLE moz_places(url)"), DatabaseDamagedError, "belongs to another program"),
         (newer, DatabaseTooNewError, r"newer Chorus \(it knows 0999_thoughts\)\. Update Chorus"),
-        (cut_short, DatabaseDamagedError, "is damaged or is no database"),
+        (cut_short, DatabaseDamagedError, "is damaged or is not a database"),
     ],
     ids=["empty", "no database", "another program's", "newer", "cut short"],
 )
@@ -103,8 +103,8 @@ async def test_a_place_where_no_database_can_be_is_a_sentence(tmp_path: Path, pl
         (sqlite3.SQLITE_READONLY, StorageError, "Check the permissions of the file"),
         (sqlite3.SQLITE_READONLY_DBMOVED, StorageError, "moved, deleted or replaced while Chorus had it open"),
         (sqlite3.SQLITE_CANTOPEN, StorageError, "Check the permissions of the file"),
-        (sqlite3.SQLITE_IOERR_FSYNC, StorageError, "could not do its work: words of SQLite"),
-        (None, StorageError, "could not do its work: words of SQLite"),
+        (sqlite3.SQLITE_IOERR_FSYNC, StorageError, ": words of SQLite. Try again; if it happens again"),
+        (None, StorageError, ": words of SQLite. Try again; if it happens again"),
     ],
 )
 def test_each_code_of_sqlite_has_its_sentence(code: int | None, expected: type[StorageError], advice: str) -> None:
@@ -119,7 +119,7 @@ def test_each_code_of_sqlite_has_its_sentence(code: int | None, expected: type[S
 
 def test_what_sqlite_says_of_a_damage_is_one_line(path: Path) -> None:
     sentence = str(damaged(path, "malformed database schema (t): CREATE TABLE t(\n  a TEXT,\n" + "b TEXT, " * 100))
-    assert sentence.startswith(f"{path} is damaged or is no database (malformed database schema (t): CREATE TABLE")
+    assert sentence.startswith(f"{path} is damaged or is not a database (malformed database schema (t): CREATE TABLE")
     assert "\n" not in sentence
     assert len(sentence) < len(str(path)) + 350
 

@@ -218,7 +218,7 @@ def test_a_change_waits_its_turn_but_not_for_ever(tmp_path: Path) -> None:
     file = tmp_path / "system.jsonc"
     with (
         locked(file),
-        pytest.raises(SettingsError, match=r"^Another Chorus is changing .*system\.jsonc and does not finish"),
+        pytest.raises(SettingsError, match=r"^Another Chorus is changing .*system\.jsonc and has not finished"),
         locked(file, patience_seconds=0.05),
     ):
         pass
@@ -278,7 +278,7 @@ TEN_BYTES = Limit("a note", 10, "It is refused.")
 def test_a_file_that_has_more_than_its_size_says_is_refused_too() -> None:
     """It may also grow between the look at its size and the reading."""
     assert Path("/proc/version").stat().st_size == 0
-    with pytest.raises(OSError, match="it has more than 10 bytes"):
+    with pytest.raises(OSError, match="it is larger than 10 bytes"):
         read_within(Path("/proc/version"), TEN_BYTES)
 
 
@@ -289,7 +289,7 @@ def test_a_file_up_to_the_limit_is_read_whole_and_what_is_larger_or_no_file_refu
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
     (tmp_path / "folder").mkdir()
-    reasons = {"large": "it has more than 10 bytes", "pipe": "not a regular file", "device": "not a regular file"}
+    reasons = {"large": "it is larger than 10 bytes", "pipe": "not a regular file", "device": "not a regular file"}
     for name, reason in {**reasons, "folder": "directory|regular file"}.items():
         with pytest.raises(OSError, match=reason):
             read_within(tmp_path / name, TEN_BYTES)

@@ -148,7 +148,7 @@ def test_a_command_of_ones_own_is_completed_and_sent_and_a_taken_name_is_told(ow
         terminal.press("tab")
         terminal.await_line(f"{PROMPT} /feel")
         terminal.say(" unhappy")
-        terminal.await_text("/new is a command of Chorus; rename the file.")
+        terminal.await_text("/new is a Chorus command; rename the file.")
         terminal.await_text("What has made you unhappy?")
         terminal.say("/undo")
         terminal.await_line(f"{PROMPT} /feel unhappy")

@@ -359,7 +359,7 @@ def test_output_is_shown_as_it_arrives_and_safely(home: Home, tmp_path: Path) ->
         chat.await_text("Exit code 7 after ")
         chat.await_line(PROMPT)
         chat.ask("!", "! needs a shell command, for example: !ls")
-        chat.ask("!cd /", "Write what to do there too: !cd / && ls")
+        chat.ask("!cd /", "Write both commands in one line: !cd / && ls")
         assert "␛" not in chat.screen_text()
     assert b"\x1b[31m " not in chat.drawn
     assert home.said() == []
@@ -367,7 +367,7 @@ def test_output_is_shown_as_it_arrives_and_safely(home: Home, tmp_path: Path) ->
 
 def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_message(home: Home) -> None:
     with home.chat() as chat:
-        chat.ask("/run sleep 0.5; echo done; exit 2", "Job #1 runs: sleep 0.5; echo done; exit 2")
+        chat.ask("/run sleep 0.5; echo done; exit 2", "Job #1 is running: sleep 0.5; echo done; exit 2")
         chat.type("I am")
         chat.await_text("Job #1 (sleep 0.5; echo done; exit 2): exit code 2 after ")
         chat.await_text("The last line will go with your next message; /undo leaves it out.")
@@ -409,7 +409,7 @@ def test_no_job_survives_the_exit(home: Home, tmp_path: Path, ending: str) -> No
     with home.chat() as chat:
         stubborn = "trap '' TERM INT HUP; while :; do sleep 0.2; done"
         pid = begun(chat, f"/run echo $$ > {tmp_path}/pid; {stubborn}", tmp_path / "pid")
-        chat.await_text("Job #1 runs: ")
+        chat.await_text("Job #1 is running: ")
         chat.await_line(PROMPT)
         before = time.monotonic()
         EXITS[ending](chat)
@@ -421,18 +421,18 @@ def test_no_job_survives_the_exit(home: Home, tmp_path: Path, ending: str) -> No
 
 def test_a_job_of_a_single_command_is_stopped_with_it(home: Home) -> None:
     outcome = home.run("ask", "/run sleep 100")
-    assert outcome.output == "Job #1 runs: sleep 100\n"
+    assert outcome.output == "Job #1 is running: sleep 100\n"
     assert outcome.errors == "Stopped job #1: sleep 100\n"
 
 
 def test_a_daemon_that_left_its_job_is_named(home: Home, tmp_path: Path) -> None:
     with home.chat() as chat:
         daemon = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 100' >/dev/null 2>&1 &"
-        chat.ask(f"!{daemon} sleep 0.5", "Still running outside job #1, even when Chorus ends: sleep (process ")
+        chat.ask(f"!{daemon} sleep 0.5", "Running outside job #1, and not stopped when Chorus ends: sleep (process ")
         pid = pid_in(tmp_path / "pid")
         chat.say("/quit")
         chat.await_end()
-        assert chat.screen_text().count(f"even when Chorus ends: sleep (process {pid}).") == 2
+        assert chat.screen_text().count(f"not stopped when Chorus ends: sleep (process {pid}).") == 2
     os.kill(pid, signal.SIGKILL)
 
 

@@ -107,5 +107,5 @@ def delete(folder: Path, digests: Iterable[str]) -> None:
 def path_of(folder: Path, digest: str) -> Path:
     """Return the path of the bytes with this SHA-256; its folder is named by the first two digits."""
     if not is_sha256(digest):
-        raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
+        raise AttachmentError(f"{digest!r} is not a SHA-256 in hexadecimal digits, so no attachment has it.")
     return folder / digest[:_PREFIX_LENGTH] / digest

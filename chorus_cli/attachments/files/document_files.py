@@ -27,7 +27,7 @@ def read(typed: str) -> tuple[str, str]:
     """Return the name and the text of the file at a path, which may be relative to the current folder."""
     path, content = _read(typed, limits.MEMORY_DOCUMENT.most, CommandError)
     if len(content) > limits.MEMORY_DOCUMENT.most:
-        raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
+        raise CommandError(f"{path} is larger than {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
     try:
         return path.name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ async def _refuse_leading_home(address: str, request: httpx.Request) -> None:
     first, host = urlsplit(address).hostname or "", request.url.host
     if host != first and await _is_near(host) and not await _is_near(first):
         raise AttachmentError(
-            f"{address} leads to {request.url}, which is not on the web, so nothing was fetched. "
+            f"{address} leads to {request.url}, on this machine or its network, so Chorus fetched nothing. "
             f"If you want that page: /attach {request.url}"
         )
 
@@ -124,5 +124,7 @@ async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:
         data += piece
         if len(data) > LARGEST_BYTES:
             # The server may send no Content-Length, or one that counts compressed bytes.
-            raise AttachmentError(f"{name} has over {LARGEST_BYTES / 1e6:g} MB, which is too large to be attached.")
+            raise AttachmentError(
+                f"{name} is larger than {LARGEST_BYTES / 1e6:g} MB, which is too large to be attached."
+            )
     return name, bytes(data)

@@ -85,7 +85,7 @@ def refuse_large(name: str, size_bytes: int) -> None:
     """Raise an ``AttachmentError`` if a file is larger than an attachment may be."""
     if size_bytes > LARGEST_BYTES:
         raise AttachmentError(
-            f"{name} has {size_bytes / 1e6:.1f} MB; the largest file that can be attached has "
+            f"{name} is {size_bytes / 1e6:.1f} MB; the largest file that can be attached is "
             f"{LARGEST_BYTES / 1e6:g} MB. Make it smaller, or attach the part that matters."
         )
 
@@ -167,7 +167,7 @@ def _of_no_use(name: str, data: bytes, reason: str) -> AttachmentError:
     if found:
         return AttachmentError(f"{name} is {found}, which models do not take. Convert it to PNG, JPEG, PDF or text.")
     return AttachmentError(
-        f"{name} is neither a picture (PNG, JPEG, GIF, WebP) nor a PDF, and no text either: {reason}. Convert it first."
+        f"{name} is not a picture (PNG, JPEG, GIF, WebP), a PDF or text: {reason}. Convert it first."
     )
 
 

@@ -149,8 +149,8 @@ def _unattached_notice(missing: Sequence[str], folders: Sequence[str]) -> str:
         no_file, they_are = ("is no file", "it is") if len(missing) == 1 else ("are no files", "they are")
         told.append(f"There {no_file} {_first_of(missing)}, so {they_are} not attached.")
     if folders:
-        are = "is a folder" if len(folders) == 1 else "are folders"
-        told.append(f"{_first_of(folders)} {are}, and only files are attached: name a file in it.")
+        are, it = ("is a folder", "it") if len(folders) == 1 else ("are folders", "them")
+        told.append(f"{_first_of(folders)} {are}, and Chorus attaches only files: name a file in {it}.")
     return " ".join(told)
 
 

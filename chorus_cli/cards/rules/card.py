@@ -153,7 +153,7 @@ def _version_notes(top: Record) -> list[str]:
     version = max((float(each[1]) for each in found if each), default=0)
     if version <= _NEWEST:
         return []
-    return [f"The card is of version {version:g} of the specification; Chorus knows versions up to {_NEWEST}."]
+    return [f"The card follows version {version:g} of the specification; Chorus knows versions up to {_NEWEST}."]
 
 
 def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:
@@ -256,7 +256,8 @@ def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
     prompt = system_prompt(card, name)
     if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
         raise ImportFormatError(
-            f"The persona's system prompt would have {len(prompt):,} characters; at most {longest.most:,} are allowed."
+            f"The persona's system prompt would have {len(prompt):,} characters, but Chorus allows at most "
+            f"{longest.most:,}. Shorten the card's texts."
         )
     first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
     values: dict[str, JsonValue] = {"description": card.summary or shortened(first_line, _LONGEST_DESCRIPTION)}
@@ -354,9 +355,9 @@ def parsed(document: bytes) -> object:
     except UnicodeDecodeError as error:
         raise ImportFormatError(f"The card is not UTF-8 (byte {error.start + 1}).") from None
     except json.JSONDecodeError as error:
-        raise ImportFormatError(f"The card is no valid JSON (line {error.lineno}, column {error.colno}).") from None
+        raise ImportFormatError(f"The card is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except (ValueError, RecursionError):
-        raise ImportFormatError("The card holds a number that is too long, or values nested too deep.") from None
+        raise ImportFormatError("The card holds a number that is too long, or values nested too deeply.") from None
 
 
 def written(document: object, *, indent: int | None = None) -> bytes:

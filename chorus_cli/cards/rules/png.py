@@ -40,7 +40,10 @@ def card_json(picture: bytes) -> bytes | None:
     if chunk is None:
         return None
     if chunk.kind != _TEXT:
-        raise ImportFormatError("The card in this picture is in a zTXt or iTXt chunk; only tEXt chunks are read.")
+        raise ImportFormatError(
+            "The card in this picture is in a zTXt or iTXt chunk, and Chorus reads only tEXt chunks. "
+            "Export the card again, as JSON."
+        )
     (told,) = struct.unpack_from(">I", picture, chunk.content.stop)
     if told != crc32(picture[chunk.start + 4 : chunk.content.stop]):
         raise ImportFormatError("The card in this picture is damaged: its checksum is wrong.")
@@ -48,7 +51,7 @@ def card_json(picture: bytes) -> bytes | None:
     try:
         return base64.b64decode(_BLANKS.sub(b"", value), validate=True)
     except binascii.Error:
-        raise ImportFormatError("The card in this picture is damaged: it is no base64.") from None
+        raise ImportFormatError("The card in this picture is damaged: it is not base64.") from None
 
 
 def with_cards(picture: bytes, cards: Mapping[str, bytes]) -> bytes:
@@ -77,7 +80,7 @@ def plain_picture(name: str) -> bytes:
 def _chunks(picture: bytes) -> Iterator[_Chunk]:
     """Yield the complete chunks of a picture, up to the chunk that ends it."""
     if not picture.startswith(SIGNATURE):
-        raise ImportFormatError("This is no PNG picture.")
+        raise ImportFormatError("This is not a PNG picture.")
     start, last = len(SIGNATURE), len(picture)
     while start + _HEAD.size + _CRC_BYTES <= last:
         length, kind = _HEAD.unpack_from(picture, start)

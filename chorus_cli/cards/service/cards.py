@@ -204,7 +204,7 @@ class Cards:
                 return self.personas.check_name(None, name)
             except PersonaError:
                 continue
-        raise PersonaError(f"No name is free for {card.name}. Archive or rename one of its namesakes.")
+        raise PersonaError(f"Too many personas are called {card.name}. Rename or delete one of them.")
 
 
 def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterator[str]:

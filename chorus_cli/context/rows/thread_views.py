@@ -260,7 +260,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
         view = view.through(_end_of_turn(view, through_id))
     running = {row.turn_id for row in view.messages if row.status is Status.STREAMING}
     if through_id is not None and any(row.id == through_id and row.turn_id in running for row in view.messages):
-        raise JournalError(f"Message #{through_id} is still being answered. Fork the thread when the reply is there.")
+        raise JournalError(f"Message #{through_id} is still being answered. Fork the thread when the reply is done.")
     complete = tuple(row for row in view.messages if row.turn_id not in running)
     if not any(map(is_written, complete)):
         reason = "only a turn that is still being answered is in context" if running else "nothing is in context here"

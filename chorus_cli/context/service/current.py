@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, MessageDamagedError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import age, window_reaching
 from chorus_cli.core.time.timestamps import WindowHours, in_hours
@@ -160,7 +160,8 @@ class Current:
             fill, reply = await self._store.read(_read_on_arrival, target, now)
             left_out = window_notice(fill, target.persona.settings.context_hours, now)
         except DatabaseDamagedError as error:
-            left_out, reply = str(error), None
+            advice = " chorus doctor repairs the log." if isinstance(error, MessageDamagedError) else ""
+            left_out, reply = f"{error}{advice}", None
         found = [left_out] if left_out else []
         if reply is not None:
             found.append(f'The reply to "{shortened(reply.question)}" was interrupted; {way_on(reply.model)}.')

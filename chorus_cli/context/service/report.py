@@ -184,7 +184,7 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
     parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []
-    parts += [f"{len(plan.cut)} of all cut in the middle"] if plan.cut else []
+    parts += [f"{len(plan.cut)} of these cut in the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
     return ", ".join(parts)
 

@@ -86,7 +86,9 @@ async def _worded(services: Services, opened: OpenMessage, text: str) -> Reply |
     except OvertakenError:
         return OVERTAKEN
     kept = counted(len(opened.scope.settled), "message")
-    after = f" As after /context edit, the context is now {kept}, word for word; none is pinned."
+    after = (
+        f" This fixes the context, as /context edit does: it is now {kept} without a summary, and no message is pinned."
+    )
     fixed = "" if opened.is_last else after
     told, persona = Text(f"Message edited.{fixed} /undo reverts."), services.current.target().persona
     is_reply = opened.row.role is Role.ASSISTANT

@@ -122,7 +122,7 @@ Delete, change or move messages, and save to apply. Save an empty file, or uncha
 Only messages below "context starts here" are sent.
 Move that line up, or delete it, to bring older messages in.
 A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text; so do new ones. \
-The speaker is {human} or {name}. Calls of tools, written as {tool}, can be moved or deleted, but not changed.
+The speaker is {human} or {name}. Tool calls, written as {tool}, can be moved or deleted, but not changed.
 A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
 Chorus writes a \\ before a line of a message that looks like one of these or like a --- line, and before a blank \
 line at the end. Write such lines the same way; Chorus takes the \\ off again."""
@@ -266,7 +266,8 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
             raise EditFormatError(index + 1, f"no message begins before this text; {_hint()}")
     else:
         raise EditFormatError(
-            len(lines), f'the line "{END_LINE}" is missing, so messages may be, too; put it after the last message.'
+            len(lines),
+            f'the line "{END_LINE}" is missing, so messages may be missing too; put it after the last message.',
         )
     for index in range(marks[-1][0] + 1, len(lines)):
         if lines[index].strip() and not lines[index].startswith("#"):

@@ -305,7 +305,7 @@ def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequen
 def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int) -> MessageContent:
     if block.role is Role.TOOL_USE:
         raise EditFormatError(
-            block.line, "calls of tools cannot be changed or added; put this block back as it was, or delete all of it."
+            block.line, "tool calls cannot be changed or added; put this block back as it was, or delete all of it."
         )
     if unknown := next((line for line in block.attachments if line not in sheet.attachments), None):
         raise EditFormatError(

@@ -26,7 +26,6 @@ from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputErr
 from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import (
-    enumerated,
     has_controls,
     quotation,
     with_references,
@@ -81,7 +80,7 @@ def header(conversation: ForeignConversation) -> dict[str, object]:
 def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
     """Return the fields of a message; those without a value are left out.
 
-    Calls of tools and a provider's parts of thoughts are JSON text within a field, so they are kept word for word.
+    Tool calls and a provider's parts of thoughts are JSON text within a field, so they are kept word for word.
     """
     seconds, tokens = message.thought or UNMEASURED
     found: dict[str, object | None] = {
@@ -312,7 +311,7 @@ def _threads(opening: Opening) -> Iterator[ForeignConversation]:
             store.confine(connection)
             foreign_code.remove(connection)
             if changed := foreign_code.changed_tables(connection):
-                raise ImportFormatError(f"{path} cannot be read: it lacks {enumerated(changed)} as made by Chorus.")
+                raise ImportFormatError(f"{path} cannot be read: {changed}.")
             migrations.migrate(connection)
             for thread in whole_threads.threads(connection):
                 yield whole_threads.conversation(connection, thread)

@@ -92,7 +92,7 @@ def _item(
 ) -> ForeignConversation | Skipped:
     if isinstance(value, Skipped):
         return value
-    return or_skipped(read, value) if is_item(value) else Skipped("entry that is no conversation")
+    return or_skipped(read, value) if is_item(value) else Skipped("entry that is not a conversation")
 
 
 def _located(opening: Opening, resources: ExitStack) -> tuple[Container, Sequence[str]]:
@@ -228,7 +228,7 @@ FORMATS: tuple[Format, ...] = (
 """The formats in the order in which they are tried: those with an unmistakable sign first."""
 
 _BEGINNING_BYTES = 1 << 16
-_UNKNOWN = "file of no known format"
+_UNKNOWN = "file of an unknown format"
 _PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where programs keep them."
 _EMPTY = frozenset({b"", b"[]", b"{}"})
 
@@ -258,7 +258,7 @@ def _refused(opening: Opening, formats: Sequence[Format]) -> NoReturn:
     if b"".join(opening.beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
         raise ImportFormatError(f"{path} is empty: it holds no conversations. Export them again, or name another file.")
     known = enumerated([format_.title for format_ in formats])
-    raise ImportFormatError(f"{path} is of no known format. The known formats are {known}; {_PAGE}")
+    raise ImportFormatError(f"{path} has an unknown format. The known formats are {known}; {_PAGE}")
 
 
 def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:

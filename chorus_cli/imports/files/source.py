@@ -168,7 +168,7 @@ def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
     """Open an entry of an archive; refuse a stated size that is far too large, and unpack no more than that size."""
     entry = zipped.getinfo(name)
     if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
-        raise ImportFormatError(f"file of an archive that grows more than {_HIGHEST_RATIO} times when unpacked")
+        raise ImportFormatError(f"file of an archive that unpacks to more than {_HIGHEST_RATIO} times its size")
     try:
         with zipped.open(entry) as file:
             yield file
@@ -180,7 +180,7 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
     if len(entries) > most_entries:
         return f"has more than {most_entries:,} files"
     if sum(entry.file_size for entry in entries) > most_bytes:
-        return f"has more than {most_bytes:,} bytes when it is unpacked"
+        return f"is larger than {most_bytes:,} bytes when it is unpacked"
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
         return "is locked by a password: unpack it, and import the folder"
     return ""
@@ -259,14 +259,14 @@ class _Text:
                 value, end = _DECODER.raw_decode(self._buffer, self.position)
             except (ValueError, RecursionError) as error:
                 if self._is_at_end or not isinstance(error, json.JSONDecodeError):
-                    return Skipped(f"conversation that is no valid JSON, {_AND_THE_REST}")
+                    return Skipped(f"conversation that is not valid JSON, {_AND_THE_REST}")
             else:
                 # A number at the end of the text may go on.
                 if end < len(self._buffer) or self._is_at_end:
                     self.position = end
                     return value
             if len(self._buffer) - self.position > self._largest:
-                too_long = f"no valid JSON, or of more than {self._largest:,} characters"
+                too_long = f"not valid JSON, or longer than {self._largest:,} characters"
                 return Skipped(f"conversation that is {too_long}, {_AND_THE_REST}")
             self._read_on()
 
@@ -329,5 +329,7 @@ def whole_text(path: Path) -> str:
     with opened(path) as file:
         data = file.read(limits.IMPORTED_FILE.most + 1)
     if len(data) > limits.IMPORTED_FILE.most:
-        raise ImportFormatError(f"{path} has over {limits.IMPORTED_FILE.size}.")
+        raise ImportFormatError(
+            f"{path} is larger than {limits.IMPORTED_FILE.size}, the most that Chorus imports from one file."
+        )
     return data.decode("utf-8-sig", "replace")

@@ -76,7 +76,7 @@ class FileFacts(NamedTuple):
 def zone_guess(program: str, zone: tzinfo | None) -> str:
     """Return a sentence about the zone in which a program's times without a zone were read."""
     used = f"the zone {zone}" if zone else "the zone of this machine"
-    return f"{program} writes times without a zone: they were read in {used}. --timezone names another zone."
+    return f"{program} writes times without a zone: Chorus read them in {used}. --timezone names another zone."
 
 
 def assembled(

@@ -12,7 +12,7 @@ from chorus_cli.log.rules.messages import Status
 
 SOURCE = "claude.ai"
 
-NEWEST_BRANCH = "The export does not say which branch a conversation ended with: the newest one was taken."
+NEWEST_BRANCH = "The export does not say which branch a conversation ended with: Chorus took the newest one."
 
 _BROKEN = "message that cannot be read"
 _EMPTY = "empty message"

@@ -10,7 +10,9 @@ from chorus_cli.log.rules.messages import Role, Status, Thought
 
 _LONGEST_THOUGHT_SECONDS = 1e9
 
-NO_TIME = "Some messages have no time: it is guessed from the messages around them, or from the time of this import."
+NO_TIME = (
+    "Some messages have no time: Chorus guesses it from the messages around them, or from the time of this import."
+)
 
 
 @dataclass(frozen=True, slots=True)

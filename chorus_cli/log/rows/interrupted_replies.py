@@ -111,7 +111,7 @@ def interrupted_reply(
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry to which a row belongs, unless it brought words of a reply; calls of tools do not count.
+    """Undo the retry to which a row belongs, unless it brought words of a reply; tool calls do not count.
 
     A continuation brought no words if the reply still has the words that it was to continue; its row loses them.
     """

@@ -1,6 +1,6 @@
 """The log: every message of every persona. Rows are added and never deleted; a purge leaves an empty row.
 
-``open_turn`` stores a turn, and ``begin_call`` and ``end_call`` its calls of tools. ``insert_members`` and
+``open_turn`` stores a turn, and ``begin_call`` and ``end_call`` its tool calls. ``insert_members`` and
 ``open_retry`` store the messages of an operation. After that, only rows in progress change their words.
 """
 
@@ -12,7 +12,7 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.errors import MessageDamagedError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.thread_rows import OWN
 from chorus_cli.log.rules import attachments
@@ -39,7 +39,7 @@ _role, _status = cache(Role), cache(Status)
 
 
 def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
-    """Return the messages in rows of ``COLUMNS``; raise `DatabaseDamagedError` if one cannot be read."""
+    """Return the messages in rows of ``COLUMNS``; raise `MessageDamagedError` if one cannot be read."""
     found: list[Message] = []
     for row in list(cursor):
         # Fields are given by position, because giving them by name takes a third longer for a large request.
@@ -50,7 +50,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
             counts = dict(json.loads(usage)) if usage else {}
             files = attachments.from_text(attached) if attached else ()
         except (ValueError, TypeError) as error:
-            raise DatabaseDamagedError(f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}.") from error
+            raise MessageDamagedError(f"Message {id_} of {persona} ({timestamp}) cannot be read: {error}.") from error
         place, state = (id_, persona, thread_id, turn_id), (run, model, token_count, introduced_by, revises)
         thought_of = Thought(*thought[1:]) if thought[0] else None
         found.append(Message._make((*place, *said, *state, counts, files, bool(superseded), reply_id, thought_of)))
@@ -350,7 +350,7 @@ def insert_row(
 def begin_call(
     connection: sqlite3.Connection, reply: Message, thoughts: Thoughts, call: MessageContent
 ) -> list[Message]:
-    """Store the end of a reply, and the first of its calls of tools as a row in progress; return both rows."""
+    """Store the end of a reply, and the first of its tool calls as a row in progress; return both rows."""
     update_reply(connection, reply, thoughts)
     return rows(connection, [reply.id, _follow(connection, reply, call)])
 

@@ -90,7 +90,7 @@ def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Ope
     # Only undos and redos are read, because the journal may be long.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
-        raise JournalError("Another Chorus has undone or redone the same meanwhile. Nothing was changed.")
+        raise JournalError("Another Chorus has undone or redone this meanwhile. Nothing was changed.")
     return introduce(connection, new)
 
 

@@ -1,4 +1,4 @@
-"""Calls of tools in a reply: assembled from the pieces of a stream, and written as the log keeps them."""
+"""Tool calls in a reply: assembled from the pieces of a stream, and written as the log keeps them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CallAssembly:
         """Take the next piece of a stream; return whether it begins a call. Raise `ModelError` beyond the limits."""
         self._length += len(piece.id) + len(piece.name) + len(piece.arguments)
         if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > limits.KEPT_CALLS.most:
-            raise ModelError("The reply was stopped: its calls of tools are too many or too long.")
+            raise ModelError("Chorus stopped the reply: its tool calls are too many or too long.")
         slot = self._slot_of(piece)
         begins = slot is None or slot.is_followed_by(piece)
         if slot is None or begins:

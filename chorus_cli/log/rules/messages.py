@@ -36,7 +36,7 @@ class Speakers(NamedTuple):
 
 
 class Status(StrEnum):
-    """The state of a message; only replies and calls of tools may be incomplete."""
+    """The state of a message; only replies and tool calls may be incomplete."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"
@@ -90,7 +90,7 @@ class Message(NamedTuple):
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
     row whose words this message replaces. ``superseded`` marks an imported message that is not on the branch with
-    which its conversation ended. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if unknown.
+    which its conversation ended. ``reply_id`` is the reply that ended with this tool call, ``None`` if unknown.
     ``thought`` is ``None`` for a reply without thoughts.
     """
 
@@ -123,7 +123,7 @@ class MessageContent(NamedTuple):
     Without ``turn_id``, a message of the user opens a turn, and any other message joins the turn of the member before
     it. ``revises`` is the row whose words it replaces. Without ``token_count``, its tokens are counted on the first
     read. ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply; no model is sent them. ``reply_id``
-    is the reply that ended with this call of a tool.
+    is the reply that ended with this tool call.
     """
 
     thread_id: int
@@ -171,7 +171,7 @@ def words_of(message: Message | MessageContent) -> str:
 
 
 def says_nothing(message: Message) -> bool:
-    """Return whether a reply is empty: it consists of calls of tools, which have rows, or did not continue another."""
+    """Return whether a reply is empty: it consists of tool calls, which have rows, or did not continue another."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
     return is_empty_reply and (message.status is Status.COMPLETE or message.revises is not None)
 

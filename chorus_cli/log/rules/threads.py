@@ -103,7 +103,7 @@ def newest_reply(messages: Iterable[Message]) -> Message | None:
 
 
 def last_exchange(messages: Sequence[Message]) -> Exchange | None:
-    """Return the last turn of the messages in context, without its calls of tools; ``None`` if there is none."""
+    """Return the last turn of the messages in context, without its tool calls; ``None`` if there is none."""
     if not messages:
         return None
     turn = [row for row in messages if row.turn_id == messages[-1].turn_id]

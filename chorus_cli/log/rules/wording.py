@@ -201,7 +201,7 @@ def message_as_json(
 ) -> dict[str, object]:
     """Return a message as JSON, in which numbers name its thread and the operation that put it in.
 
-    With ``marks``, the JSON says whether the message was undone or replaced. Calls of tools and a provider's parts of
+    With ``marks``, the JSON says whether the message was undone or replaced. Tool calls and a provider's parts of
     ``thoughts`` are JSON within a text, which keeps them word for word.
     """
     fields: dict[str, object] = {

@@ -219,7 +219,7 @@ def remembered(result: Added) -> Text:
     """Say that an item was remembered, or that it was in the memory already."""
     (item,) = result.items
     if result.operation is None:
-        return Text(f"Already remembered as #{item.id}; its age starts again.")
+        return Text(f"Already remembered as #{item.id}; its age now counts from today.")
     known = "" if result.new else " The item was in the memory already."
     near = f" It has nearly the words of #{item.may_replace}: /memory inbox." if result.new and item.may_replace else ""
     return Text(f"Remembered {named(item)}.{known} {REVERTS}{near}")

@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 def _answer(text: str, _now: datetime) -> Answer:
     match = _ANSWER.fullmatch(text)
     if match is None:
-        raise CommandError(f"{quoted(text)} is no answer. Type accept or drop, and the number of an item or all.")
+        raise CommandError(f"{quoted(text)} is not an answer. Type accept or drop, and the number of an item or all.")
     return Answer(match[1].lower() == "accept", int(match[2]) if match[2] else None)
 
 

@@ -157,7 +157,9 @@ def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operatio
     for each in act.changes:
         present = present_item(connection, persona, each.item_id)
         if present is not None and each.before == each.after == ItemState():
-            raise JournalError(f"The other text of memory item #{each.item_id} was purged, so nothing was changed.")
+            raise JournalError(
+                f"A purge overwrote the text that memory item #{each.item_id} would get back, so nothing was changed."
+            )
         if present is not None and each.fits(present.state):
             _store(connection, present, each, operation_id, now)
         elif not act.passes_over:

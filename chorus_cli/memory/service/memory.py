@@ -266,8 +266,8 @@ class Memory:
         """
         if tokens < mark and not force:
             raise MemoryItemError(
-                f"The next request has {counted(tokens, 'token')}. Memory is archived only from {mark:,} on. "
-                "Nothing was changed; /memory flash --force archives COLD items anyway."
+                f"The next request has {counted(tokens, 'token')}; Chorus archives memory only if it has {mark:,} or "
+                "more. Nothing was changed; /memory flash --force archives COLD items anyway."
             )
         saved = await self._flash(slug, automatic=False)
         if saved is None:
@@ -329,8 +329,8 @@ class Memory:
             return await attempt()
         except IndexDamagedError as error:
             raise DatabaseDamagedError(
-                "The index of the memory is damaged and cannot be made again. The items are not damaged; "
-                "chorus memory list prints them."
+                "The index of the memory is damaged, and Chorus could not rebuild it; run chorus doctor. "
+                "The items are not damaged; chorus memory list prints them."
             ) from error
 
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -346,7 +346,7 @@ can could
 ABOUT
     I am ELIZA, a program after Joseph Weizenbaum's of 1966, embedded in Chorus. I understand nothing: I look
       for keywords and turn your own words around. For a real model, set a provider's key in the environment,
-      start Ollama or name a model file; the first lines of Chorus tell how.
+      start Ollama or name a model file; Chorus's first lines tell how.
     Only ELIZA, a few pages of pattern rules from 1966. Nothing here thinks or understands. A real model comes
       with a key in the environment, with a running Ollama or in a file.
     A program that seemed clever in 1966 and never was: ELIZA. Whoever wants understanding needs a real model,
@@ -384,10 +384,10 @@ help 20
   NEWKEY
 HELP
     I can listen, after a fashion: I am ELIZA, a program of 1966 that turns your words around and understands
-      none of them. /help lists the commands of Chorus; a real model comes with a key in the environment, a
+      none of them. /help lists Chorus's commands; a real model comes with a key in the environment, a
       running Ollama or a model file.
     There is little that I can do but ask you back. ELIZA is my name, and pattern rules are all I am. For real
-      answers set a provider's key, start Ollama or name a model file, and for the commands of Chorus type /help.
+      answers set a provider's key, start Ollama or name a model file, and for Chorus's commands type /help.
 write explain translate summarize summarise calculate generate implement fix debug 5
   /task 0
   please /task 0

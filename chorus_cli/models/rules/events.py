@@ -77,7 +77,7 @@ class ReasoningDelta:
 class ReplyEnd:
     """The end of the reply; ``finish_reason`` is the provider's reason, or ``None`` if the stream was cut.
 
-    ``usage`` has the provider's token counts. ``calls`` are the model's calls of tools that have arrived, the last one
+    ``usage`` has the provider's token counts. ``calls`` are the model's tool calls that have arrived, the last one
     perhaps in part. ``thought_parts`` are the provider's own parts of the thoughts.
     """
 
@@ -189,9 +189,9 @@ class Lengths:
         self.said += len(event.text) if isinstance(event, TextDelta) else 0
         self.thought += len(event.text) if isinstance(event, ReasoningDelta) else 0
         if self.said > limits.REPLY.most:
-            raise ModelError(f"The reply was stopped at {limits.REPLY.size}.", advice=ARRIVED)
+            raise ModelError(f"Chorus stopped the reply at {limits.REPLY.size}.", advice=ARRIVED)
         if self.thought > limits.THOUGHTS.most:
-            raise ModelError(f"The model was stopped because its thoughts have over {limits.THOUGHTS.size}.")
+            raise ModelError(f"Chorus stopped the model because its thoughts are longer than {limits.THOUGHTS.size}.")
 
 
 @dataclass(frozen=True, slots=True)

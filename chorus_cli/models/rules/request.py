@@ -67,7 +67,7 @@ def asked_to_go_on(request: ModelRequest) -> ModelRequest:
 
 
 def without_calls(message: PromptMessage) -> PromptMessage:
-    """Return a message in which calls of tools, or the result of a call, are plain words."""
+    """Return a message in which tool calls, or the result of a call, are plain words."""
     if message.role == "tool":
         return PromptMessage("user", f"[tool result: {message.content}]")
     if message.tool_calls is None:

@@ -134,8 +134,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
     """Archive a persona: nothing is lost, but you cannot switch to it.
 
-    Without a name, Chorus archives the current persona and switches to the default one. It archives no persona whose
-    replies or jobs run or whose messages wait.
+    Without a name, Chorus archives the current persona and switches to the default one. Chorus
+    refuses while the persona has a running reply or job, or a waiting message.
 
     Examples:
         /persona archive

@@ -170,7 +170,9 @@ async def _set(services: Services, key: Setting, value: JsonValue) -> Text:
 async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text]]) -> Text | Question:
     """Carry out a change of the window to all; ask first if the next request would go beyond the day's budget."""
     dear = await _beyond_budget(services)
-    return Question(f"{dear} Take all?", wanted, Text("The window is as it was.")) if dear else await wanted()
+    return (
+        Question(f"{dear} Set the window to all?", wanted, Text("The window is as it was.")) if dear else await wanted()
+    )
 
 
 async def _beyond_budget(services: Services) -> str:
@@ -245,7 +247,7 @@ async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Cha
     lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting changed'}."]
     for change in changes:
         before, after = _short(_written(change.before)), _short(_written(change.after))
-        difference = f"{before} → {after}" if before != after else f"changed after this beginning: {after}"
+        difference = f"{before} → {after}" if before != after else f"begins as before ({after}) and differs further on"
         lines.append(f"{change.setting.key}: {difference}")
     lines += services.personas.load(opened.slug).warnings
     for change in changes:
@@ -342,7 +344,7 @@ async def _set_for_this_run(services: Services, key: Setting | None, value: str)
     if key is None:
         changed = files.set_in_this_run(slug).items()
         listed = [f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed]
-        return _lines(*listed or ["No setting was changed for this run. For example: /set temperature 0.2 --once"])
+        return _lines(*listed or ["No setting is changed for this run. To change one: /set temperature 0.2 --once"])
     if key.key in _OTHERWISE:
         raise CommandError(f"{key.key} cannot be set for this run. {_OTHERWISE[key.key]}")
     if not value:
@@ -401,7 +403,10 @@ async def chosen_model(services: Services) -> str:
     withheld = (await services.context.snapshot(target, services.clock.now())).withheld_notice
     in_force = "\n".join(filter(None, (f"Model: {target.choice.model} ({target.choice.reason})", withheld)))
     if limit.relative:
-        return f"{in_force}\nThe figures of this model are not known, so Chorus assumes those of {limit.relative}."
+        return (
+            f"{in_force}\nlitellm's list has no limits for this model, "
+            f"so Chorus assumes the limits and abilities of {limit.relative}."
+        )
     if not limit.is_assumed:
         return in_force
     return (

@@ -196,7 +196,7 @@ def read(text: str) -> Session:
     facts = {key: read_fact(document, key) for key, read_fact in _FACTS.items()}
     del facts["message_count"]
     if facts["active_thread_id"] not in known:
-        raise SessionError(f'its "active_thread_id" {facts["active_thread_id"]} is none of its threads')
+        raise SessionError(f'its "active_thread_id" {facts["active_thread_id"]} is not one of its threads')
     messages = tuple(_message(each, known) for each in document.objects("messages"))
     if not messages:
         raise SessionError('there is nothing in its "messages"')

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
 
 _MOST_NAMED = 6
+_SOUGHT = "chorus doctor looks for it in the backups."
 
 
 class ContextCopy(NamedTuple):
@@ -241,7 +242,8 @@ class Sessions:
         """Return the sessions of a persona, including those whose files were added by hand and have no row."""
         rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
-        problems = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
+        gone = (row.session_id for row in rows if row.session_id not in files)
+        problems = [f"The file of {each} is gone; {_SOUGHT}" for each in gone]
         for name in sorted(files - {row.session_id for row in rows}):
             try:
                 found = await asyncio.to_thread(session_files.read, self.personas.folder, persona, name)
@@ -253,7 +255,12 @@ class Sessions:
     async def load(self, persona: str, typed: str) -> Session:
         """Return a persona's session by its name, by the unique beginning of its name, or by its description."""
         session_id = await self._find(persona, typed)
-        return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
+        try:
+            return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
+        except SessionError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise SessionError(f"{error} {_SOUGHT}") from error
+            raise
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
         """Return, by thread id, the number of a thread in the log, or else the place of the thread in the session."""

@@ -111,7 +111,7 @@ class Setting(NamedTuple):
     def misfit(self, value: JsonValue) -> str:
         """Return a clause that names a wrong value, with API keys cut out, and the accepted values."""
         if _length(value) > self.longest:
-            return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
+            return f"{self.key} has {_length(value):,} characters; it may have at most {self.longest:,}"
         return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
 
     def refusal(self, value: JsonValue) -> str:
@@ -188,7 +188,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "context_token_limit",
         Kind.WHOLE_NUMBER,
-        "How many tokens prompt and reply may have.",
+        "How many tokens the prompt and the reply together may have.",
         1000,
         default_words="the model's own",
     ),
@@ -231,7 +231,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "job_env",
         Kind.TEXTS,
-        "Variables that commands of your shell get although they look like secrets.",
+        "Variables that shell commands get even though the names look like secrets.",
         default_words="none",
     ),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),

@@ -105,7 +105,7 @@ def write(places: Paths, request: Request) -> Manifest:
         ) from error
     except OSError as error:
         raise BackupError(
-            f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
+            f"The backup {target} cannot be written: {error.strerror or error}. No part of it was kept."
         ) from error
     return manifest
 
@@ -132,7 +132,8 @@ def unpack(path: Path, folder: Path) -> None:
             place = folder / entry.filename
             if not place.resolve().is_relative_to(folder.resolve()):
                 raise BackupError(
-                    f"{path} holds a file outside of its folder, {entry.filename!r}. No backup of Chorus does that."
+                    f"{path} holds a file outside its folder, {entry.filename!r}, which no Chorus backup does. "
+                    f"{ANOTHER}"
                 )
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with archive.open(entry) as source, place.open("xb") as copy:
@@ -198,7 +199,7 @@ def is_log_alone(path: Path) -> bool:
     with _told(path, "read"), files.opened_file(path) as file:
         beginning = file.read(len(_DATABASE_BEGINNING))
     if beginning != _DATABASE_BEGINNING and not beginning.startswith(_ZIP_BEGINNING):
-        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
+        raise BackupError(f"{path} is not a Chorus backup. {ANOTHER}")
     return beginning == _DATABASE_BEGINNING
 
 
@@ -218,7 +219,7 @@ def _told(path: Path, done: str = "unpacked") -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise BackupError(f"{path} is damaged, or is no backup of Chorus ({error}). {ANOTHER}") from error
+        raise BackupError(f"{path} is damaged, or is not a Chorus backup ({error}). {ANOTHER}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be {done}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -269,7 +270,7 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
     with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
         while chunk := source.read(_CHUNK_BYTES):
             if is_stopped():
-                raise BackupStoppedError("The backup was stopped; nothing was kept of it.")
+                raise BackupStoppedError("The backup was stopped; no part of it was kept.")
             entry.write(chunk)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
-from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import file_lock, foreign_code
@@ -138,7 +137,7 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
             found = examination.facts(connection)
     except DatabaseDamagedError as error:
         # The sentence of the error is about the copy, and its advice is for the log in use.
-        raise BackupError(f"{path} is damaged, or is no backup of Chorus. {archive.ANOTHER}") from error
+        raise BackupError(f"{path} is damaged, or is not a Chorus backup. {archive.ANOTHER}") from error
     alone = Manifest(timestamps.to_text(now), *found, (), 0, (), holds_attachments=False)
     return manifest or alone, removed, changed
 
@@ -159,8 +158,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     if is_newer(connection):
         raise DatabaseTooNewError(made_by_newer(path, "restore"))
     if changed := foreign_code.changed_tables(connection):
-        lacks = f"lacks {enumerated(changed)} in the form that Chorus makes"
-        raise BackupError(f"The log in {path} {lacks}. {archive.ANOTHER}")
+        raise BackupError(f"In the log in {path}, {changed}. {archive.ANOTHER}")
     found = examination.faults(connection)
     if found and examination.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). {archive.ANOTHER}")

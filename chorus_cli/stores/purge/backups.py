@@ -106,7 +106,7 @@ def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without the purged texts and everything made of them, and migrate its log.
 
-    Return a sentence if the disk does not confirm the new file, otherwise an empty text.
+    Return sentences if the disk does not confirm the new file or an attachment stays, otherwise an empty text.
     """
     status = path.stat()
     is_replaced, told = False, ""
@@ -131,9 +131,8 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
         reason = error.strerror or error
         if not is_replaced:
             raise BackupError(f"{path} cannot be rewritten: {reason}. It was not changed.") from error
-        told = f"{path} was rewritten, but the disk does not confirm the new file: {reason}."
-    _drop_kept_attachments(places, path, dropped)
-    return told
+        told = f"{path} was rewritten, but the disk does not confirm the new file ({reason}). Check the disk."
+    return f"{told} {_drop_kept_attachments(places, path, dropped)}".strip()
 
 
 def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
@@ -193,8 +192,11 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
             each.unlink()
 
 
-def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
-    """Delete the ``dropped`` attachments beside the daily backups, unless a backup or the home still has them."""
+def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> str:
+    """Delete the ``dropped`` attachments beside the daily backups, unless a backup or the home still has them.
+
+    Return a sentence about one that stays, otherwise an empty text.
+    """
     named = {path.name for path in ATTACHMENTS.files(places)}
     for each in archive.listed(places) if dropped else ():
         with suppress(BackupError):
@@ -204,10 +206,9 @@ def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[st
             if path.name in dropped - named:
                 path.unlink()
         except OSError as error:
-            raise BackupError(
-                f"{rewritten} was rewritten, but its attachment {path} cannot be deleted and still has the text: "
-                f"{error.strerror or error}."
-            ) from error
+            stays = f"{rewritten} was rewritten, but its attachment {path} stays and still has the text"
+            return f"{stays}: {error.strerror or error}. Delete it yourself."
+    return ""
 
 
 def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:

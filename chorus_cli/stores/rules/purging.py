@@ -66,7 +66,7 @@ def span(typed: str, now: datetime) -> WantedPurge:
     since = timespan.parse(match["since"] if match else typed, now, after_since=True).before(now)
     until = timespan.parse(match["until"], now, after_since=True).before(now) if match else None
     if until is not None and until <= since:
-        raise CommandError("The time after until must be later than the time after since.")
+        raise CommandError('The time after "until" must be later than the time before it.')
     return WantedPurge(since=timestamps.to_text(since), until=timestamps.to_text(until) if until else "")
 
 

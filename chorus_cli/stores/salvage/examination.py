@@ -122,7 +122,7 @@ def facts(connection: sqlite3.Connection) -> Facts:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
-        raise DatabaseDamagedError(f"{path} is no database of Chorus.")
+        raise DatabaseDamagedError(f"{path} is not a Chorus database.")
     messages, newest = connection.execute("SELECT COUNT(*), MAX(timestamp) FROM messages").fetchone()
     (threads,) = connection.execute("SELECT COUNT(*) FROM threads").fetchone()
     return Facts(messages, threads, newest)
@@ -319,7 +319,7 @@ def digests(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def rows_in_progress(connection: sqlite3.Connection) -> list[tuple[int, str | None]]:
-    """Return the ids of the replies and calls of tools in progress, oldest first, each with its run."""
+    """Return the ids of the replies and tool calls in progress, oldest first, each with its run."""
     return connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
 
 

@@ -94,7 +94,7 @@ class Backups:
             return ""
         named = first_few([f"#{id_}" for id_ in ids])
         differ = "differs" if len(ids) == 1 else "differ"
-        return f"In the log, {named} {differ} from the text that was written. chorus doctor tells more and repairs it."
+        return f"In the log, {named} {differ} from the text that Chorus stored. chorus doctor says more and repairs it."
 
 
 def contents_in_words(manifest: Manifest) -> str:

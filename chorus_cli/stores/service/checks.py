@@ -72,9 +72,9 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     try:
         with examination.opened_untrusted(places.database) as connection:
             if foreign := foreign_code.found(connection):
-                are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
-                told = f"In the log, {enumerated(foreign)} {are} not of Chorus"
-                yield wrong("code", f"{told}: SQLite may run {them} with any change of the log.", Repair.CODE)
+                told = f"The log has {enumerated(foreign)}, which Chorus did not make"
+                them = "it" if len(foreign) == 1 else "them"
+                yield wrong("code", f"{told}: SQLite may run {them} at any change of the log.", Repair.CODE)
             pages = tuple(_pages(connection, places.database))
             yield from pages
             # The rows of a damaged log cannot be checked one by one, and the rows of a newer log have another form.
@@ -93,7 +93,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield wrong("log", made_by_newer(path, "open"))
         return
     if changed := foreign_code.changed_tables(connection):
-        yield wrong("log", f"{path} lacks {enumerated(changed)} in the form that Chorus makes.", Repair.SALVAGE)
+        yield wrong("log", f"In {path}, {changed}.", Repair.SALVAGE)
         return
     facts = examination.facts(connection)
     faults = examination.faults(connection)
@@ -109,11 +109,11 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
         differ = "differs" if len(checked.changed) == 1 else "differ"
-        sentence = f"{counted(len(checked.changed), 'message')} {differ} from the text that was written: {ids}."
+        sentence = f"{counted(len(checked.changed), 'message')} {differ} from the text that Chorus stored: {ids}."
         yield wrong("checksums", sentence, Repair.CHECKSUMS)
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
-        yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
+        yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as stored{added}.")
     examination.require_texts(connection)
     yield from _damaged_rows(connection)
     yield from _cut_off(connection, run_folder)
@@ -122,7 +122,7 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
     else:
         yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
     if damaged := examination.damaged_indexes(connection):
-        told = f"The index of the {enumerated(damaged)} is damaged; no message is concerned."
+        told = f"The index of the {enumerated(damaged)} is damaged; the messages are not."
         yield wrong("index", told, Repair.INDEX)
     else:
         yield fine("index", "The indexes of search and memory are sound.")
@@ -190,7 +190,7 @@ def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Itera
         if is_certain and not running(run_folder):
             yield note("unnamed", f"{told}session or backup.", Repair.UNNAMED)
         else:
-            once = f"once no Chorus runs and everything that may need {them} can be read"
+            once = f"once no Chorus is running and everything that may need {them} can be read"
             yield note("unnamed", f"{told}session or backup that can be read. chorus doctor deletes {them} {once}.")
 
 
@@ -226,7 +226,7 @@ def _permissions(home: Paths) -> Finding:
     several = counted(len(found) - 1, "other file or folder", "other files and folders")
     others, them = (f" and {several} in it", "them") if len(found) > 1 else ("", "it")
     told = f"Other users of this machine can get at {found[0]}{others}."
-    return wrong("permissions", f"{told} The next start of Chorus closes {them}.")
+    return wrong("permissions", f"{told} After the next start of Chorus, only you can read {them}.")
 
 
 def _writable(home: Paths) -> Iterator[Finding]:
@@ -237,7 +237,7 @@ def _writable(home: Paths) -> Iterator[Finding]:
     barrier = home.data if os.access(path, os.W_OK) else path
     journal = path.with_name(f"{path.name}-journal")
     is_cut_off = is_there(journal) and journal.stat().st_size > 0
-    told = f"{barrier} cannot be written{'' if is_cut_off else ': everything can be read, and nothing can be stored'}."
+    told = f"{barrier} cannot be written{'' if is_cut_off else ': Chorus can read everything but store nothing'}."
     is_on_read_only_disk = os.statvfs(home.data).f_flag & os.ST_RDONLY
     yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
 
@@ -254,9 +254,9 @@ def _room(home: Paths) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     size = home.database.stat().st_size if home.database.exists() else 0
     if free < max(_LEAST_FREE_BYTES, 2 * size):
-        yield wrong("disk", f"Only {size_in_words(free)} are left on the disk of {home.data}. Make room there.")
+        yield wrong("disk", f"Only {size_in_words(free)} is left on the disk of {home.data}. Make room there.")
     else:
-        yield fine("disk", f"{size_in_words(free)} are left on the disk of {home.data}.")
+        yield fine("disk", f"{size_in_words(free)} is left on the disk of {home.data}.")
 
 
 def _settings(personas: Personas) -> Iterator[Finding]:
@@ -300,7 +300,8 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         return
     found = rescued_files.find(folder)
     if found.unreadable:
-        yield wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
+        told = f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole"
+        yield wrong("rescue", f"{told}; open it in an editor.")
     elif found.texts:
         told = f"{counted(len(found.texts), 'text')} in {closed_paths(found.read)} could not be stored in the log"
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")

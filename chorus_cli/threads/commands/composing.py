@@ -84,7 +84,7 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
     return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')
 
 
-TYPED = replace(TEXT, help=f"the text that replaces {ARGUMENTS} or is put at the end")
+TYPED = replace(TEXT, help=f"the text that replaces {ARGUMENTS} or follows a template without {ARGUMENTS}")
 
 
 def command_of(template: Template) -> Command[Services]:

@@ -60,8 +60,8 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     That is a message with its reply, or an operation; repeat the command to go further back. /undo list numbers your
     actions; /undo 12 undoes only number 12, whatever followed. A message leaves the context, not the log, and returns
     to the input line; a slash typed there replaces the message. A message that waits for the end of a reply is not
-    sent. Chorus asks first if another Chorus sent the message, or if your latest action is none of these, such as a
-    setting or a title. Right after a job has ended, /undo keeps the job's output back from your next message instead.
+    sent. If another Chorus sent the message, or your latest action is something else, such as a setting or a title,
+    Chorus asks first. Right after a job has ended, /undo leaves the job's output out of your next message instead.
 
     Examples:
         /undo

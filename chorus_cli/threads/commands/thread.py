@@ -70,7 +70,9 @@ OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complet
 THOUGHTS = flag("with the model's thoughts before its replies")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
-    TITLE, help="the new title, if you like after another thread's number; without a title, the first message names it"
+    TITLE,
+    help="the new title, after a number to rename another thread; without a title, the thread is named after its first "
+    "message",
 )
 
 
@@ -150,7 +152,7 @@ async def fork(services: Services, message: Annotated[int | None, MESSAGE] = Non
 
 @GROUP.command("rename")
 async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> Text:
-    """Give this thread a title, or another one: /thread rename 3 TITLE.
+    """Give a title to this thread, or to another: /thread rename 3 TITLE.
 
     Examples:
         /thread rename The trip to Rome
@@ -160,7 +162,7 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
     renamed = await services.threads.rename(thread, shortened(wanted))
     way_back = f"/thread rename {thread.number} {thread.title}" if thread.title else "/thread rename without a title"
     services.done_beside(f"renamed thread #{thread.number}, which /undo does not revert; {way_back} does.")
-    now = f"is now called {renamed.title}" if renamed.title else "is called by its first message again"
+    now = f"is now called {renamed.title}" if renamed.title else "is named after its first message again"
     before = f"its title was {thread.title}" if thread.title else "it had no title"
     return Text(f"Thread #{thread.number} {now}; {before}.")
 

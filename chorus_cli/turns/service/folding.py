@@ -262,7 +262,7 @@ class Folding:
             still = " still" if _FAILED in self.told[target.thread_id] else ""
             self.told[target.thread_id].add(_FAILED)
             failed = f"Chorus{still} could not summarise the older part of the conversation"
-            return f"{failed}: {error} It will try again later."
+            return f"{failed}: {error} Chorus will try again later."
         if summary is None:
             return ""
         self.told[target.thread_id].clear()

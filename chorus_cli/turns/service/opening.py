@@ -162,8 +162,8 @@ class TurnOpener:
             raise MessageRefusedError("The message is empty, so there is nothing to send.")
         if (size := len(content.encode())) > limits.MESSAGE.most:
             raise MessageRefusedError(
-                f"The message has {size / 1e6:.1f} MB; Chorus takes at most {limits.MESSAGE.size}. "
-                "It was not stored. Put it in a file and send the part that matters."
+                f"The message is {size / 1e6:.1f} MB; Chorus takes at most {limits.MESSAGE.size}. "
+                "It was not stored; send only the part that matters."
             )
         if target.persona.unreadable:
             refuse_unreadable_settings(target.persona)
@@ -339,6 +339,8 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
     if files:
-        copy, is_, name = ("copy", "is", "its name") if len(files) == 1 else ("copies", "are", "their names")
+        one, several = ("copy", "is", "its name", "it"), ("copies", "are", "their names", "them")
+        copy, is_, name, it = one if len(files) == 1 else several
         names = enumerated([each.name for each in files])
-        yield f"The {copy} that Chorus kept of {names} {is_} gone, so the model gets only {name}."
+        told = f"The {copy} that Chorus kept of {names} {is_} gone, so the model gets only {name}."
+        yield f"{told} chorus doctor looks for {it} in the backups."

@@ -74,9 +74,9 @@ BROKEN = "but is cut short or damaged, so it was not attached."
         (b"BM\xff\x00", "x is a BMP picture, which models do not take. Convert it to PNG, JPEG, PDF or text."),
         (b"\0\0\0\x18ftypheic\xff", "x is a HEIC or AVIF picture, which models do not take."),
         (b"PK\x03\x04\xff", "x is a zip archive or an office document, which models do not take."),
-        (b"ab\xff", "x is neither a picture (PNG, JPEG, GIF, WebP) nor a PDF, and no text either: it is not UTF-8 (by"),
+        (b"ab\xff", "x is not a picture (PNG, JPEG, GIF, WebP), a PDF or text: it is not UTF-8 (by"),
         (b"ab\0c", "it has a zero byte (byte 3). Convert it first."),
-        (bytes(LARGEST_BYTES + 1), "x has 20.0 MB; the largest file that can be attached has 20 MB."),
+        (bytes(LARGEST_BYTES + 1), "x is 20.0 MB; the largest file that can be attached is 20 MB."),
     ],
 )
 def test_a_file_of_no_use_is_refused_with_one_sentence(data: bytes, sentence: str) -> None:
@@ -237,7 +237,7 @@ def test_bytes_that_are_gone_or_damaged_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, DIGEST[:-1]])
 def test_a_path_is_made_of_a_digest_only(tmp_path: Path, digest: str) -> None:
-    with pytest.raises(AttachmentError, match="is no SHA-256"):
+    with pytest.raises(AttachmentError, match="is not a SHA-256"):
         read(tmp_path, digest)
 
 

@@ -47,7 +47,7 @@ async def test_attached_files_wait_are_listed_and_taken_back(world: World) -> No
     )
     assert await world.told("/attach clear") == "Removed photo.png and my paper.pdf from your next message."
     assert (await world.told("/attach")).startswith("Nothing is attached.")
-    assert await world.told("/attach clear") == "Nothing was attached."
+    assert await world.told("/attach clear") == "There was no file to remove."
     assert (await world.log(), world.model.requests) == ([], [])
 
 
@@ -161,7 +161,7 @@ async def test_a_file_of_no_use_is_told_of_and_nothing_is_sent(world: World, fol
             "@1.md @2.md @3.md @4.md @photo.png",
             "There are no files 1.md, 2.md, 3.md and 1 other, so they are not attached.",
         ),
-        ("see @./folder/", "./folder/ is a folder, and only files are attached: name a file in it."),
+        ("see @./folder/", "./folder/ is a folder, and Chorus attaches only files: name a file in it."),
         ("see @/dev/zero.", "There is no file /dev/zero, so it is not attached."),
         ("see @photo.png, @ada", ""),
     ],
@@ -250,20 +250,21 @@ async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_e
 
 
 @pytest.mark.parametrize(
-    ("names", "sentence"),
+    ("names", "are_gone", "them"),
     [
-        (["photo.png"], "The copy that Chorus kept of photo.png is gone, so the model gets only its name."),
+        (["photo.png"], "copy that Chorus kept of photo.png is gone, so the model gets only its name", "it"),
         (
             ["photo.png", "paper.pdf"],
-            "The copies that Chorus kept of photo.png and paper.pdf are gone, so the model gets only their names.",
+            "copies that Chorus kept of photo.png and paper.pdf are gone, so the model gets only their names",
+            "them",
         ),
     ],
 )
-async def test_files_that_are_gone_are_told_once(world: World, names: list[str], sentence: str) -> None:
+async def test_files_that_are_gone_are_told_once(world: World, names: list[str], are_gone: str, them: str) -> None:
     await say(world, "what are @photo.png and @paper.pdf?")
     for name in names:
         stored.path_of(world.folder / "attachments", attachment(name).sha256).unlink()
-    assert await world.notices("and now?") == [sentence]
+    assert await world.notices("and now?") == [f"The {are_gone}. chorus doctor looks for {them} in the backups."]
     assert await world.notices("and now?") == []
 
 

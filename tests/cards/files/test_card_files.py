@@ -62,12 +62,12 @@ BOMB = archive({"card.json": b" " * (card_files.LARGEST_JSON_BYTES + 1)})
 HOSTILE = {
     "a picture without a card": (picture(), "This picture holds no character card."),
     "a picture that is cut off": (picture(text_chunk("chara", card(2)))[:80], "This picture holds no character card."),
-    "a card of a wrong type": (picture(text_chunk("chara", [1])), "The JSON in it is no character card."),
-    "no base64": (picture(chunk(b"tEXt", b"chara\0no base64!")), "is damaged: it is no base64."),
-    "another kind of text": (picture(chunk(b"zTXt", b"chara\0\0x")), "only tEXt chunks are read"),
+    "a card of a wrong type": (picture(text_chunk("chara", [1])), "The JSON in it is not a character card."),
+    "no base64": (picture(chunk(b"tEXt", b"chara\0no base64!")), "is damaged: it is not base64."),
+    "another kind of text": (picture(chunk(b"zTXt", b"chara\0\0x")), "Chorus reads only tEXt chunks"),
     "a wrong checksum": (picture(chunk(b"tEXt", b"chara\0e30=", crc=7)), "its checksum is wrong."),
-    "a nested card": (archive({"card.json": b"[" * 100_000}), "values nested too deep."),
-    "a bomb": (BOMB, "The card in this archive has over 20 MB."),
+    "a nested card": (archive({"card.json": b"[" * 100_000}), "values nested too deeply."),
+    "a bomb": (BOMB, "The card in this archive is larger than 20 MB."),
     "an archive that is cut off": (KINDS["card.charx"][0][:200], "This archive cannot be read"),
     "WebP": (b"RIFF\0\0\0\0WEBPVP8 ", "Export it as PNG or JSON."),
 }

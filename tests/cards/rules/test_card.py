@@ -85,7 +85,7 @@ def test_the_fields_at_the_top_do_not_count_if_there_are_others() -> None:
 def test_a_newer_version_is_read_and_said(spec: str, written: str, version: str) -> None:
     found = card_of(card(3) | {"spec": f"chara_card_v{spec}", "spec_version": written})
     assert found is not None
-    note = f"The card is of version {version} of the specification; Chorus knows versions up to 3."
+    note = f"The card follows version {version} of the specification; Chorus knows versions up to 3."
     assert (note in found.notes, len(found.notes)) == (bool(version), 2 + bool(version))
 
 
@@ -367,9 +367,9 @@ def test_the_name_of_a_document_is_never_a_path(name: str) -> None:
 
 SENTENCES = {
     b"\xff{}": "The card is not UTF-8 (byte 1).",
-    b'{"a": }': "The card is no valid JSON (line 1, column 7).",
-    b"[" * 100_000: "The card holds a number that is too long, or values nested too deep.",
-    b"1" * 10_000: "The card holds a number that is too long, or values nested too deep.",
+    b'{"a": }': "The card is not valid JSON (line 1, column 7).",
+    b"[" * 100_000: "The card holds a number that is too long, or values nested too deeply.",
+    b"1" * 10_000: "The card holds a number that is too long, or values nested too deeply.",
 }
 
 

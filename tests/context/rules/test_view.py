@@ -238,7 +238,7 @@ def test_a_fork_begins_with_complete_turns(seen: View, through: int | None, expe
     [
         (0, None, "There is nothing to fork: nothing is in context here. /thread new opens an empty thread."),
         (2, None, "There is nothing to fork: only a turn that is still being answered is in context."),
-        (6, 6, "Message #6 is still being answered. Fork the thread when the reply is there."),
+        (6, 6, "Message #6 is still being answered. Fork the thread when the reply is done."),
         (6, 7, "Message #7 is not in context here. /search shows"),
     ],
 )

@@ -178,6 +178,14 @@ async def test_a_call_of_a_tool_without_its_result_is_counted_apart(world: World
     assert await _left_out(world) == {"blank, or half of a tool's call": 1}
 
 
+async def test_a_notice_of_a_message_that_cannot_be_read_names_the_repair(world: World) -> None:
+    await world.say("Something")
+    await sql(world, "UPDATE messages SET usage = 'x'")
+    (notice,) = await world.current.notices()
+    assert notice.startswith("Message 1 of chorus (")
+    assert notice.endswith(". chorus doctor repairs the log.")
+
+
 async def test_a_past_window_that_the_setting_does_not_take_counts_as_the_default(talked: World) -> None:
     talked.configure('{"context_hours": 100000000000}')
     await talked.told("/context 24h")

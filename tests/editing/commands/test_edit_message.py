@@ -17,7 +17,9 @@ from tests.turns.service.tool_talk import call, calls
 from tests.world import World
 
 THREE = ["A1", "B1", "A2", "B2", "A3", "B3"]
-FIXED = "As after /context edit, the context is now 6 messages, word for word; none is pinned. "
+FIXED = (
+    "This fixes the context, as /context edit does: it is now 6 messages without a summary, and no message is pinned. "
+)
 UNCHANGED = "Nothing was changed."
 
 

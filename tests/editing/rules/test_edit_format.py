@@ -105,7 +105,7 @@ EARLIER_HEAD = """\
 # The messages below the line "context starts here" are what Frodo sees. Delete those you do not want, change those
 # you do, move the line up (or delete it) to bring older ones in. The order here is the order in which they are sent.
 # A message begins with a line such as [2025-01-18 22:15:03] Human: and then its text. Write new ones in the same way;
-# the speaker is Human or Frodo. Calls of tools, written as Frodo (tool), can be moved or deleted, but not changed.
+# the speaker is Human or Frodo. Tool calls, written as Frodo (tool), can be moved or deleted, but not changed.
 # Save and close to apply. Save an empty file, or unchanged, to cancel.
 # A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
 # In a message, a line that looks like such a beginning, an attachment or a --- line, and a blank line at the end, begin

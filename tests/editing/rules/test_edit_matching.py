@@ -308,7 +308,7 @@ def test_a_tool_block_can_be_moved_and_deleted() -> None:
 )
 def test_a_tool_block_cannot_be_changed_or_made_up(old: str, new: str) -> None:
     sheet = sheet_of([], [QUESTION, call(6, "a", 12), result(7, "a", seconds=13), ANSWER])
-    with pytest.raises(EditFormatError, match=r"calls of tools cannot be changed or added") as caught:
+    with pytest.raises(EditFormatError, match=r"tool calls cannot be changed or added") as caught:
         edited(sheet, (old, new))
     line = sheet.text.replace(old, new).split("\n")[caught.value.line - 1]
     assert line.startswith("[2026-02-12 12:00:1")

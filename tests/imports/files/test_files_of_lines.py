@@ -105,7 +105,7 @@ def test_a_list_that_breaks_off_says_that_the_rest_is_left_out(tmp_path: Path, s
     (tmp_path / "a.json").write_text(f"{json.dumps(session)[:-1]}, {{oops}}, {{}}]", encoding="utf-8")
     ((found,), _) = found_in(tmp_path / "a.json")
     assert said(found) == TALK
-    assert dict(found.skipped) == {"conversation that is no valid JSON, and all after it in its file": 1}
+    assert dict(found.skipped) == {"conversation that is not valid JSON, and all after it in its file": 1}
 
 
 def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "-home-frodo-1" / "memory.md").write_text("# notes", encoding="utf-8")
     conversations, skipped = found_in(tmp_path)
     assert [each.key for each in conversations] == ["s1", "s2"]
-    assert sorted(skipped) == ["file of no known format", "session of a subagent"]
+    assert sorted(skipped) == ["file of an unknown format", "session of a subagent"]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,11 @@ NO_HEADERS: tuple[Any, ...] = ({"user_name": "Ann"}, GREETING, "{", ["chat_metad
     "values",
     [["x"], *([value] * 2 for value in ({}, {"a": 1}, [], None, *RECORDS)), *([line, GREETING] for line in NO_HEADERS)],
 )
-def test_other_files_are_of_no_known_format(tmp_path: Path, values: list[Any]) -> None:
+def test_other_files_have_an_unknown_format(tmp_path: Path, values: list[Any]) -> None:
     path = lines(tmp_path / "list.jsonl", values)
-    with pytest.raises(ImportFormatError, match=r"no known format\..* docs/programs\.md says where programs keep them"):
+    with pytest.raises(
+        ImportFormatError, match=r"an unknown format\..* docs/programs\.md says where programs keep them"
+    ):
         found_in(path)
 
 
@@ -220,7 +222,7 @@ def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats:
     assert len(batch.read) == 3
     assert batch.skipped == {
         "file that cannot be read to its end (It is damaged.)": 1,
-        "file of no known format": 1,
+        "file of an unknown format": 1,
         "nothing": 1,
     }
 

@@ -38,7 +38,7 @@ PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://f
 LOOK = {"content_type": "multimodal_text", "parts": ["look", PICTURE]}
 CHATGPT = chatgpt(chatgpt_node("a", None, "user", LOOK), chatgpt_node("b", "a", "assistant", "I see."))
 CLAUDE = claude(claude_message("a", None, "human", "hello"))
-OTHER, EMPTY = ("", "entry that is no conversation"), ("", "conversation without messages")
+OTHER, EMPTY = ("", "entry that is not a conversation"), ("", "conversation without messages")
 WEB = web(web_message("a", None, "user", "hello"))
 
 
@@ -134,7 +134,10 @@ def test_paths_in_archives_lead_nowhere(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"[" + b" " * 30_000_000 + b"{}]", "grows more than 250 times"), (b"[]", "it has no conversations")],
+    [
+        (b"[" + b" " * 30_000_000 + b"{}]", "unpacks to more than 250 times its size"),
+        (b"[]", "it has no conversations"),
+    ],
 )
 def test_an_archive_from_which_nothing_can_be_read_is_refused_with_the_reason(
     tmp_path: Path, content: bytes, reason: str
@@ -149,14 +152,14 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path = zipped(tmp_path / "export.zip", {"conversations-000.json": [CHATGPT], "conversations-001.json": bomb})
     first, second = sources_and_keys(path)
     assert first == ("chatgpt", "talk-1")
-    assert "grows more than 250 times" in second[1]
+    assert "unpacks to more than 250 times its size" in second[1]
 
 
 def test_an_archive_beyond_a_limit_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT], "a": b"", "b": b""})
     with pytest.raises(ImportFormatError, match="more than 2 files"):
         archive(path, ExitStack(), most_entries=2)
-    with pytest.raises(ImportFormatError, match="more than 100 bytes"):
+    with pytest.raises(ImportFormatError, match="larger than 100 bytes"):
         archive(path, ExitStack(), most_bytes=100)
 
 
@@ -183,15 +186,15 @@ def test_a_cut_or_locked_archive_is_a_sentence(tmp_path: Path) -> None:
         list(sources(path))
 
 
-def test_other_json_and_other_archives_are_of_no_known_format(tmp_path: Path) -> None:
+def test_other_json_and_other_archives_have_an_unknown_format(tmp_path: Path) -> None:
     others: list[dict[str, Any]] = [{"a.txt": b"x"}, {"conversations.json": [{"a": 1}]}, {"conversations.json": b"x"}]
     for number, files in enumerate(others):
-        with pytest.raises(ImportFormatError, match="no known format"):
+        with pytest.raises(ImportFormatError, match="an unknown format"):
             list(sources(zipped(tmp_path / f"{number}.zip", files)))
     path = tmp_path / "a.json"
     for text in ('[{"a": 1}]', "[1, 2", '{"mapping": 3}', "[[[["):
         path.write_text(text)
-        with pytest.raises(ImportFormatError, match="no known format"):
+        with pytest.raises(ImportFormatError, match="an unknown format"):
             list(sources(path))
 
 
@@ -264,7 +267,7 @@ def test_items_are_read(text: str | bytes, expected: list[object] | None) -> Non
     assert expected in (items_of(text), None)
 
 
-BROKEN, CUT = "no valid JSON, and all after it in its file", "file that is cut off"
+BROKEN, CUT = "not valid JSON, and all after it in its file", "file that is cut off"
 REST = "text after the end of the JSON in its file"
 
 
@@ -282,7 +285,7 @@ REST = "text after the end of the JSON in its file"
         ('{"a": 1}\n{"b": 2}', [{"a": 1}, REST]),
         (
             f'[{{"a": "{"x" * 3 * MEGABYTE}"}}, 7]',
-            ["no valid JSON, or of more than 1,000,000 characters, and all after it in its file"],
+            ["not valid JSON, or longer than 1,000,000 characters, and all after it in its file"],
         ),
     ],
 )  # fmt: skip

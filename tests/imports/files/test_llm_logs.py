@@ -150,10 +150,10 @@ def test_the_log_is_not_changed(log: Path) -> None:
 
 def test_a_database_of_another_program_and_a_broken_one_are_told_in_a_sentence(tmp_path: Path) -> None:
     changed(tmp_path / "other.db", "CREATE TABLE chat(id)")
-    with pytest.raises(ImportFormatError, match=r"other\.db is of no known format"):
+    with pytest.raises(ImportFormatError, match=r"other\.db has an unknown format"):
         list(sources(tmp_path / "other.db"))
     (tmp_path / "broken.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
-    with pytest.raises(ImportFormatError, match="no known format"):
+    with pytest.raises(ImportFormatError, match="an unknown format"):
         list(sources(tmp_path / "broken.db"))
 
 

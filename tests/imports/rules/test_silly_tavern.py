@@ -46,7 +46,7 @@ def test_the_chosen_swipe_is_live_and_the_others_are_branches() -> None:
     assert {each.parent for each in swipes} == {found.live[1]}
     assert (found.title, live(found)[2].model, live(found)[2].reasoning) == ("Seraphina - 2024", "mythomax", "hm")
     assert found.created_at == datetime(2024, 7, 11, 23, 31, 37, tzinfo=UTC)
-    assert found.guesses[0].startswith("SillyTavern writes times without a zone: they were read in the zone Europe/B")
+    assert found.guesses[0].startswith("SillyTavern writes times without a zone: Chorus read them in the zone Europe/B")
 
 
 NO_DATES: tuple[object, ...] = ("Juny 19, 2023 2:20pm", "June 31, 2023 2:20pm", "2024-13-40@99h99m99s", None, [])

@@ -70,7 +70,7 @@ def test_each_chat_is_a_conversation_of_what_was_said(tmp_path: Path) -> None:
     assert "#### nor here\n> or here\n>>>>>>> REPLACE\n```\n\nDone." in reply.content
     assert (reply.model, question.timestamp) == ("gpt-4o", datetime(2024, 7, 12, 12, 30, tzinfo=UTC))
     assert (first.created_at, dict(first.skipped)) == (question.timestamp, {"note of the program": 3})
-    assert first.guesses[0].startswith("aider writes times without a zone: they were read in the zone Europe/Berlin.")
+    assert first.guesses[0].startswith("aider writes times without a zone: Chorus read them in the zone Europe/Berlin.")
     cut, again = ("assistant", "```python\nhalf"), ("user", "Again")
     assert said(second) == [("user", "Cut off"), cut, again, ("assistant", "Yes.")]
 
@@ -136,7 +136,7 @@ def test_each_line_may_have_a_conversation_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['[{"role": "user"}]', '{"role": "king", "content": "x"}\n', "[]\n", '[["role"]]\n'])
-def test_other_lists_are_of_no_known_format(tmp_path: Path, text: str) -> None:
+def test_other_lists_have_an_unknown_format(tmp_path: Path, text: str) -> None:
     with pytest.raises(ImportFormatError):
         read(tmp_path / "a.json", text)
 

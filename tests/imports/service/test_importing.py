@@ -97,7 +97,7 @@ async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(wo
     ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
     report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
     assert (report.added.conversations, report.added.messages) == (1, 1)
-    assert report.skipped == {"conversation that the log cannot store, or has with other messages": 1}
+    assert report.skipped == {"conversation that the log cannot store, or already has with different messages": 1}
     assert await contents(world) == ["Is Oslo cold?"]
 
 
@@ -215,7 +215,7 @@ async def test_a_dry_run_says_what_would_come_in_and_changes_nothing(world: Worl
     told = await world.told(f"/import {line.format(written(world.folder, ROME, WHERE, ITALY, LATIUM))}")
     assert told.startswith("Found 1 conversation, 3 messages, ")
     assert "1 message of unused branches will be kept, but not sent" in told
-    assert told.endswith("Of the messages 1 are in the log already and 2 are new. Nothing was changed.")
+    assert told.endswith("Of the messages, 1 are in the log already and 2 are new. Nothing was changed.")
     assert await contents(world) == ["Where is Rome?"]
 
 

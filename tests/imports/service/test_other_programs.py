@@ -64,7 +64,7 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
     path = zipped(world.folder, [EXPORT], **files)
     for report in (await previewed(world, path), await took_in(world, path)):
         assert (report.attachments, report.lost_attachments) == (found, lost)
-        assert ("1 attachment missing from the export; messages name them." in report.text()) is bool(lost)
+        assert ("1 attachment missing from the export, which has only the name." in report.text()) is bool(lost)
 
 
 async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world: World) -> None:

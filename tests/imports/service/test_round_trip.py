@@ -178,7 +178,7 @@ def test_a_line_of_more_than_64_megabytes_is_read_back(tmp_path: Path) -> None:
 
 SHARED = ["Before the copy", "Reply to Before the copy"]
 LAPTOP = ["On the laptop", "Reply to On the laptop"]
-WENT_ON_APART = "conversation that the log cannot store, or has with other messages"
+WENT_ON_APART = "conversation that the log cannot store, or already has with different messages"
 DESKTOP = ["On the desktop", "Reply to On the desktop"]
 
 

@@ -46,7 +46,7 @@ async def test_what_is_typed_is_answered(memory: Remembering, line: str, answer:
 
 async def test_what_is_known_already_says_so(memory: Remembering) -> None:
     await memory.told("/remember buy milk")
-    assert await memory.told("/remember buy milk") == ("Already remembered as #1; its age starts again.")
+    assert await memory.told("/remember buy milk") == ("Already remembered as #1; its age now counts from today.")
     assert await memory.told("/remember error: buy milk") == (
         'Remembered #1 "buy milk". The item was in the memory already. /undo reverts this.'
     )
@@ -180,7 +180,7 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     path.write_bytes(b"\xff")
     assert "is not UTF-8" in await memory.told(f"/memory import {path}")
     os.truncate(path, limits.MEMORY_DOCUMENT.most + 1)
-    assert "has over 10 MB" in await memory.told(f"/memory import {path}")
+    assert "is larger than 10 MB" in await memory.told(f"/memory import {path}")
     assert "does not exist" in await memory.told(f"/memory import {path}x")
     assert "is a folder; name a file in it" in await memory.told(f"/memory import {tmp_path}")
 

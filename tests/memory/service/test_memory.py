@@ -451,7 +451,7 @@ async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
 
 
 async def test_it_is_refused_below_the_mark_with_the_figures(aged: Remembering) -> None:
-    with pytest.raises(MemoryItemError, match="Memory is archived only from 100 on"):
+    with pytest.raises(MemoryItemError, match="Chorus archives memory only if it has 100 or more"):
         await aged.service.flash(aged.slug, *FIGURES)
     assert await tiers(aged) == COLD
     assert await aged.service.checkpoints(aged.slug) == []

@@ -324,7 +324,7 @@ async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(d
     assert await temperatures(desk) == [0.9, 0.2]
     assert (
         await desk.told("/set --once")
-        == "No setting was changed for this run. For example: /set temperature 0.2 --once"
+        == "No setting is changed for this run. To change one: /set temperature 0.2 --once"
     )
 
 
@@ -406,7 +406,7 @@ async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, 
 
 async def test_a_model_that_takes_the_figures_of_another_names_it(world: World) -> None:
     world.model.has_assumed_limit, world.model.relative = True, "gpt-98"
-    told = "The figures of this model are not known, so Chorus assumes those of gpt-98."
+    told = "litellm's list has no limits for this model, so Chorus assumes the limits and abilities of gpt-98."
     assert await world.told("/model openai/gpt-99") == f"Model: openai/gpt-99 (set by /model)\n{told}"
     assert await world.told("/model") == f"Model: openai/gpt-99 (set by /model)\n{told}"
 

@@ -119,7 +119,7 @@ def test_documents_come_by_name_without_blank_and_hidden_ones(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(b"\xe9t\xe9", "it is not UTF-8"), (b"#\0\0", "it holds NUL characters, so it is no text")]
+    ("content", "reason"), [(b"\xe9t\xe9", "it is not UTF-8"), (b"#\0\0", "it holds NUL characters, so it is not text")]
 )
 def test_a_document_that_is_no_text_is_left_out_with_a_warning(tmp_path: Path, content: bytes, reason: str) -> None:
     folder = docs_of(tmp_path, good="é".encode(), bad=content)

@@ -139,6 +139,37 @@ async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_na
     assert len([*KEPT_ATTACHMENTS.files(places)]) == (named_by != "nothing")
 
 
+class StuckFile(type(Path())):  # type: ignore[misc]
+    """A file that cannot be deleted."""
+
+    def unlink(self) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+class StuckFiles:
+    """The attachments beside the daily backups, none of which can be deleted."""
+
+    def files(self, places: Paths) -> list[Path]:
+        return [StuckFile(each) for each in KEPT_ATTACHMENTS.files(places)]
+
+
+async def test_a_backup_whose_attachment_cannot_be_deleted_is_rewritten_and_not_said_to_have_the_texts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = world.folder.with_name("note.txt")
+    note.write_text(f"{CANARY} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    await world.services.backups.make_daily()
+    [path], [kept] = (world.folder / "backups").glob("*.zip"), KEPT_ATTACHMENTS.files(world.services.backups.places)
+    monkeypatch.setattr(backups, "KEPT_ATTACHMENTS", StuckFiles())
+    told: list[str] = []
+    with world.services.notifier.heard_by(told.append, told.append):
+        assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
+    stays = f"{path} was rewritten, but its attachment {kept} stays and still has the text"
+    named = [each for each in told if path.name in each]
+    assert named == [f"{stays}: Operation not permitted. Delete it yourself."]
+
+
 async def test_a_search_finds_words_that_only_backups_have(world: World) -> None:
     await backed_up_talk(world)
     assert "still has the texts" in await purged(world, f"/purge search {CANARY}")
@@ -164,7 +195,10 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
         assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
     [path] = (world.folder / "backups").glob("*.zip")
     [sentence] = [each for each in told if path.name in each]
-    assert sentence == f"{path} was rewritten, but the disk does not confirm the new file: Input/output error."
+    assert (
+        sentence
+        == f"{path} was rewritten, but the disk does not confirm the new file (Input/output error). Check the disk."
+    )
     assert holding(world.folder) == []
     assert await world.services.purging.in_backups() == ()
 

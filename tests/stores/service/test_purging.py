@@ -121,7 +121,7 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
         ("/purge thread 7", "There is no thread #7 of chorus. Its threads are #1."),
         ("/purge persona nobody", "nobody"),
         ("/purge since monday until tomorrow", "future"),
-        ("/purge since 1h until 2h", "The time after until must be later than the time after since."),
+        ("/purge since 1h until 2h", 'The time after "until" must be later than the time before it.'),
         ("/purge search zyx", "Nothing matches, so nothing was purged."),
         ("/purge backups", "No backup holds a purged message."),
     ],
@@ -206,7 +206,7 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
         dry = (await world.told(f"/import {world.folder / 'out' / format_} --dry-run")).splitlines()
         assert dry[1:] == [
             "1 message that you purged would not be imported.",
-            "Of the messages 3 are in the log already and 0 are new. Nothing was changed.",
+            "Of the messages, 3 are in the log already and 0 are new. Nothing was changed.",
         ]
         told = await world.told(f"/import {world.folder / 'out' / format_}")
         assert "1 message that you purged was not imported." in told
@@ -223,7 +223,7 @@ async def test_an_old_export_brings_no_purged_message_into_another_persona(world
         path.write_text(path.read_text("utf-8").replace('"chorus"', '"frodo"'), "utf-8")
     dry = await world.told(f"/import {world.folder / 'out'} --dry-run")
     assert "1 message that you purged would not be imported." in dry
-    assert "Of the messages 0 are in the log already and 3 are new." in dry
+    assert "Of the messages, 0 are in the log already and 3 are new." in dry
     told = await world.told(f"/import {world.folder / 'out'}")
     assert holding(world.folder / "attachments", GATE) == []
     contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])
@@ -307,7 +307,7 @@ async def test_an_item_that_was_forgotten_before_it_was_purged_is_brought_back_b
     assert "#1" not in await world.told("/memory list")
 
 
-WORDING_GONE = "The other text of memory item #1 was purged, so nothing was changed."
+WORDING_GONE = "A purge overwrote the text that memory item #1 would get back, so nothing was changed."
 
 
 @pytest.mark.parametrize("said", ["Hello", "The code is zebulonix."])

@@ -266,12 +266,12 @@ def test_a_row_with_any_text_is_held_also_by_a_log_of_an_older_chorus(steps: tup
 
 
 async def test_a_replacement_keeps_no_word_of_its_purged_successor(tooled: World) -> None:
-    found = "The porter of the old mill by the river keeps the turnstile key in the lowest drawer of his desk."
+    found = "The ferryman of the old mill by the river keeps the turnstile key in the lowest drawer of his desk."
     await tooled.told("/remember the key is lost")
     calls(tooled, call("remember", {"type": "task", "content": found, "replaces": 1}))
     await events_of(tooled, "Where is it now?")
     await purged(tooled, "/purge message 1")
-    assert holding(tooled.folder, "porter") == []
+    assert holding(tooled.folder, "ferryman") == []
     shown = await tooled.told("/memory show 1")
     assert "replaced by #2" in shown
     assert "the key is lost" in shown

@@ -181,7 +181,7 @@ async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     assert (found.state, found.repair) == ("note", None)
     assert found.sentence == (
         "1 attachment (6 bytes) is named by no message, session or backup that can be read. "
-        "chorus doctor deletes it once no Chorus runs and everything that may need it can be read."
+        "chorus doctor deletes it once no Chorus is running and everything that may need it can be read."
     )
 
 

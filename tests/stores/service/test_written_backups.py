@@ -72,7 +72,7 @@ def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths
     with_log(places)
     shutil.rmtree(places.backups)
     places.backups.write_text("no folder", encoding="utf-8")
-    with pytest.raises(BackupError, match=r"all\.zip cannot be written: File exists\. Nothing was kept of it\."):
+    with pytest.raises(BackupError, match=r"all\.zip cannot be written: File exists\. No part of it was kept\."):
         archive.write(places, Request(tmp_path / "all.zip", NOW))
 
 
@@ -104,7 +104,7 @@ async def test_a_message_that_has_changed_is_named_once_a_day(world: World) -> N
     assert await world.services.backups.make_daily() == "", "today's look is over"
     world.clock.advance(timedelta(days=1))
     assert await world.services.backups.make_daily() == (
-        "In the log, #1 differs from the text that was written. chorus doctor tells more and repairs it."
+        "In the log, #1 differs from the text that Chorus stored. chorus doctor says more and repairs it."
     )
 
 

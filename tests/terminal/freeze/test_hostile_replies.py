@@ -102,7 +102,7 @@ def _counted(piece: Callable[[int], str], length: int) -> str:
 END = "and that is the end"
 _PIECE = 20_000
 _STOPPED = "Stopped"
-_CUT = f"The reply was stopped at {limits.REPLY.size}"
+_CUT = f"Chorus stopped the reply at {limits.REPLY.size}"
 _LIMIT = 10**9
 _GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")

@@ -115,7 +115,7 @@ TITLED = "If the title begins with that number, type /thread rename 3"
         ("rename 3 12 monkeys", "Thread #3 is now called 12 monkeys; its title was Rotterdam.", "3 12 monkeys"),
         ("rename 12 monkeys", f"There is no thread #12 here. {TITLED} 12 monkeys. {NOWHERE}", "3 Rotterdam"),
         ("rename #12 monkeys", f"There is no thread #12 here. {TITLED} #12 monkeys. {NOWHERE}", "3 Rotterdam"),
-        ("rename", "Thread #3 is called by its first message again; its title was Rotterdam.", "3 "),
+        ("rename", "Thread #3 is named after its first message again; its title was Rotterdam.", "3 "),
     ],
 )
 async def test_a_rename_says_the_old_title(rome: World, typed: str, answer: str, title: str) -> None:

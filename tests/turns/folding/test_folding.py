@@ -122,7 +122,7 @@ async def test_a_summariser_that_fails_stops_no_turn_and_each_failure_is_said(ta
     talk.model.failure = failure
     notices = await talk.say(*facts(3, 7))
     said = [notice for notice in notices if "could not summarise" in notice]
-    sentence = f"Chorus could not summarise the older part of the conversation: {failure} It will try again later."
+    sentence = f"Chorus could not summarise the older part of the conversation: {failure} Chorus will try again later."
     assert said == [sentence]
     assert sum("had no room" in notice for notice in notices) == 1
     assert len(talk.summaries()) == 1

@@ -175,7 +175,7 @@ async def test_a_reply_still_streaming_when_the_context_is_cleared_stays_out_wit
     [
         ("", "The message is empty"),
         (" \n\t ", "The message is empty"),
-        ("x" * 8_000_001, "The message has 8.0 MB"),
+        ("x" * 8_000_001, "The message is 8.0 MB"),
         ("word " * 9_000, "The message is too large for openai/test: it has ~9,000 tokens"),
     ],
 )
