@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import wraps
 from types import MappingProxyType
 from typing import Annotated
 
@@ -115,6 +116,8 @@ def _private(command: Command[Services]) -> Command[Services]:
     if command.path not in {*_ALLOWED, *ANNOUNCED}:
         refusal = refusal or REFUSED.get(command.group)
 
+    # The options of the command are found by its signature.
+    @wraps(command.handler)
     async def carried_out(services: Services, *arguments: object, **options: object) -> Answer:
         if refusal:
             raise CommandError(refusal)
