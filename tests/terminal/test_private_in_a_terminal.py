@@ -124,7 +124,9 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
         chat.await_bottom_line(PRIVATE)
         use_everything(chat, user)
         chat.ask("/context edit", "1 reworded")
-        chat.ask("really?", "seen.", times=3)
+        chat.say("really?")
+        chat.until(lambda: "really?" in str(server.bodies[-1]["messages"]), "the last request")
+        chat.await_line(PROMPT)
         assert f"I was {WORD}" in str(server.bodies[-1]["messages"])
         assert user.tree() == before, "another Chorus could see it"
         chat.press("up")
