@@ -111,7 +111,7 @@ class _Terminal(NamedTuple):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with self.progress().paused(), pastes_unmarked(), self.screen.lent():
+        with self.progress().paused(), pastes_unmarked():
             yield
 
 

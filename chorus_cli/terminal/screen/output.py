@@ -16,8 +16,8 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
 from threading import RLock
@@ -195,7 +195,6 @@ class Screen:
         if environment.get("ACCESSIBLE", "0") not in _OFF:
             self.make_plain()
         self._above = _Above.GAP
-        self._held: list[str] | None = None
         self._rang_at = -math.inf
 
     def make_plain(self) -> None:
@@ -286,23 +285,9 @@ class Screen:
             self.ring(BELL)
 
     def ring(self, sequence: str) -> None:
-        """Write the bell, or a desktop message; a message waits while the terminal is `lent`."""
-        if self._held is not None and sequence != BELL:
-            self._held.append(sequence)
-            return
+        """Write the bell, or a desktop message."""
         with suppress(OSError):
             self.guard.ring(sequence)
-
-    @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Hold desktop messages back while another program has the terminal; the bell draws nothing and still rings."""
-        self._held = []
-        try:
-            yield
-        finally:
-            held, self._held = self._held, None
-            for sequence in held:
-                self.ring(sequence)
 
     def take_down(self) -> None:
         """Erase temporary rows at the end."""

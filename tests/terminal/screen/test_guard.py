@@ -251,16 +251,6 @@ def test_ends_within_a_second_ring_the_bell_once_and_are_all_told() -> None:
     assert rung("osc", DONE, "So is another.") == f"{OSC_9}\x1b]9;Chorus: So is another.\a"
 
 
-def test_while_an_editor_has_the_terminal_the_bell_rings_and_a_message_waits() -> None:
-    terminal = TerminalFile()
-    screen = Screen(terminal, XTERM)
-    with screen.lent():
-        screen.notify("bell", DONE, 0)
-        screen.notify("osc", DONE, 0)
-        assert terminal.written == BELL
-    assert terminal.written == BELL + OSC_9
-
-
 @pytest.mark.parametrize(
     "sequence", ["", "a", "\a\a", "\x1b]9;Other\a", f"{OSC_9}a", "\x1b]52;c;Y3VybA==\a", "\x1b[2J"]
 )
