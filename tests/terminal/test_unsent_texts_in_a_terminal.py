@@ -59,6 +59,10 @@ def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(hom
         chat.await_line(f"{PROMPT} hello there")
         chat.until(lambda: bool(home.unsent()), "a draft")
         assert home.unsent() == [DRAFT]
+        chat.type("!")
+        chat.until(lambda: home.unsent() == ["hello there!"], "the line that is changed")
+        chat.press("ctrl-c")
+        chat.until(lambda: home.unsent() == [], "no draft")
 
 
 def held(home: Home, **variables: str) -> Terminal:

@@ -80,35 +80,6 @@ class InputHistory(History):
             self._loaded = True
 
 
-class Browsing:
-    """Tells a change of the typed line from a step through the history, by the position of the line that is shown.
-
-    The typed line has the highest position, which rises while the history is being loaded; meanwhile no step is made.
-    """
-
-    def __init__(self) -> None:
-        self._newest = 0
-        self._before = 0
-        self._typed = ""
-
-    def begin(self, typed: str = "") -> None:
-        """Begin a new line with the text ``typed``; its history is not loaded yet."""
-        self._newest = self._before = 0
-        self._typed = typed
-
-    def before_key(self, position: int) -> None:
-        """Note, before each key press, the position of the line that is shown."""
-        self._before = position
-        self._newest = max(self._newest, position)
-
-    def is_typing(self, position: int, text: str) -> bool:
-        """Return whether ``text`` is the typed line or, if nothing is typed, a line of the history being edited."""
-        if position == self._newest:
-            self._typed = text
-            return True
-        return not self._typed and position == self._before
-
-
 class InputHistories:
     """The history of each persona, by slug. ``mark`` returns a mark of the newest purge, which may delete lines."""
 

@@ -21,7 +21,6 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
-from chorus_cli.terminal.prompt.history import Browsing
 from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
 
@@ -86,7 +85,8 @@ class Line:
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since; a
     second Ctrl-C quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit into
-    the window. ``dropped``: a pasted text that names a file, and the path of the file.
+    the window. ``dropped``: a pasted text that names a file, and the path of the file. ``position``: which line of the
+    history was shown before the last key.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
@@ -95,7 +95,7 @@ class Line:
         self.offered = ""
         self.is_too_tall = False
         self.at_signs = AtSigns()
-        self.browsing = Browsing()
+        self.position = 0
         self.dropped: tuple[str, str] | None = None
         self._leaving_seconds = leaving_seconds
         self._timer: asyncio.TimerHandle | None = None
@@ -206,7 +206,7 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 def _clear(buffer: Buffer, line: Line) -> None:
     buffer.reset()
     line.at_signs.begin("")
-    line.browsing.begin()
+    line.position = buffer.working_index
     # prompt_toolkit does not report a reset as a change.
     buffer.on_text_changed.fire()
 

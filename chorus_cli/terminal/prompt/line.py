@@ -164,7 +164,7 @@ class Prompt:
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._line.at_signs.begin(typed)
-        self._line.browsing.begin(typed)
+        self._line.position = 0
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         is_vi = persona.settings.editing_mode == "vi"
@@ -271,11 +271,12 @@ class Prompt:
         was_empty, self._is_empty = self._is_empty, not buffer.text
         if was_empty and buffer.text:
             self._begun()
-        if self._line.browsing.is_typing(buffer.working_index, buffer.text):
+        # A step through the history is no change of the line being typed.
+        if buffer.working_index == self._line.position:
             self.changed(buffer.text)
 
     def _before_key(self, _keys: object) -> None:
-        self._line.browsing.before_key(self._session.default_buffer.working_index)
+        self._line.position = self._session.default_buffer.working_index
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.terminal.prompt.history import Browsing, InputHistories, InputHistory
+from chorus_cli.terminal.prompt.history import InputHistories, InputHistory
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 ANSWER = "Say a little more"  # how ELIZA answers what it has no rule for, at first
@@ -337,21 +337,3 @@ def marked(log: SlowLog, marks: Marks) -> Callable[[str], Awaitable[tuple[list[s
 
 async def shown(history: InputHistory) -> list[str]:
     return [line async for line in history.load()]
-
-
-def test_steps_through_the_history_are_no_changes_of_the_line_being_typed() -> None:
-    browsing = Browsing()
-    browsing.begin()
-    assert browsing.is_typing(0, "I am")
-    browsing.before_key(2)
-    assert not browsing.is_typing(1, "the last line")
-    browsing.before_key(1)
-    assert not browsing.is_typing(1, "the last line, edited")
-    assert browsing.is_typing(2, "I am")
-    # Edited, a line of the history is the line being typed if there is no other.
-    browsing.begin()
-    browsing.before_key(2)
-    assert not browsing.is_typing(1, "the last line")
-    browsing.before_key(1)
-    assert browsing.is_typing(1, "the last line, edited")
-    assert browsing.is_typing(2, "")
