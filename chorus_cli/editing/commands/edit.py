@@ -51,12 +51,7 @@ async def _stored(services: Services, opened: OpenContext, text: str) -> Reply |
         return Text(_UNCHANGED)
     if not edited.all:
         return Text(_EMPTIED)
-    kinds = (
-        (edited.reworded, "reworded"),
-        (edited.left_out, "left out"),
-        (edited.added, "added"),
-        (edited.moved, "moved"),
-    )
+    kinds = ((edited.reworded, "reworded"), (edited.left_out, "left out"), (edited.added, "added"))
     changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
     messages = counted(edited.all, "message")
     return Text(f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts.")

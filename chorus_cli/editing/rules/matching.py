@@ -7,7 +7,6 @@ strip them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,12 +52,11 @@ Member = int | MessageContent
 
 
 class EditCounts(NamedTuple):
-    """How many messages an edit changed, counting as few moves as possible, and how many the context has then."""
+    """How many messages an edit changed, but for those that it only moved, and how many the context has then."""
 
     reworded: int = 0
     left_out: int = 0
     added: int = 0
-    moved: int = 0
     all: int = 0
 
 
@@ -162,24 +160,12 @@ def _row_of(member: Member) -> int:
 
 def edit_counts(members: Sequence[Member], before: Sequence[int]) -> EditCounts:
     """Count the changes of an edit; ``before`` has the ids of the rows that were in context, in order."""
-    positions = {row_id: position for position, row_id in enumerate(before)}
     rows = [_row_of(member) for member in members]
-    order = [positions[row_id] for row_id in rows if row_id in positions]
     return EditCounts(
         reworded=sum(isinstance(member, MessageContent) and member.revises is not None for member in members),
-        left_out=len(positions.keys() - set(rows)),
+        left_out=len({*before} - {*rows}),
         added=rows.count(0),
-        moved=len(order) - _longest_rise(order),
     )
-
-
-def _longest_rise(numbers: Iterable[int]) -> int:
-    """Return the length of the longest increasing subsequence; ``ends`` has the smallest last number of each length."""
-    ends: list[int] = []
-    for number in numbers:
-        position = bisect_left(ends, number)
-        ends[position : position + 1] = [number]
-    return len(ends)
 
 
 def _is_shown(row: Message) -> bool:

@@ -190,7 +190,7 @@ async def test_the_answer_counts_what_was_changed_by_its_kind(turns: World) -> N
 
     turns.editor.enqueue(changing(change))
     told = await turns.told("/context edit")
-    assert told == "Context edited: 6 messages (1 reworded, 1 left out, 1 added, 1 moved). /undo reverts."
+    assert told == "Context edited: 6 messages (1 reworded, 1 left out, 1 added). /undo reverts."
 
 
 async def test_an_edit_that_comes_too_late_is_refused_and_its_text_is_kept(turns: World) -> None:

@@ -408,11 +408,7 @@ def reworded(row_id: int) -> MessageContent:
         ([3, 4, reworded(5), 6, 7], EditCounts(reworded=1)),
         ([reworded(1), 3, 4, 5, 6, 7], EditCounts(reworded=1)),
         ([NEW, 3, 4, 5, 6, 7, NEW], EditCounts(added=2)),
-        ([7, 3, 4, 5, 6], EditCounts(moved=1)),
-        ([4, 5, 6, 7, 3], EditCounts(moved=1)),
-        ([7, 6, 5, 4, 3], EditCounts(moved=4)),
-        ([6, 7, 1, 3, 4, 5], EditCounts(moved=2)),
-        ([7, NEW, reworded(3), 5, 6], EditCounts(reworded=1, left_out=1, added=1, moved=1)),
+        ([7, NEW, reworded(3), 5, 6], EditCounts(reworded=1, left_out=1, added=1)),
     ],
 )
 def test_each_change_is_counted_by_its_kind(members: list[EditMember], counts: EditCounts) -> None:
