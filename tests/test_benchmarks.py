@@ -36,7 +36,6 @@ from benchmarks.cache import Charge, charges, repeated_tokens
 from benchmarks.chatgpt_export import write_export
 from benchmarks.figures import Figure, Skipped, figure, table
 from benchmarks.key_echo import Echo
-from benchmarks.memory import resident_mebibytes
 from benchmarks.one_question import installed_llm, seconds_to_first_character
 from benchmarks.played_talk import Sent, Talk, play
 from benchmarks.program import SIGN
@@ -251,10 +250,6 @@ def test_the_waits_for_the_disk_of_a_program_and_its_children_are_counted(tmp_pa
 def test_a_reference_that_cannot_be_installed_is_an_error_of_the_installer(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         installed_llm(tmp_path, "http://127.0.0.1:1/v1", str(tmp_path / "no such package"))
-
-
-def test_the_memory_of_a_process_is_told_in_mebibytes() -> None:
-    assert 5 < resident_mebibytes(os.getpid()) < 5_000
 
 
 def test_a_talk_tells_how_its_turns_went(monkeypatch: pytest.MonkeyPatch) -> None:
