@@ -100,16 +100,6 @@ def test_what_cannot_be_attached_is_said_in_one_sentence_and_nothing_is_sent(
     assert sentence in errors
 
 
-def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(here: Folder, server: Recorder) -> None:
-    (here.folder / "home" / "commands").mkdir(parents=True)
-    (here.folder / "home" / "commands" / "sum.md").write_text("Summarise: $ARGUMENTS")
-    told = "There is no file /nope.png, so it is not attached.\n"
-    assert here.ask("see @/nope.png")[2].endswith(told)
-    assert here.ask("/sum @/nope.png") == (0, "seen.\n", told)
-    assert here.ask("see", stdin=b"@/nope.png") == (0, "seen.\n", "")
-    assert server.contents() == ["see @/nope.png", "Summarise: @/nope.png", "see\n\n@/nope.png"]
-
-
 def test_eliza_answers_the_words_beside_a_text_file(here: Folder) -> None:
     (here.folder / "ring.txt").write_text("My mother is unhappy.")
     code, output, _ = here.ask("I am sad about @ring.txt", CHORUS_MODEL="chorus/eliza")

@@ -233,13 +233,6 @@ def test_log_marks_what_was_taken_back_and_where_the_context_begins(home: Home) 
     ]
 
 
-def test_log_as_json_is_one_value_with_the_words_as_they_were_stored(archive: Home) -> None:
-    rows = json.loads(archive.run("log", "--json").output)
-    assert [row["content"] for row in rows] == [UNHAPPY, WHY_UNHAPPY.strip(), "two hours ago", HOSTILE, "elsewhere"]
-    assert [row["role"] for row in rows] == ["user", "assistant", "user", "assistant", "user"]
-    assert {"id", "thread", "timestamp", "status"} <= rows[0].keys()
-
-
 @pytest.mark.parametrize(
     "arguments",
     [("log",), ("log", "--json"), ("context",), ("context", "--json"), ("ask", "/context"), ("ask", "/help")],

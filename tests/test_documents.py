@@ -1,10 +1,12 @@
-"""What is written about Chorus is true: its tables, links, commands, promises and pictures."""
+"""What is written about Chorus is true, from tables to pictures, and the list of its sentences has all of them."""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import tomllib
+from collections import defaultdict
 from datetime import UTC, datetime
 from itertools import dropwhile, groupby
 from pathlib import Path
@@ -23,6 +25,7 @@ from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS
 from chorus_cli.subcommands.command_line import parsed
 from tests.documents import DOCUMENTS, PACKAGE_PAGE, README, ROOT, marks, renewed, tables
+from tests.sentences import sentences, texts
 from tests.terminal.screen import picture as drawing
 from tests.test_original_names import WRITTEN
 
@@ -194,3 +197,33 @@ def test_a_picture_is_whole_loads_nothing_names_no_place_and_is_readable_on_any_
     text = picture.read_text(encoding="utf-8")
     assert not re.findall(r"/(?:home|root|tmp|var|usr|opt|private|Users|Volumes)/", text)
     assert set(re.findall(r'fill="(#[0-9a-f]+)"', text)) <= FRAME | READABLE_ON_ANY_GROUND
+
+
+def test_the_list_has_what_the_program_says_in_every_way() -> None:
+    said = {(each.room, each.text) for each in sentences()}
+    assert {
+        ("sessions", "No saved sessions."),
+        ("framework", "There is no command {quoted(typed)}.{suggestion} {listing}"),
+        ("turns", "Start a new conversation; nothing is deleted."),
+        ("settings", "How many hours back the model sees the conversation."),
+        ("stores", "Overwrite all this for good? It cannot be undone."),
+        ("cli", "That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"),
+    } <= {(room, text.rpartition("\n")[2]) for room, text in said}
+
+
+def test_code_that_no_user_reads_is_not_on_the_list() -> None:
+    code = """
+def greeting():
+    'A docstring of code.'
+    logger.warning("A line for the log.")
+    return f"Hello {user.name}."
+"""
+    assert [text for _, text in texts(ast.parse(code))] == ["Hello {name}."]
+
+
+def test_each_sentence_is_written_once() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for each in sentences():
+        for part in each.wholes:
+            places[part].append(f"{each.path}:{each.line}")
+    assert {part: found for part, found in places.items() if len(found) > 1} == {}

@@ -90,11 +90,6 @@ def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> No
     assert home.run("log").output == ""
 
 
-def test_a_message_that_the_model_cannot_take_is_refused_with_its_size(home: Home) -> None:
-    refused(home.run("ask", "-c", stdin=b"five tokens and so on\n" * 40_000), "too large for chorus/eliza", "128,000")
-    assert home.said() == []
-
-
 def test_stdin_that_is_closed_is_no_message(home: Home) -> None:
     refused(home.shell("chorus ask <&-"), "There is nothing to ask.")
     refused(home.shell("chorus <&-"), "The chat needs a terminal to type in.")

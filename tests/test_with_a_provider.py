@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -56,32 +55,6 @@ def test_a_conversation_goes_on_from_run_to_run(home: Home, mock_provider: MockP
         ("user", "just inside"),
         ("user", "Are you there?\n\npiped"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "status", "words"),
-    [
-        ({"type": "fail", "status": 401, "times": None}, "failed", "OPENAI_API_KEY"),
-        ({"type": "fail", "status": 500, "times": None}, "failed", "status 500"),
-        ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Retrying in"),
-        ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}, "truncated", "broke off"),
-    ],
-    ids=lambda value: str(value.get("kind") or value.get("status")) if isinstance(value, dict) else "",
-)
-def test_a_failing_provider_costs_a_sentence_and_no_word(
-    home: Home, mock_provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
-) -> None:
-    mock_provider.behave(**behaviour)
-    result = chorus(home, mock_provider.address, "--model", "openai/x", "ask", "-c", "Keep this")
-    assert result.code == 1
-    assert words in result.errors
-    assert KEY not in result.errors
-    assert "Traceback" not in result.errors
-    question, reply = home.sql(ROWS)
-    assert question == ("user", "Keep this", "complete")
-    assert reply[2] == status
-    assert result.output.strip() == reply[1].strip()
-    assert not [path for path in home.path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
 def test_an_unreachable_server_and_an_unknown_model_are_told(home: Home) -> None:

@@ -85,20 +85,6 @@ def test_a_tool_is_used_and_its_call_is_in_every_later_request(talking: Home, pr
     assert repaired["tool_call_id"] != missing["tool_call_id"]
 
 
-def test_chorus_memory_prints_what_is_remembered_as_text_or_as_one_json_value(home: Home) -> None:
-    home.run("ask", "/remember call the plumber")
-    home.run("ask", "/memory add code make test")
-    assert home.run("memory").output.startswith("Memory of Chorus\n")
-    value = json.loads(home.run("memory", "--json").output)
-    figures = ("total_items", "hot_count", "warm_count", "cold_count", "archived_count", "total_tokens")
-    assert [value[name] for name in figures] == [2, 1, 1, 0, 0, 5]
-    assert [(item["id"], item["item_type"], item["tier"]) for item in value["items"]] == [
-        (1, "TASK", "HOT"),
-        (2, "CODE", "WARM"),
-    ]
-    assert json.loads(home.run("memory", "--persona", "frodo", "--json").output)["items"] == []
-
-
 PLUMBER = "call the plumber about the boiler"
 
 
