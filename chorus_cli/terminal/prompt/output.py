@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Size
+from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth
 
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.text.safe_text import safe_line, safe_text
+from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
 
-_ENDLESS_ROWS = 10_000_000
 _NEXT_LINE = "\r\n  "
-# prompt_toolkit takes 0.4 ms to draw a line, and reads no key meanwhile.
 _MOST_LINES, _MOST_CHARACTERS = 200, 10_000
 
 
@@ -34,7 +31,6 @@ class PromptOutput(Vt100_Output):
             enable_bell=terminal.enable_bell,
             enable_cpr=terminal.enable_cpr,
         )
-        self._is_endless = False
 
     def disable_bracketed_paste(self) -> None:
         """Leave pastes marked until the chat ends: prompt_toolkit would unmark them whenever it erases the prompt."""
@@ -53,20 +49,6 @@ class PromptOutput(Vt100_Output):
         self.cursor_forward(1)
         super().erase_down()
         self.cursor_backward(1)
-
-    def get_size(self) -> Size:
-        """Return the size of the window; within `endless`, there are ten million rows."""
-        size = super().get_size()
-        return size._replace(rows=_ENDLESS_ROWS) if self._is_endless else size
-
-    @contextmanager
-    def endless(self) -> Iterator[None]:
-        """Pretend that the window has endless rows, so that rows that do not fit are scrolled up."""
-        self._is_endless = True
-        try:
-            yield
-        finally:
-            self._is_endless = False
 
 
 class Echo:
@@ -136,17 +118,14 @@ def is_too_tall(application: Application[str]) -> bool:
 
 
 def draw_sent(application: Application[str], sign: str) -> None:
-    """Draw the sent message again, whole; of a very long message only the beginning, after ``sign``."""
-    application.renderer.erase()
-    text = application.current_buffer.text
-    if text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS:
-        from chorus_cli.terminal.drawing import beginning
+    """Print the sent message after ``sign`` in place of the prompt: whole, or the beginning of a very long one."""
+    from chorus_cli.terminal.drawing import beginning
 
-        size = application.output.get_size()
-        rows, more = beginning(text, size.rows, size.columns - get_cwidth(sign))
+    text, size = application.current_buffer.text, application.output.get_size()
+    is_very_long = text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS
+    columns = size.columns - get_cwidth(sign)
+    rows, more = beginning(text, size.rows if is_very_long else len(text), columns)
+    if more:
         rows.append(f"… {counted(more, 'more line')}")
-        application.output.write_raw(f"{safe_line(sign)}{_NEXT_LINE.join(rows)}\r\n")
-        application.output.flush()
-    elif isinstance(application.output, PromptOutput):
-        with application.output.endless():
-            application.renderer.render(application, application.layout, is_done=True)
+    application.renderer.erase()
+    application.print_text(FormattedText([("class:sign", sign), ("", "\n  ".join(rows) + "\n")]))
