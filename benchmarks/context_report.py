@@ -9,15 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure, Pair, figure
-from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
+from benchmarks.stored_log import PERSONA, TARGET, StoredRow, context_of, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.commands import drawn_parts, drawn_window, usage
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.models.providers.token_counter import VocabularyCounter
-from chorus_cli.models.rules.budget import Limit
 from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def compare(sizes: Sizes) -> Iterator[Figure]:
 async def _pairs(path: Path, sizes: Sizes) -> list[Pair]:
     store = Store(path)
     await store.open()
-    context = Context(store, VocabularyCounter(), lambda _model: Limit(10_000_000, "a test"), lambda _model: None)
+    context = context_of(store, 10_000_000)
     try:
         return [await _pair(context, sizes.messages) for _ in range(sizes.rounds + 1)][1:]
     finally:

@@ -89,11 +89,7 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         runner = conversation.runner
         recorder = _Recorder(runner.model)
         runner = replace(runner, model=recorder)
-        conversation = replace(
-            conversation,
-            tool_loop=replace(conversation.tool_loop, runner=runner),
-            opener=replace(conversation.opener, runner=runner),
-        )
+        conversation = replace(conversation, runner=runner, opener=replace(conversation.opener, runner=runner))
         contest = _Contest(app, conversation, recorder, client)
         found = [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
         return [*found, await _long_pairs(contest, rounds)]

@@ -131,7 +131,7 @@ async def play(talk: Talk) -> Sequence[Sent]:
 async def _with_memory(app: App, conversation: Conversation, chance: random.Random, number: int, question: str) -> str:
     """Remember an item in some turns, and return the question, in some turns with code that is captured."""
     if number % _TURNS_BETWEEN_ITEMS == 0:
-        await conversation.tool_loop.memory.remember(app.current.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
+        await conversation.memory.remember(app.current.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
     return f"{question}\n{_CODE.format(number=number)}" if number % _TURNS_BETWEEN_CODE == 0 else question
 
 
@@ -149,10 +149,9 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     folds = Folding(planner, Summarizer(model, planner, clock), _fail, lambda _sentence: None)
     rows = ReplyRows(planner.store, planner.counter, clock)
     runner = replace(conversation.runner, rows=rows, model=model)
-    memory = replace(conversation.tool_loop.memory, clock=clock)
-    rounds = replace(conversation.tool_loop, context=planner, runner=runner, folds=folds, memory=memory)
+    memory = replace(conversation.memory, clock=clock)
     opener = replace(conversation.opener, context=planner, runner=runner, memory=memory)
-    return replace(conversation, tool_loop=rounds, opener=opener)
+    return replace(conversation, context=planner, runner=runner, folds=folds, memory=memory, opener=opener)
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:

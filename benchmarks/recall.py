@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure, Pair, figure
-from benchmarks.stored_log import PERSONA, TARGET, StoredRow, stored_log
+from benchmarks.stored_log import PERSONA, TARGET, StoredRow, context_of, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.service.context import Context
 from chorus_cli.core.time import timestamps
@@ -17,8 +17,6 @@ from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.models.providers.token_counter import VocabularyCounter
-from chorus_cli.models.rules.budget import Limit
 from chorus_cli.recall import service as recall
 from chorus_cli.storage.store import Connection, Store
 
@@ -79,7 +77,7 @@ async def _pairs(large: Path, small: Path, sizes: Sizes) -> list[Pair]:
 
 
 async def _seconds(store: Store) -> float:
-    context = Context(store, VocabularyCounter(), lambda _model: Limit(128_000, "a test"), lambda _model: None)
+    context = context_of(store, 128_000)
     frame = await context.request_settings(TARGET)
     begun = time.perf_counter()
     snapshot, _ = await store.write(_assembled, context, frame)

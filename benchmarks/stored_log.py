@@ -6,7 +6,13 @@ import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from chorus_cli.context.service.context import Context
+from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ModelChoice
+from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
+from chorus_cli.models.rules.request import NO_ECHO
 from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from chorus_cli.storage import migrations
@@ -15,10 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from chorus_cli.storage.store import Store
+
 PERSONA = "chorus"
 TARGET = Target(Persona(PERSONA, Settings()), 1, ModelChoice("openai/test", "the benchmark"))
 StoredRow = tuple[str, int, int, str, str, str, int]
 """Persona, thread, turn, role, content, timestamp and number of tokens of a message."""
+
+
+def context_of(store: Store, limit_tokens: int) -> Context:
+    """Return the context of a model without tools that is sent all files and no thoughts."""
+    limit = Limit(limit_tokens, "a test")
+    return Context(
+        store, VocabularyCounter(), lambda _: limit, lambda _: None, _no_tools, lambda _: ALL_SENT, lambda _: NO_ECHO
+    )
+
+
+async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
+    return NO_OFFER
 
 
 def fill(connection: sqlite3.Connection, rows: Iterable[StoredRow]) -> None:

@@ -154,7 +154,7 @@ class App:
             task.cancel()
             await asyncio.wait({task})
         if self._turns is not None:
-            await self._turns.conversation.tool_loop.folds.close()
+            await self._turns.conversation.folds.close()
             await self._turns.providers.aclose()
 
     def rescue(self, record: Mapping[str, str]) -> Path | None:

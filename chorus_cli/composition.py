@@ -39,7 +39,7 @@ from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import RunStorage
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
-from chorus_cli.turns.service.conversation import Conversation, ToolLoop
+from chorus_cli.turns.service.conversation import Conversation
 from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner
@@ -156,9 +156,9 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
         providers.counter,
         providers.limit_of,
         providers.input_cost,
-        offer=offers.of_target,
-        accepted_by=providers.accepted_by,
-        echo_of=providers.echo_of,
+        offers.of_target,
+        providers.accepted_by,
+        providers.echo_of,
     )
     memory = Memory(store, clock, providers.counter, notifier.aside)
     jobs = Jobs(
@@ -170,8 +170,8 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
     attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress)
-    rounds = ToolLoop(context, runner, folding, offers, memory, UnsentFiles(attachments.is_stored))
+    unsent_files = UnsentFiles(attachments.is_stored)
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
-    conversation = Conversation(rounds, opener, clock.now())
+    conversation = Conversation(context, runner, folding, offers, memory, unsent_files, opener, clock.now())
     costs = Costs(store, clock, providers.prices)
     return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments)

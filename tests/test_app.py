@@ -27,7 +27,7 @@ async def test_leaving_closes_what_was_composed_and_composes_nothing(tmp_path: P
 async def test_only_a_frontend_that_says_so_folds_in_the_background(tmp_path: Path, *, in_background: bool) -> None:
     frontend = Frontend(is_chat=in_background)
     async with opened(Options(home=str(tmp_path)), {}, frontend) as app:
-        assert (app.services().conversation.tool_loop.folds.tell is not None) == in_background
+        assert (app.services().conversation.folds.tell is not None) == in_background
 
 
 async def test_the_server_of_the_model_is_connected_to_in_the_background_one_connection_at_a_time(

@@ -11,7 +11,7 @@ from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, E
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
 from chorus_cli.framework.replies import Question, Reply, Text
 from chorus_cli.machine.editor import UserEditor
-from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.notifier import to_its_end
 from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import drafts
 
@@ -88,9 +88,7 @@ class Editing:
         """Open a draft in the editor; return the editor's complaint, and whether the editor ``may_be_open``."""
         began = self._clock.monotonic()
         self._is_ended = False
-        complaint, cancelled = await run_to_completion(self._editor.open(path, line), self.end)
-        if cancelled:
-            raise asyncio.CancelledError
+        complaint = await to_its_end(self._editor.open(path, line), self.end)
         if self._is_ended:
             return complaint or _ENDED, True
         is_quick = self._clock.monotonic() - began < _AT_ONCE_SECONDS

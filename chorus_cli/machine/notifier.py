@@ -57,3 +57,11 @@ async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None
             if hurry is not None:
                 hurry()
     return task.result(), cancelled
+
+
+async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> T:
+    """Return the result of ``work``; a cancellation of the caller calls ``hurry``, and takes effect only then."""
+    result, is_stopped = await run_to_completion(work, hurry)
+    if is_stopped:
+        raise asyncio.CancelledError
+    return result

@@ -37,7 +37,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
         events = advised(answer.target, answer.followed(), partial(manner.again, answer.again))
         if manner.as_json:
             return await shown_as_json(answer.target, events, services.clock, answers, asides)
-        at_rest = services.conversation.tool_loop.context.store.at_rest
+        at_rest = services.conversation.context.store.at_rest
         return await shown(answer.target, events, answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question) and not manner.may_ask:

@@ -58,7 +58,7 @@ async def ask(
     events = _answered(asked, conversation)
     if as_json:
         return await shown_as_json(asked.target, events, conversation.runner.rows.clock, answers, asides)
-    return await shown(asked.target, events, answers, asides, conversation.tool_loop.context.store.at_rest)
+    return await shown(asked.target, events, answers, asides, conversation.context.store.at_rest)
 
 
 async def shown_as_json(

@@ -23,14 +23,14 @@ from chorus_cli.context.rules.view import (
 )
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.journal import ThreadJournal
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.ports import TokenCounter
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget, Limit, own_tokens
-from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
-from chorus_cli.models.rules.request import NO_ECHO, Echo
+from chorus_cli.models.rules.declaration import ToolOffer
+from chorus_cli.models.rules.request import Echo
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.personas.rules.persona import Document, Persona, Target
 from chorus_cli.storage import meta_rows
@@ -103,10 +103,6 @@ _SHORT_CHARACTERS = 2_000
 """A text of up to this length is counted faster than a worker thread starts."""
 
 
-async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
-    return NO_OFFER
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """Reads snapshots, counts their tokens, and plans requests.
@@ -119,10 +115,10 @@ class Context:
     counter: TokenCounter
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
+    offer: Callable[[Target, Limit], Awaitable[ToolOffer]]
+    accepted_by: Callable[[str], frozenset[Kind]]
+    echo_of: Callable[[str], Echo]
     prefixes: Prefixes = field(default_factory=Prefixes)
-    offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
-    accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
-    echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
     _system_prompts: dict[tuple[str, str, tuple[Document, ...]], SystemPrompt] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -165,12 +161,15 @@ class Context:
             return request_settings, most
         return await self.request_settings(target), await asyncio.to_thread(self.counter.count, text)
 
-    def read(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> ContextSnapshot:
-        """Read the snapshot of a request made at ``now``; its messages may still have no token count."""
+    def read(
+        self, connection: Connection, request_settings: RequestSettings, when: datetime | RequestStart
+    ) -> ContextSnapshot:
+        """Read the snapshot of a request made at a time, or with this start; messages may still have no token count."""
         target = request_settings.target
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
-        start = self.prefixes.request_start(target, now, journal.newest_id)
-        return snapshot_rows.read_snapshot(connection, request_settings, journal, start)
+        if not isinstance(when, RequestStart):
+            when = self.prefixes.request_start(target, when, journal.newest_id)
+        return snapshot_rows.read_snapshot(connection, request_settings, journal, when)
 
     def read_view(self, connection: Connection, target: Target, now: datetime) -> View:
         """Read the view of a request made at ``now``; its messages may still have no token count."""
@@ -181,12 +180,6 @@ class Context:
         """Return when the window begins for a request made at ``now`` in the thread of ``journal``."""
         there = target._replace(thread_id=journal.thread_id)
         return self.prefixes.request_start(there, now, journal.newest_id).window
-
-    def read_since(self, connection: Connection, request_settings: RequestSettings, since: datetime) -> ContextSnapshot:
-        """Read the snapshot of a window that starts at ``since``."""
-        target = request_settings.target
-        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
-        return snapshot_rows.read_snapshot(connection, request_settings, journal, RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
         """Plan the request of a snapshot with token counts; if it does not fit whole, a worker thread plans it."""
@@ -271,10 +264,11 @@ class Context:
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; keep the last exact result, because counting may take long."""
-        prompt, documents = sent(persona, persona.settings.system_prompt), persona.documents
-        note = persona.settings.note.strip() and f"[Note: {sent(persona, persona.settings.note.strip())}]"
+        prompt, note, documents = persona.settings.system_prompt, persona.settings.note.strip(), persona.documents
         if persona.has_card:
+            prompt, note = sent(persona, prompt), sent(persona, note)
             documents = tuple(each._replace(content=sent(persona, each.content)) for each in documents)
+        note = note and f"[Note: {note}]"
         known = self._system_prompts.get((prompt, note, documents))
         if known is not None:
             return known

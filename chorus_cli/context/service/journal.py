@@ -101,7 +101,8 @@ class Journal:
         Raises:
             JournalError, SettingsError: the operation is undone already, or something has changed its result since.
         """
-        known = await self._operations(target) if number is None else await self._listed(target)
+        read = operation_rows.all_of if number is None else _with_forks
+        known = journal.own(await self.context.store.read(read, target.persona.slug, target.thread_id))
         chosen = journal.to_undo(known, number)
         await self._reverse(target, Undo(subject_of(chosen)), chosen)
         return chosen
@@ -165,9 +166,6 @@ class Journal:
 
     async def _listed(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
-
-    async def _operations(self, target: Target) -> list[Operation]:
-        return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
 
     async def text_of(self, message_id: int) -> str:
         """Return the text of a message; empty if it was purged."""

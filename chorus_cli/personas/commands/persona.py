@@ -101,7 +101,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     if has_namesake:
         done += " The log has messages of an earlier persona of that folder; the new persona does not see them."
     # If another Chorus has deleted the earlier persona, its jobs may still run here.
-    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
+    stopped = await services.jobs.forget(slug)
     arrived = await turn_to(services, slug, is_new=True)
     return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
-from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.recall.service import Search
@@ -33,7 +33,6 @@ from chorus_cli.stores.rules.purging import (
     backups_sentence,
 )
 
-T = TypeVar("T")
 _ROOM = 2
 """How many times the size of the log must be free on the disk, so that the log can be made anew."""
 
@@ -120,7 +119,7 @@ class Purging:
         async with self._alone(self.patience_seconds):
             if await self.store.read(carrying_out.is_pending):
                 await self._carry_on(tell)
-            await _to_its_end(self._decided(found.wanted, with_backups=with_backups))
+            await to_its_end(self._decided(found.wanted, with_backups=with_backups))
         number = len(found.extent.ids.messages)
         amount = counted(number, "message") if number else "The texts"
         verb = "is" if number == 1 else "are"
@@ -148,7 +147,7 @@ class Purging:
 
     async def _carry_on(self, tell: Callable[[str], None]) -> WantedPurge | None:
         """Carry on a purge and its rewriting of backups to the end. Return the criteria if backups were rewritten."""
-        wanted = await _to_its_end(self._steps())
+        wanted = await to_its_end(self._steps())
         if wanted is not None:
             tell(await self._rewrite_all(wanted, tell))
         return wanted
@@ -237,14 +236,6 @@ def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) ->
     carrying_out.require_access(home)
     found = carrying_out.changes(connection, home, wanted)
     return carrying_out.extent(connection, home, found), listing.rows_of(connection, found.found.ids)
-
-
-async def _to_its_end(work: Awaitable[T]) -> T:
-    """Do ``work`` to its end. A cancellation of the caller takes effect only then."""
-    result, is_stopped = await run_to_completion(work)
-    if is_stopped:
-        raise asyncio.CancelledError
-    return result
 
 
 class _BusyError(PurgeError):

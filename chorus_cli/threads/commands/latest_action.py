@@ -199,13 +199,10 @@ async def redo(services: Services, number: Annotated[int | None, STEP] = None) -
     undone = await services.journal.redoable(target)
     kept_back = news.kept_back(target.thread_id)
     if kept_back and kept_back[-1].after >= (undone.id if undone else 0):
-        return _sent_again(services, target, kept_back[-1].ended)
+        ended = kept_back[-1].ended
+        news.add(target.thread_id, ended)
+        return Text(f"Redone: your next message will have {ended.named}.")
     return await _redone(services, await services.journal.redo(target))
-
-
-def _sent_again(services: Services, target: Target, ended: EndedJob) -> Text:
-    services.jobs.news.add(target.thread_id, ended)
-    return Text(f"Redone: your next message will have {ended.named}.")
 
 
 async def _redone(services: Services, redone: Operation | Spoken) -> Text:

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from chorus_cli.context.rules.view import RequestStart
 from chorus_cli.core.errors import StorageError, ThreadBusyError
 from chorus_cli.core.text.phrases import open_fence
 from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Message, Status, is_filled
-from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import (
     Fence,
@@ -54,11 +55,38 @@ if TYPE_CHECKING:
     _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
 
 
+_PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
+_FOLDING = "The conversation no longer fits the model, so Chorus is summarising the older part."
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn that is being answered; ``row`` is the reply in progress, ``None`` when the turn is over.
+
+    ``rounds`` counts the replies with calls. ``called`` is the newest of these until its calls are answered. ``asked``
+    has the messages of the last request.
+    """
+
+    target: Target
+    plan: RequestPlan
+    row: Message | None
+    at: datetime
+    notices: list[str]
+    rounds: int = 0
+    called: Called | None = None
+    asked: tuple[PromptMessage, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Answers messages. This process began at ``began_at``."""
+    """Answers messages in rounds, until the model calls no more tools. This process began at ``began_at``."""
 
-    tool_loop: ToolLoop
+    context: Context
+    runner: ReplyRunner
+    folds: Folding
+    offers: ToolOffers
+    memory: Memory
+    unsent_files: UnsentFiles
     opener: TurnOpener
     began_at: datetime
 
@@ -92,7 +120,7 @@ class Conversation:
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
         now = self.runner.rows.clock.now()
-        await self.tool_loop.context.store.write(thread_rows.close, [target.thread_id], now)
+        await self.context.store.write(thread_rows.close, [target.thread_id], now)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
         """Open a turn as soon as no other reply is being written in the thread, and answer it."""
@@ -115,109 +143,17 @@ class Conversation:
             if stopped:
                 raise asyncio.CancelledError
             is_asked = True
-            async with aclosing(self.tool_loop.answered(opened)) as events:
+            async with aclosing(self._answered(opened)) as events:
                 async for event in events:
                     yield event
         finally:
             if not is_asked:
                 await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
-                await self._take_back_if_empty(opened.reply.id)
+                now, write = self.runner.rows.clock.now(), self.context.store.write
+                await to_its_end(write(interrupted_replies.take_back_if_empty, opened.reply.id, now))
 
-    async def _take_back_if_empty(self, reply_id: int) -> None:
-        store, now = self.tool_loop.context.store, self.runner.rows.clock.now()
-        _, stopped = await run_to_completion(store.write(interrupted_replies.take_back_if_empty, reply_id, now))
-        if stopped:
-            raise asyncio.CancelledError
-
-    @property
-    def runner(self) -> ReplyRunner:
-        """The part that streams replies into their rows."""
-        return self.tool_loop.runner
-
-
-_SENT_ELSEWHERE = "The newest message here was sent from another Chorus."
-_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
-
-
-async def made_elsewhere(conversation: Conversation, question: Message) -> str:
-    """Say that another process is answering ``question``, or sent it after this process began; empty otherwise."""
-    replies = [row for row in await _replies(conversation, question) if row.run is not None]
-    if not replies or any(row.run == conversation.opener.run for row in replies):
-        return ""
-    is_alive = conversation.runner.is_alive
-    if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
-        return _WRITTEN_ELSEWHERE
-    return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
-
-
-async def is_answering(conversation: Conversation, question: Message) -> bool:
-    """Return whether this process is writing a reply to ``question``."""
-    rows = await _replies(conversation, question)
-    return any(row.status is Status.STREAMING and row.run == conversation.opener.run for row in rows)
-
-
-async def is_answered(conversation: Conversation, question: Message) -> bool:
-    """Return whether ``question`` has a reply with words or calls, or one in progress."""
-    rows = await _replies(conversation, question)
-    return any(is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in rows)
-
-
-async def _replies(conversation: Conversation, question: Message) -> list[Message]:
-    return await conversation.tool_loop.context.store.read(message_rows.replies, question)
-
-
-_PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
-_FOLDING = "The conversation no longer fits the model, so Chorus is summarising the older part."
-
-
-@dataclass(slots=True)
-class _Turn:
-    """A turn that is being answered; ``row`` is the reply in progress, ``None`` when the turn is over.
-
-    ``rounds`` counts the replies with calls. ``called`` is the newest of these until its calls are answered. ``asked``
-    has the messages of the last request.
-    """
-
-    plan: RequestPlan
-    row: Message | None
-    at: datetime
-    notices: list[str]
-    rounds: int = 0
-    called: Called | None = None
-    asked: tuple[PromptMessage, ...] = ()
-
-    @property
-    def target(self) -> Target:
-        """Persona, thread and model of the turn."""
-        return self.plan.snapshot.request_settings.target
-
-    @property
-    def next_snapshot(self) -> ContextSnapshot:
-        """The context of the next round: the present one, with the calls and their results."""
-        snapshot = self.plan.snapshot
-        if self.called is None:
-            return snapshot
-        rows = self.called.round.rows
-        view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
-        echoed = dict(snapshot.echoed)
-        if any(self.called.thoughts.thoughts) and snapshot.request_settings.echo.span is not Span.NEVER:
-            echoed[rows[0].id] = self.called.thoughts
-        return replace(snapshot, view=view, echoed=echoed, first_message_id=self.plan.begins_at)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLoop:
-    """Answers a stored question in rounds, until the model calls no more tools."""
-
-    context: Context
-    runner: ReplyRunner
-    folds: Folding
-    offers: ToolOffers
-    memory: Memory
-    unsent_files: UnsentFiles
-
-    async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
+    async def _answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``."""
         try:
             plan = await self.context.plan_turn(opened.snapshot)
@@ -226,7 +162,7 @@ class ToolLoop:
         except BaseException:
             await self.runner.abandon(opened.reply)
             raise
-        turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
+        turn = _Turn(plan.snapshot.request_settings.target, plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
         # Only a turn with a new question, so none of /continue, and no talk with ELIZA, makes memory items.
@@ -267,7 +203,7 @@ class ToolLoop:
             async with aclosing(turn.called.round.carried_out(caller, refusal)) as used:
                 async for each in used:
                     yield each
-            turn.plan = await self.context.plan_turn(turn.next_snapshot)
+            turn.plan = await self.context.plan_turn(_with_results(turn.plan, turn.called))
         except BaseException:
             await turn.called.round.stop()
             raise
@@ -328,7 +264,7 @@ class ToolLoop:
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:
         """Plan the request again with the present summary, but without messages that arrived meanwhile."""
         request_settings, view = plan.snapshot.request_settings, plan.snapshot.view
-        now = await self.context.store.read(self.context.read_since, request_settings, view.cutoff)
+        now = await self.context.store.read(self.context.read, request_settings, RequestStart(view.cutoff))
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)
@@ -337,6 +273,47 @@ class ToolLoop:
             return replanned
         # A fold or an omission has changed the beginning. The cache is lost anyway, so the HOT items are renewed.
         return await self.context.plan(replace(snapshot, hot=now.hot))
+
+
+_SENT_ELSEWHERE = "The newest message here was sent from another Chorus."
+_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
+
+
+async def made_elsewhere(conversation: Conversation, question: Message) -> str:
+    """Say that another process is answering ``question``, or sent it after this process began; empty otherwise."""
+    replies = [row for row in await _replies(conversation, question) if row.run is not None]
+    if not replies or any(row.run == conversation.opener.run for row in replies):
+        return ""
+    is_alive = conversation.runner.is_alive
+    if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
+        return _WRITTEN_ELSEWHERE
+    return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
+
+
+async def is_answering(conversation: Conversation, question: Message) -> bool:
+    """Return whether this process is writing a reply to ``question``."""
+    rows = await _replies(conversation, question)
+    return any(row.status is Status.STREAMING and row.run == conversation.opener.run for row in rows)
+
+
+async def is_answered(conversation: Conversation, question: Message) -> bool:
+    """Return whether ``question`` has a reply with words or calls, or one in progress."""
+    rows = await _replies(conversation, question)
+    return any(is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in rows)
+
+
+async def _replies(conversation: Conversation, question: Message) -> list[Message]:
+    return await conversation.context.store.read(message_rows.replies, question)
+
+
+def _with_results(plan: RequestPlan, called: Called) -> ContextSnapshot:
+    """Return the context of the next round: that of ``plan``, with the calls and their results."""
+    snapshot, rows = plan.snapshot, called.round.rows
+    view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
+    echoed = dict(snapshot.echoed)
+    if any(called.thoughts.thoughts) and snapshot.request_settings.echo.span is not Span.NEVER:
+        echoed[rows[0].id] = called.thoughts
+    return replace(snapshot, view=view, echoed=echoed, first_message_id=plan.begins_at)
 
 
 def _going_on(request: ModelRequest) -> ModelRequest:

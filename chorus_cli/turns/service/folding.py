@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.view import ContextSnapshot, Summary, usable, without_eliza
+from chorus_cli.context.rules.view import ContextSnapshot, RequestStart, Summary, usable, without_eliza
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import cut_in_the_middle
@@ -21,7 +21,7 @@ from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
 from chorus_cli.log.rules.messages import Message, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
@@ -106,9 +106,7 @@ class Summarizer:
         except TimeoutError as error:
             raise ModelError(f"{request.model} did not write a summary within {self.patience_seconds:g} s.") from error
         finally:
-            _, stopped = await run_to_completion(self._spend(target, end.usage))
-            if stopped:
-                raise asyncio.CancelledError
+            await to_its_end(self._spend(target, end.usage))
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(request, text, end, None)
         if ended.error is not None:
@@ -313,7 +311,7 @@ class Folding:
         """Store a fold if the boundary, the summary and the messages are still the same as in ``snapshot``."""
         known, target = snapshot.view, snapshot.request_settings.target
         ids = [row.id for row in known.messages[: known.folded_number + len(messages)]]
-        present = self.context.read_since(connection, snapshot.request_settings, known.cutoff).view
+        present = self.context.read(connection, snapshot.request_settings, RequestStart(known.cutoff)).view
         is_same = (present.boundary, present.summary) == (known.boundary, known.summary)
         if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
             return None

@@ -231,8 +231,8 @@ class TurnOpener:
             writer = PreambleWriter(snapshot, question, counter)
             besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
             told = preamble(gap, besides)
-        last_window = self.context.prefixes.last_window
-        left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window(target), now)
+        last_window = self.context.prefixes.last_window(target)
+        left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window, now)
         # An upper bound is not stored: the message is counted when a count is needed.
         tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
@@ -247,7 +247,7 @@ class TurnOpener:
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # Only the first request of this process in the thread has these notices.
-        at_first = () if last_window(target) else (snapshot.unread, snapshot.withheld_notice)
+        at_first = () if last_window else (snapshot.unread, snapshot.withheld_notice)
         notices = tuple(filter(None, (again, later, left, loaded, *at_first)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 

@@ -109,7 +109,6 @@ class ReplyRunner:
         """Ask the model, write its reply into ``row``, and yield events; the last is ``TurnDone`` or ``Called``."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
-        known = len(writer.pieces)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -127,13 +126,13 @@ class ReplyRunner:
         except ModelError as error:
             failure = error
         except BaseException:
-            await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, end))
+            await run_to_completion(self._finish(writer, Status.INTERRUPTED, end))
             raise
         if calls:
             yield await self._called(writer, calls, end)
             return
-        ended = outcome(request, "".join(writer.pieces[known:]), end, failure, has_thought=lengths.thought > 0)
-        written, stopped = await run_to_completion(self._finish(writer, row, ended.status, end))
+        ended = outcome(request, "".join(writer.pieces), end, failure, has_thought=lengths.thought > 0)
+        written, stopped = await run_to_completion(self._finish(writer, ended.status, end))
         if stopped:
             raise asyncio.CancelledError
         done = TurnDone(row.id, ended.status, end.usage, ended.error, thought=written.row.thought)
@@ -143,7 +142,7 @@ class ReplyRunner:
         """Mark a reply that was stopped before it began as interrupted."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
-        await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
+        await run_to_completion(self._finish(writer, Status.INTERRUPTED, ReplyEnd(None)))
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Raise a ``ThreadBusyError`` if this process, ``run``, or another writes a reply in the target's thread."""
@@ -187,8 +186,9 @@ class ReplyRunner:
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply, and its first call as in progress."""
         row = writer.reply
+        called = CallRound(self, row, calls)
         try:
-            (called, reply), stopped = await run_to_completion(self._begun(writer, calls, end))
+            reply, stopped = await run_to_completion(called.begin(writer, end))
         except StorageError as error:
             self.given_up.add(row.id)
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
@@ -198,22 +198,14 @@ class ReplyRunner:
         thought = reply.row.thought
         return Called(called, end.usage, Echoed(reply.thoughts, thought.tokens if thought else None))
 
-    async def _begun(
-        self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd
-    ) -> tuple[CallRound, WrittenReply]:
-        reply = await writer.finished(Status.COMPLETE, end)
-        called = CallRound(self, reply.row, calls)
-        await called.begin(reply)
-        return called, reply
-
-    async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
+    async def _finish(self, writer: ReplyWriter, status: Status, end: ReplyEnd) -> WrittenReply:
         """Write the whole reply with its final status, and return it; a reply without text is dated at its end."""
         try:
             reply = await writer.finished(status, end)
             await self.rows.store.write(message_rows.update_reply, *reply)
         except StorageError as error:
-            self.given_up.add(row.id)
-            raise self.rescued(error, row.persona, "assistant", writer.text) from error
+            self.given_up.add(writer.reply.id)
+            raise self.rescued(error, writer.reply.persona, "assistant", writer.text) from error
         return reply
 
     async def _attempts(
@@ -273,12 +265,14 @@ class CallRound:
         self._calls = calls[:MOST_CALLS]
         self._surplus = [each.call for each in calls[MOST_CALLS:]]
 
-    async def begin(self, reply: WrittenReply) -> None:
-        """Store the end of the reply, and the first call as in progress."""
+    async def begin(self, writer: ReplyWriter, end: ReplyEnd) -> WrittenReply:
+        """Store the end of the reply, which is returned, and the first call as in progress."""
+        reply = await writer.finished(Status.COMPLETE, end)
         content = await self._call(reply.row, [self._calls[0].call], reply.row.id)
         begin = message_rows.begin_call
         ended, self.current = await self._runner.rows.store.write(begin, reply.row, reply.thoughts, content)
         self.rows.append(ended)
+        return reply
 
     async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
         """Carry out the calls, or answer them all with ``refusal``; call ``stop`` if you do not iterate to the end."""

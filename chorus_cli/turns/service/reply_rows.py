@@ -71,7 +71,7 @@ class ReplyRows:
 class ReplyWriter:
     """Collects the pieces and thoughts of a reply; ``asked_at`` and ``written_at`` are times of the monotonic clock.
 
-    If /continue goes on with a reply, the text of that reply is the first piece.
+    If /continue goes on with a reply, the text of that reply comes before the pieces.
     If a model hides its thoughts, the time from ``asked_at`` to its first word counts as thinking.
     """
 
@@ -88,14 +88,10 @@ class ReplyWriter:
     _has_surrogates: bool = False
     _began_at: datetime | None = None
 
-    def __post_init__(self) -> None:
-        if self.reply.content:
-            self.pieces.append(self.reply.content)
-
     @property
     def text(self) -> str:
         """The text that has arrived, without halves of characters, which cannot be stored."""
-        text = "".join(self.pieces)
+        text = self.reply.content + "".join(self.pieces)
         # Searching megabytes for halves takes longer than joining the pieces.
         return join_surrogates(text) if self._has_surrogates else text
 

@@ -185,6 +185,7 @@ REFUSED = {
     "/context may": "'may' names a month; write a date as in 2026-11-18, or count back in days, as in 7d.",
     "/context 1:30": "'1:30' may be a time of day or a length of time; write today 9:30 or 1h30.",
     "/context tomorrow": "'tomorrow' is in the future; write how far back to go, as in 24h.",
+    "/context tomorrow ?": "'tomorrow' is in the future; write how far back to go, as in 24h.",
     f"/context {'9' * 50}h": f"'{'9' * 39}…' reaches back before the calendar begins; write less, as in 7d.",
     f"/context {'x' * 10_000}": f"'{'x' * 39}…' is too long for a time; write it as in 24h or 3 days ago.",
     '/context ""': "No time given; write how far back to go, as in 24h.",

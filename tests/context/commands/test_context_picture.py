@@ -47,12 +47,7 @@ async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bar
     assert line.count("█") == 2
     assert line.index("█") < line.index("│") < line.rindex("█")
     assert "█ 2 messages in 10 m   │ new conversation, " in text
-    assert [word for word in ("system prompt", "documents", "messages", "total") if f"\n{word} " in text] == [
-        "system prompt",
-        "documents",
-        "messages",
-        "total",
-    ]
+    assert all(f"\n{word} " in text for word in ("system prompt", "documents", "messages", "total"))
     assert "Limit for a request: 80 % (8,000 tokens)." in text
 
 
@@ -235,12 +230,6 @@ async def test_a_preview_names_the_same_view_bounds_rounding_and_a_nearer_bounda
     assert "The context starts at your /new of " in await told.told("/context 24h?")
 
 
-@pytest.mark.parametrize("line", ["/context ?", "/context banana?", "/context tomorrow?"])
-async def test_what_is_no_time_is_refused_with_its_sentence(told: World, line: str) -> None:
-    assert (await told.told(line)).count("\n") == 0
-    assert told.settings_text() == "{}"
-
-
 @pytest.fixture
 async def day(world: World) -> World:
     """At 0 h: One. At 2 h: a window of 4 h. At 3 h: Two. At 4 h: /new. At 5 h: Three. At 6 h: its undo. Now: 7 h."""
@@ -359,12 +348,9 @@ async def test_thoughts_that_go_back_are_a_part_of_their_own(thoughtful: World, 
     assert thoughts == ["I must look.", "Gold!"][: {None: 0, 300: 1, 340: 2}[tokens]]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"), [("/context", ("thoughts", "340", REASON)), ("/why", ("thoughts", "340", REASON))]
-)
-async def test_the_user_reads_them_apart(thoughtful: World, line: str, words: tuple[str, ...]) -> None:
+async def test_the_user_reads_them_apart(thoughtful: World) -> None:
     services = echoing(thoughtful, Echo(Span.EVER, calls_only=False)).services
-    answer = await resolve(services.registry, line, thoughtful.clock.now()).run(services)
+    answer = await resolve(services.registry, "/context", thoughtful.clock.now()).run(services)
     assert isinstance(answer, Reply)
     row = next(row for row in plain(answer).splitlines() if row.startswith("thoughts"))
-    assert all(word in row for word in words)
+    assert all(word in row for word in ("340", REASON))

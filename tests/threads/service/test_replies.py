@@ -109,18 +109,6 @@ async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> 
     assert (told, replies(world).in_thread(world.current.target().thread_id)) == ([], None)
 
 
-async def test_leaving_ends_the_following_and_nothing_else(world: World) -> None:
-    gate = slow_reply(world, "one", " two")
-    turn = await sent(world, world.current.target(), "question")
-    following = asyncio.ensure_future(anext(turn.followed()))
-    await following
-    turn.leave()
-    assert not turn.is_over
-    gate.set()
-    await settled(world)
-    assert (await world.log())[-1].content == "one two"
-
-
 async def test_a_message_that_is_stopped_before_anything_has_happened_is_stored(world: World) -> None:
     turn = await replies(world).send(world.current.target(), "question")
     assert turn is not None

@@ -68,8 +68,7 @@ class Talk:
         """Fold from now on as a process does that has just begun: with ``tell`` as a chat, also in the background."""
         services = self.world.services
         folds = Folding(services.context, services.folding.summarizer, unexpected, tell)
-        rounds = replace(services.conversation.tool_loop, folds=folds)
-        self.world.services = replace(services, conversation=replace(services.conversation, tool_loop=rounds))
+        self.world.services = replace(services, conversation=replace(services.conversation, folds=folds))
         return folds
 
     def summaries(self) -> list[str]:

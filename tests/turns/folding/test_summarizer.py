@@ -10,7 +10,6 @@ from typing import Literal
 
 import pytest
 
-from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -74,12 +73,9 @@ async def test_what_is_too_large_goes_in_slices_each_with_the_summary_so_far(wor
 
 
 async def test_the_summary_model_writes_within_its_own_limit(world: World) -> None:
-    context = Context(
-        world.store,
-        world.context.counter,
-        lambda model: replace(world.context.limit_of(model), tokens=500 if model == "openai/small" else 10_000),
-        world.context.dollars_per_input_token,
-    )
+    limit = world.context.limit_of("openai/test")
+    small = replace(limit, tokens=500)
+    context = replace(world.context, limit_of=lambda model: small if model == "openai/small" else limit)
     target = target_of(world, summary_model="openai/small", context_token_limit=9000, max_output_tokens=450)
     await Summarizer(world.model, context, world.clock).extended(target, TASK, "", ["word " * 200, "word " * 200])
     assert [(each.model, each.context_tokens) for each in world.model.requests] == [("openai/small", 500)] * 2
