@@ -172,7 +172,8 @@ def test_what_is_no_argument_is_shown_without_what_it_hides(archive: Home, argum
 def test_context_as_json_has_the_promised_shape(archive: Home) -> None:
     report = json.loads(archive.run("context", "--json").output)
     assert list(report) == [
-        *("persona", "thread", "model", "limit", "budget", "tokens", "parts", "left_out", "messages", "memory")
+        *("persona", "thread", "model", "limit", "budget", "tokens"),
+        *("parts", "left_out", "messages", "memory", "earlier"),
     ]
     assert (report["persona"], report["thread"], report["model"]) == ("chorus", 1, "chorus/eliza")
     assert all(list(part) == ["name", "tokens", "reason"] for part in report["parts"])

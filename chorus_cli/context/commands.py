@@ -91,6 +91,12 @@ def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 
+def drawn_earlier(report: ContextReport) -> Table | None:
+    """List the messages from before the window that preambles have; ``None`` if there are none."""
+    rows = [(f"#{use.id}", use.text, use.reason) for use in report.earlier]
+    return Table("Said earlier", ("No.", "Message", "Why"), tuple(rows)) if rows else None
+
+
 def drawn_pins(view: View, names: Speakers) -> Table | None:
     """List the pinned messages in context; ``None`` if there are none."""
     rows = [row for row in view.messages if row.id in view.pinned]
@@ -217,7 +223,8 @@ async def show(services: Services) -> Report:
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     memory = drawn_memory(report.memory) if report.memory else None
     left_out = drawn_omissions(report) or Text("Nothing is left out.")
-    tables = (drawn_parts(report), memory, drawn_pins(view, target.persona.speakers), left_out)
+    pins = drawn_pins(view, target.persona.speakers)
+    tables = (drawn_parts(report), memory, drawn_earlier(report), pins, left_out)
     asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."
     warnings = [*filter(None, (*target.persona.notices, report.plan.snapshot.unread))]
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeVar
 
+from chorus_cli.context.rules.earlier import (
+    EarlierTurn,
+    earlier_in,
+    fitting,
+    most_with_a_rare_word,
+    words_that_bring,
+)
 from chorus_cli.context.rules.memory import (
     MOST_HOT,
     MOST_RECALLED,
@@ -20,22 +27,30 @@ from chorus_cli.context.rules.memory import (
     unsent,
 )
 from chorus_cli.context.rules.plan import system_tokens
-from chorus_cli.context.rules.view import ContextSnapshot
+from chorus_cli.context.rules.view import ContextSnapshot, without_eliza
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.log.rows import found_messages, message_rows, operation_rows, search_index, thread_lists, word_index
 from chorus_cli.log.rows.found_messages import Found, Hit, Scope
 from chorus_cli.log.rows.search_index import Progress
 from chorus_cli.log.rows.word_index import IndexDamagedError
-from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Message, MessageContent
-from chorus_cli.log.rules.search_query import SearchQuery, beginnings, search_query
+from chorus_cli.log.rules.journal import LogMarks, log_marks
+from chorus_cli.log.rules.messages import Message, MessageContent, Role
+from chorus_cli.log.rules.search_query import SearchQuery, Term, beginnings, search_query
 from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
-from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
+from chorus_cli.memory.rules.recall import (
+    best_within,
+    called_by,
+    keys_of,
+    references,
+    sent_items,
+    tokens_in_request,
+)
 from chorus_cli.recall.rules import Findings, Match
+from chorus_cli.settings.rules.table import NO_RECALL
 from chorus_cli.storage.store import Connection, Store
 
 T = TypeVar("T")
@@ -230,18 +245,22 @@ def recalled(
 
     Items that the request lacks are chosen in this order: by keys in the question; by keys in the message before it; by
     a reference in the question to an item without keys; by an old wording in the request of an item corrected since;
-    and items that have become HOT. ``other_tokens`` are the tokens of the preamble's other lines.
+    and items that have become HOT. If the setting ``recall`` is off, words bring none.
+    ``other_tokens`` are the tokens of the preamble's other lines.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     chosen: dict[int, Item] = {}
-    keyed = item_rows.keyed(connection, persona)
+    brings_by_words = snapshot.request_settings.target.persona.settings.recall != NO_RECALL
+    keyed = item_rows.keyed(connection, persona) if brings_by_words else []
     called = called_by(question.content, keyed)
     called_before = called_by(messages[-1].content, keyed) if messages else []
     named = references(question.content)
     found_by_words = item_rows.referred_to(connection, persona, question.content, MOST_HOT)
-    referred = [item for item in found_by_words if item.id in named or keys_of(item.content) is None]
+    referred = [
+        item for item in found_by_words if item.id in named or (brings_by_words and keys_of(item.content) is None)
+    ]
     old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)
     # Chosen as for the HOT block: an item that has no room in the block must not come with every question instead.
@@ -255,6 +274,74 @@ def recalled(
     loaded = {*chosen, *(item.id for item in snapshot.hot)}
     item_rows.count_access(connection, persona, loaded, question.timestamp)
     return [chosen[id_] for id_ in sorted(chosen)]
+
+
+_MOST_CANDIDATES = 30
+
+
+def earlier_turns(
+    connection: Connection,
+    snapshot: ContextSnapshot,
+    question: MessageContent,
+    other_tokens: int,
+    count: Callable[[str], int],
+    is_late: Callable[[], bool],
+) -> list[EarlierTurn]:
+    """Return the best turns for the preamble of a question: from before the window, with rare words of the question.
+
+    A turn is left out if it is in the view, or before a boundary of its thread, or was undone or replaced, or if ELIZA
+    answered it, or if a preamble of the request has it. They ``count`` at most a twentieth of the budget. No turn is
+    returned once the search ``is_late``, or if the index is damaged, as a search renews it.
+    """
+    target = snapshot.request_settings.target
+    persona, names = target.persona.slug, target.persona.speakers
+    taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
+    room = recall_room(snapshot.budget, taken_tokens)
+    words = [Term(word) for word in words_that_bring(question.content)]
+    most = most_with_a_rare_word(message_rows.newest_id(connection))
+    # A thread that does not exist has only the boundaries of all threads.
+    cleared = operation_rows.boundary(connection, persona, 0)
+    after = cleared.after_message_id if cleared else 0
+    scope = Scope(None, persona, _MOST_CANDIDATES, after, until=snapshot.view.cutoff)
+    try:
+        rare = found_messages.rare(connection, words, most, is_late)
+        query = SearchQuery(words=tuple(rare), roles=(Role.USER, Role.ASSISTANT))
+        hits = found_messages.find(connection, query, scope).hits if rare else ()
+    except IndexDamagedError:
+        return []
+    known = {row.id for row in snapshot.view.messages} | {use.id for use in earlier_in(_sent_messages(snapshot))}
+    turns = _turns(connection, [hit.message for hit in hits], known)
+    return [] if is_late() else fitting(turns, names, room, count)
+
+
+def _turns(connection: Connection, found: Sequence[Message], known: Collection[int]) -> Iterator[EarlierTurn]:
+    """Yield the turns of messages in the order of these, each once, without what is ``known``, undone or replaced."""
+    sides = found_messages.beside(connection, [row.id for row in found], _MOST_BESIDE)
+    near = {id_ for pair in sides.values() for side in pair for id_ in side}
+    rows = message_rows.rows(connection, {*sides, *near})
+    marks: dict[int, LogMarks] = {}
+    after: dict[int, int] = {}
+    given: set[int] = set()
+    for row in found:
+        thread_id = row.thread_id
+        if thread_id not in marks:
+            marks[thread_id] = log_marks(operation_rows.all_of(connection, row.persona, thread_id), thread_id)
+            boundary = operation_rows.boundary(connection, row.persona, thread_id)
+            after[thread_id] = boundary.after_message_id if boundary else 0
+        mark = marks[thread_id]
+        said = [
+            each
+            for each in rows
+            if (each.thread_id, each.turn_id) == (thread_id, row.turn_id)
+            and each.id > after[thread_id]
+            and each.id not in known
+            and not mark.is_undone(each)
+            and not mark.is_replaced(each)
+        ]
+        heard = tuple(without_eliza(said))
+        if row.turn_id not in given and any(each.id == row.id for each in heard):
+            given.add(row.turn_id)
+            yield EarlierTurn(row, heard)
 
 
 def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:

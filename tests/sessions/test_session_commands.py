@@ -336,12 +336,15 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     assert [await count(talked, table) for table in ("messages", "threads")] == tables
 
 
-async def test_memory_items_of_another_machine_are_cut_out_because_their_numbers_mean_others_here(
+async def test_memory_items_and_earlier_turns_of_another_machine_are_cut_out_because_their_numbers_mean_others_here(
     talked: World,
 ) -> None:
     foreign = far_away()
     for message in foreign["messages"]:
-        message["preamble"] = "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away"
+        message["preamble"] = (
+            "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away\n"
+            "Said earlier:\n#1 (2026-02-12, Human): a word of far away"
+        )
     put_down(talked, foreign)
     await restore(talked, "2025")
     assert {row.preamble for row in (await talked.view()).messages} == {"(a preamble)"}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from chorus_cli.context.rules.earlier import EARLIER_HEADING
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time.timeline import duration, gap
@@ -19,7 +20,7 @@ from chorus_cli.memory.rules.recall import RECALLED_HEADING
 
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
-_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING})"
+_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING}|{EARLIER_HEADING})"
 _PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*+)*)*\n\n")
 MOST_LISTED = 10
 """The most threads, and the most jobs, that a preamble names."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rows import thread_views
+from chorus_cli.context.rules.earlier import EarlierUse, earlier_in
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable, without_eliza
@@ -64,8 +65,8 @@ class Omission(NamedTuple):
 class ContextReport(NamedTuple):
     """The plan of the next request, part by part, without the question that it will answer.
 
-    ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, and ``moments`` are
-    the times of the messages in the window.
+    ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, ``earlier`` the
+    messages from before the window in preambles, and ``moments`` are the times of the messages in the window.
     """
 
     plan: RequestPlan
@@ -73,6 +74,7 @@ class ContextReport(NamedTuple):
     omissions: tuple[Omission, ...]
     memory: tuple[MemoryUse, ...]
     moments: tuple[datetime, ...]
+    earlier: tuple[EarlierUse, ...]
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -98,6 +100,7 @@ class ContextReport(NamedTuple):
                 }
                 for use in self.memory
             ],
+            "earlier": [{"id": use.id, "by": use.by, "reason": use.reason} for use in self.earlier],
         }
 
 
@@ -117,7 +120,8 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
     snapshot, outside, items, moments = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
-    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory), tuple(moments))
+    earlier = tuple(earlier_in(plan.sent))
+    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory), tuple(moments), earlier)
 
 
 def _omissions(plan: RequestPlan, outside: _Outside) -> tuple[Omission, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
@@ -31,7 +31,7 @@ from chorus_cli.log.rows.word_index import (
 )
 from chorus_cli.log.rules.fusion import fused
 from chorus_cli.log.rules.messages import Message, words_of
-from chorus_cli.log.rules.search_query import MARKS, SearchQuery, excerpt, marked_literals, without_words
+from chorus_cli.log.rules.search_query import MARKS, SearchQuery, Term, excerpt, marked_literals, without_words
 
 BY_WORDS, BY_MEANING = "words", "meaning"
 COUNTED = 1_000
@@ -153,6 +153,20 @@ def distinctive(connection: sqlite3.Connection, query: SearchQuery, scope: Scope
             for word in query.words
         }
     return without_words(query.question, [word for word, number in numbers.items() if number >= most])
+
+
+def rare(connection: sqlite3.Connection, words: Sequence[Term], most: int, is_late: Callable[[], bool]) -> list[Term]:
+    """Return those words that a message of the log has, but at most ``most`` have; none once it ``is_late``."""
+    having = f"SELECT COUNT(*) FROM (SELECT 1 FROM {MESSAGES.table} WHERE {MESSAGES.table} MATCH ? LIMIT ?)"
+    found: list[Term] = []
+    with damage_told():
+        for word in words:
+            (number,) = connection.execute(having, (word.expression, most + 1)).fetchone()
+            if is_late():
+                return []
+            if 0 < number <= most:
+                found.append(word)
+    return found
 
 
 def beside(connection: sqlite3.Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:

@@ -1,8 +1,8 @@
 """Words that name no subject, in folded form, of languages in which people write to models.
 
 ``GRAMMAR`` is left out of a search that has other words. ``FUNCTION_WORDS``, which has no word of one or two letters,
-calls no memory item into a request. A language that is missing loses little: the words that most of its texts have
-count little in a search, and call no item.
+calls no memory item into a request. A message of ``GREETINGS`` alone brings no turn from before the window. A language
+that is missing loses little: the words that most of its texts have count little in a search, and call no item.
 """
 
 from __future__ import annotations
@@ -65,7 +65,12 @@ _ALSO_ENGLISH = """
     bin den dies die hat man chose son tout pour con dal fare sin solo door dig hoe mag vid fur sei pas mes ont sur
     var mal
 """
+_GREETINGS = """
+    abend adios afternoon bonne bonsoir buenas buenos buonasera buongiorno bye ciao day dias evening goodbye gruss
+    gute guten hallo hola moin morgen morning nacht night noches revoir salut soiree tag tardes weekend welcome
+"""
 _OTHERS = frozenset(f"{_GERMAN} {_FRENCH} {_SOUTHERN} {_NORTHERN}".split())
 
 GRAMMAR = frozenset(f"{_ENGLISH} {_SHORT}".split()) | (_OTHERS - frozenset(_ALSO_ENGLISH.split()))
 FUNCTION_WORDS = frozenset(f"{_ENGLISH} {_REQUESTS}".split()) | _OTHERS
+GREETINGS = frozenset(_GREETINGS.split())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from chorus_cli.context.rules.earlier import without_earlier
 from chorus_cli.context.rules.memory import repeats_items
 from chorus_cli.log.rules.attachments import with_lines
 from chorus_cli.memory.rules.recall import items_in, without_items
@@ -86,7 +87,7 @@ def _new(
     message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
 ) -> MessageContent:
     turn_id = turns.get((message.thread_id, message.turn_id))
-    # The numbers of memory items mean other items in this log.
-    preamble = without_items(message.preamble, items_in(message.preamble))
+    # The numbers of memory items and earlier messages mean others in this log.
+    preamble = without_earlier(without_items(message.preamble, items_in(message.preamble)))
     new = message._replace(thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
     return new._replace(content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new

@@ -20,6 +20,7 @@ from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT
 from chorus_cli.core.time.timestamps import ALL, WindowHours
 
 DEFAULT_CONTEXT_HOURS = 8
+NO_RECALL, BY_MEMORY, BY_HISTORY = "off", "memory", "history"
 
 SCHEMA_KEY = "$schema"
 """The key that tells editors where the JSON Schema is; it is not a setting."""
@@ -55,6 +56,7 @@ class Settings(NamedTuple):
     show_price: bool = False
     clock: bool = True
     auto_memory: bool = True
+    recall: str = BY_MEMORY
     job_env: tuple[str, ...] = ()
     tools: bool = True
 
@@ -228,6 +230,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("show_price", Kind.FLAG, "Show the price of the last reply in the line below the prompt."),
     Setting("clock", Kind.FLAG, "Tell the model of pauses of more than an hour."),
     Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results automatically."),
+    Setting(
+        "recall",
+        Kind.TEXT,
+        "What words of a message bring: nothing, memory items, or also earlier turns.",
+        choices=(NO_RECALL, BY_MEMORY, BY_HISTORY),
+    ),
     Setting(
         "job_env",
         Kind.TEXTS,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rows import attachments_in
+from chorus_cli.context.rules.earlier import ids_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated, shortened
@@ -359,7 +360,7 @@ def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[
 
 
 def _preambles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return the messages whose preambles name a thread by the first words of a purged message."""
+    """Return the messages whose preambles have a purged message, or name a thread by the first words of one."""
     firsts = connection.execute(
         f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
         {"ids": json.dumps([*found.ids.messages])},
@@ -368,7 +369,8 @@ def _preambles(connection: sqlite3.Connection, found: Concerned, _taken: frozens
     return frozenset(
         id_
         for id_, persona, preamble, _ in listing.PREAMBLES.texts(connection)
-        if not names.isdisjoint((persona, _name(title)) for title in titles_in(preamble))
+        if not found.ids.messages.isdisjoint(ids_in(preamble))
+        or not names.isdisjoint((persona, _name(title)) for title in titles_in(preamble))
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chorus_cli.attachments.rows import attachments_in, named_attachments
+from chorus_cli.context.rules.earlier import ids_in
 from chorus_cli.core.errors import PurgeError, SessionError
 from chorus_cli.core.time import timestamps
 from chorus_cli.editing.files import rescued_files
@@ -133,7 +134,8 @@ class SavedTexts:
         if not message.preamble:
             return message
         rest = without_items(message.preamble, self.found.ids.items)
-        return message._replace(preamble="" if self.found.repeats(rest, persona) else rest)
+        is_gone = self.found.repeats(rest, persona) or not self.found.ids.messages.isdisjoint(ids_in(rest))
+        return message._replace(preamble="" if is_gone else rest)
 
     def _thread(self, thread: SavedThread, persona: str, *, is_touched: bool) -> SavedThread:
         title = "" if self._is_named(thread.title, persona) else thread.title

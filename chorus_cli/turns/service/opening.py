@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rows.thread_views import others_at_work, replaced_before, thread_at_work
+from chorus_cli.context.rules.earlier import EARLIER_HEADING, earlier_lines
 from chorus_cli.context.rules.preamble import NOTICEABLE_GAP, gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
@@ -29,27 +30,31 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.jobs.rules import EndedJob, RunningJob, brief_news_text, news_text
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, search_index, thread_rows
+from chorus_cli.log.rows.word_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry, Way
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, is_filled, last_question
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import memory_lines, without_keys
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
+from chorus_cli.settings.rules.table import BY_HISTORY
 from chorus_cli.turns.rules import fits, members_notice, refuse_unfitting, refuse_unreadable_settings, reopened_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from chorus_cli.context.rules.earlier import EarlierTurn
     from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.service import Jobs
-    from chorus_cli.machine.ports import TokenCounter
+    from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
@@ -66,6 +71,10 @@ OTHER_TOKENS = 64
 
 _NO_JOBS: JobsBeside = ((), ())
 _NONE: Sequence[Item] = ()
+
+_LONGEST_SEARCH_SECONDS = 0.1
+_INDEXED_AT_ONCE = 100
+"""How many messages are indexed at most before a question, as `chorus ask` indexes none behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,23 @@ class PreambleWriter:
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
         persona = self.snapshot.request_settings.target.persona
         return preamble(active, memory_lines(recalled, persona) if recalled else ""), recalled
+
+    def earlier(self, connection: Connection, told: str, clock: Clock) -> Sequence[EarlierTurn]:
+        """Return turns from before the window for a preamble with the lines ``told``, if the settings want any.
+
+        ELIZA, which reads no preamble, gets none.
+        """
+        target, begun = self.snapshot.request_settings.target, clock.monotonic()
+        if target.persona.settings.recall != BY_HISTORY or target.choice.model == ELIZA:
+            return ()
+
+        def is_late() -> bool:
+            return clock.monotonic() - begun > _LONGEST_SEARCH_SECONDS
+
+        taken_tokens = self._tokens(told)
+        return recall.earlier_turns(
+            connection, self.snapshot, self.question, taken_tokens, self.counter.at_most, is_late
+        )
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
@@ -170,6 +196,7 @@ class TurnOpener:
         attached = attachment_tokens(files, target.choice.model) if files else 0
         try:
             request_settings, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
+            await self._index(target)
             now, tokens = self.runner.rows.clock.now(), count + attached
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
             opened = await self.memory.renewing(
@@ -185,6 +212,12 @@ class TurnOpener:
             named = [f"+ {', '.join(each.label for each in files)}"] if files else []
             opened = opened._replace(notices=(*([_ALTERED] if altered else []), *named, *opened.notices))
         return opened
+
+    async def _index(self, target: Target) -> None:
+        """Index the newest messages if they may come back; the next search reports errors."""
+        if target.persona.settings.recall == BY_HISTORY:
+            with suppress(StorageError, IndexDamagedError):
+                await self.context.store.write(search_index.index_batch, _INDEXED_AT_ONCE)
 
     async def _given_up(self, target: Target) -> bool:
         """Give up the empty reply of a turn that the database did not confirm; return whether the turn was stored.
@@ -231,6 +264,8 @@ class TurnOpener:
             writer = PreambleWriter(snapshot, question, counter)
             besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
             told = preamble(gap, besides)
+        earlier = PreambleWriter(snapshot, question, counter).earlier(connection, told, self.runner.rows.clock)
+        told = preamble(told, earlier_lines(earlier, target.persona.speakers))
         last_window = self.context.prefixes.last_window(target)
         left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window, now)
         # An upper bound is not stored: the message is counted when a count is needed.
@@ -245,10 +280,11 @@ class TurnOpener:
         later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(without_keys(item.content))}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
+        brought = _told_of(earlier)
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # Only the first request of this process in the thread has these notices.
         at_first = () if last_window else (snapshot.unread, snapshot.withheld_notice)
-        notices = tuple(filter(None, (again, later, left, loaded, *at_first)))
+        notices = tuple(filter(None, (again, later, left, loaded, brought, *at_first)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
     def _store_retry(
@@ -285,6 +321,13 @@ class TurnOpener:
         snapshot = replace(snapshot, view=view, newest_operation_id=retry.id)
         is_closed = message_rows.reopen_thread(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
+
+
+def _told_of(earlier: Sequence[EarlierTurn]) -> str:
+    """Name the messages by which turns were found, for the user; ``""`` without any."""
+    rows = [each.found for each in earlier]
+    dated = ", ".join(f"#{row.id} ({local(row.timestamp)}) {shortened(row.content)}" for row in rows)
+    return f"{EARLIER_HEADING} {dated}" if dated else ""
 
 
 def _to_continue(replies: Sequence[Message], model: str) -> Message:

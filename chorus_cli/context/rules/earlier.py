@@ -1,0 +1,105 @@
+"""Turns from before the window in the preamble of a question, which has rare words of them.
+
+Each message is written with its number, by which a purge finds the preambles that repeat it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from chorus_cli.core.text.phrases import cut_to_characters, shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rules.messages import Message, Speakers, words_of
+from chorus_cli.log.rules.stop_words import GREETINGS
+from chorus_cli.log.rules.wording import told_by
+from chorus_cli.memory.rules.recall import meaningful_words
+
+EARLIER_HEADING = "Said earlier:"
+MOST_TURNS = 3
+_MOST_CHARACTERS, _MOST_BESIDE_CHARACTERS = 800, 400
+_FEWEST_RARE, _MOST_RARE, _RARE_SHARE = 3, 1_000, 0.05
+_LINE = re.compile(r"(?m)^#([0-9]+) (.*)$")
+
+
+def words_that_bring(text: str) -> list[str]:
+    """Return the words of a message that may bring turns from before the window; a greeting has none."""
+    words = meaningful_words(text)
+    return [] if GREETINGS.issuperset(words) else words
+
+
+def most_with_a_rare_word(messages: int) -> int:
+    """Return how many of the log's ``messages`` may have a word that brings turns: three or 5 %, at most 1,000."""
+    return max(_FEWEST_RARE, min(_MOST_RARE, int(_RARE_SHARE * messages)))
+
+
+class EarlierTurn(NamedTuple):
+    """The messages of a turn from before the window, one of which was ``found``."""
+
+    found: Message
+    messages: tuple[Message, ...]
+
+
+def earlier_lines(turns: Iterable[EarlierTurn], names: Speakers) -> str:
+    """Return the lines of turns for the preamble of a user message, the oldest first; empty without turns."""
+    in_order = sorted(turns, key=lambda turn: turn.found.id)
+    lines = [
+        _line(row, names, _MOST_CHARACTERS if row.id == turn.found.id else _MOST_BESIDE_CHARACTERS)
+        for turn in in_order
+        for row in turn.messages
+    ]
+    return "\n".join([EARLIER_HEADING, *lines]) if lines else ""
+
+
+def _line(row: Message, names: Speakers, most_characters: int) -> str:
+    words = cut_to_characters(words_of(row), most_characters)
+    said = "\n  ".join(words.splitlines())
+    return f"#{row.id} ({timestamps.local(row.timestamp):%Y-%m-%d}, {told_by(row.role, names)}): {said}"
+
+
+def fitting(turns: Iterable[EarlierTurn], names: Speakers, room: int, count: Callable[[str], int]) -> list[EarlierTurn]:
+    """Return the first three turns whose lines together ``count`` at most ``room`` tokens; others are left out."""
+    chosen: list[EarlierTurn] = []
+    for turn in turns:
+        if len(chosen) < MOST_TURNS and count(earlier_lines([*chosen, turn], names)) <= room:
+            chosen.append(turn)
+    return chosen
+
+
+class EarlierUse(NamedTuple):
+    """A message from before the window that the preamble of the message ``by`` has, with the beginning of its text."""
+
+    id: int
+    text: str
+    by: int
+
+    @property
+    def reason(self) -> str:
+        """Why the request has the message."""
+        return f"message #{self.by} has words of its turn"
+
+
+def earlier_in(messages: Iterable[Message]) -> list[EarlierUse]:
+    """Return the messages from before the window that preambles have."""
+    return [
+        EarlierUse(int(line[1]), shortened(line[2]), message.id)
+        for message in messages
+        for line in _LINE.finditer(_divided(message.preamble)[1])
+    ]
+
+
+def ids_in(preamble: str) -> set[int]:
+    """Return the ids of the messages from before the window in a preamble."""
+    return {int(line[1]) for line in _LINE.finditer(_divided(preamble)[1])}
+
+
+def without_earlier(preamble: str) -> str:
+    """Return a preamble without its messages from before the window."""
+    return _divided(preamble)[0]
+
+
+def _divided(preamble: str) -> tuple[str, str]:
+    """Divide a preamble before the heading, which no other part can have, as the other parts indent foreign text."""
+    before, _, lines = f"\n{preamble}".partition(f"\n{EARLIER_HEADING}\n")
+    return before[1:], lines
