@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+_READ = "CASE WHEN json_valid(detail) THEN detail ELSE '{}' END"
+
+SOURCES: tuple[str, ...] = (
+    """
+    ALTER TABLE context_items ADD COLUMN source TEXT NOT NULL DEFAULT 'you'
+        CHECK (source IN ('you', 'model', 'message', 'output', 'file'))""",
+    f"""
+    UPDATE context_items SET source = CASE found.change
+        WHEN 'import' THEN 'file' WHEN 'add' THEN 'model' ELSE iif(source_message_id IS NULL, 'output', 'message') END
+    FROM (
+        SELECT json_extract(item.value, '$.id') AS id, json_extract({_READ}, '$.change') AS change, MIN(operations.id)
+        FROM operations, json_each({_READ}, '$.items') AS item
+        WHERE kind = 'memory' AND json_extract({_READ}, '$.change') IN ('add', 'import', 'capture') GROUP BY 1
+    ) AS found WHERE found.id = context_items.id AND (found.change <> 'add' OR source_message_id IS NOT NULL)""",
+)
+"""Adds to each memory item where it comes from."""
+
 REPLACEMENTS: tuple[str, ...] = (
     "ALTER TABLE context_items ADD COLUMN replaced_by INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE context_items ADD COLUMN may_replace INTEGER NOT NULL DEFAULT 0",

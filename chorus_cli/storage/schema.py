@@ -441,23 +441,6 @@ NO_INTENTS: tuple[str, ...] = (
 )
 """Settles the intents that killed processes left, so that the journal agrees with the files, and drops ``intents``."""
 
-_READ = "CASE WHEN json_valid(detail) THEN detail ELSE '{}' END"
-
-SOURCES: tuple[str, ...] = (
-    """
-    ALTER TABLE context_items ADD COLUMN source TEXT NOT NULL DEFAULT 'you'
-        CHECK (source IN ('you', 'model', 'message', 'output', 'file'))""",
-    f"""
-    UPDATE context_items SET source = CASE found.change
-        WHEN 'import' THEN 'file' WHEN 'add' THEN 'model' ELSE iif(source_message_id IS NULL, 'output', 'message') END
-    FROM (
-        SELECT json_extract(item.value, '$.id') AS id, json_extract({_READ}, '$.change') AS change, MIN(operations.id)
-        FROM operations, json_each({_READ}, '$.items') AS item
-        WHERE kind = 'memory' AND json_extract({_READ}, '$.change') IN ('add', 'import', 'capture') GROUP BY 1
-    ) AS found WHERE found.id = context_items.id AND (found.change <> 'add' OR source_message_id IS NOT NULL)""",
-)
-"""Adds to each memory item where it comes from."""
-
 
 SET_APART = "set_apart"
 """The SQL function of `chorus_cli.core.text.apart.set_apart`."""

@@ -1,7 +1,4 @@
-"""Acts: their base class, and the acts on the log and the memory.
-
-Each class has a kind, declares the fields that the row of an act keeps, and describes the act to the user.
-"""
+"""Acts on the log and the memory, and their base: a kind, the fields that a row keeps, and words for the user."""
 
 from __future__ import annotations
 
