@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from chorus_cli.storage.schema import UNSTEMMED, WORDS_OF_ITEMS
+
+MEMORY: tuple[str, ...] = (
+    "ALTER TABLE context_items ADD COLUMN token_count INTEGER",
+    "ALTER TABLE context_items ADD COLUMN forgotten_by INTEGER",
+    "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
+    "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
+    "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
+    # Reading a context skips operations on the memory, which may be many.
+    "CREATE INDEX operations_of_context ON operations(persona) WHERE kind NOT IN ('flash', 'memory')",
+    WORDS_OF_ITEMS.format(tokenizer=UNSTEMMED),
+    # An item that was put in or changed with plain SQL has no hash, and is indexed when the items are next read. The
+    # trigger cannot write the index itself: SQLite refuses that while ``trusted_schema`` is off.
+    """
+    CREATE TRIGGER context_items_reworded AFTER UPDATE OF content ON context_items
+    WHEN new.content <> old.content AND new.content_hash = old.content_hash BEGIN
+        UPDATE context_items SET content_hash = NULL, token_count = NULL WHERE id = new.id;
+    END""",
+    "UPDATE context_items SET content_hash = NULL",
+)
+"""Adds to ``context_items`` an item's tokens and the operation that hides it; makes the full-text index of items."""
+
 _READ = "CASE WHEN json_valid(detail) THEN detail ELSE '{}' END"
 
 SOURCES: tuple[str, ...] = (

@@ -19,7 +19,7 @@ from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
 from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
-from chorus_cli.storage.item_schema import REPLACEMENTS, SOURCES
+from chorus_cli.storage.item_schema import MEMORY, REPLACEMENTS, SOURCES
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -27,7 +27,6 @@ from chorus_cli.storage.schema import (
     IMPORTS,
     INTENTS,
     LOG_AND_JOURNAL,
-    MEMORY,
     NO_INTENTS,
     NUMBERS,
     ORIGIN_OF,

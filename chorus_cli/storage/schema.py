@@ -19,12 +19,12 @@ _WORDS_OF_MESSAGES = """
     CREATE VIRTUAL TABLE message_words USING fts5(
         content, content='messages', content_rowid='id', tokenize='{tokenizer}'
     )"""
-_WORDS_OF_ITEMS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='{tokenizer}')"
+WORDS_OF_ITEMS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='{tokenizer}')"
 
 MESSAGE_WORDS = _WORDS_OF_MESSAGES.format(tokenizer=TOKENIZER)
 """The full-text index of messages, which is filled after they are stored."""
 
-ITEM_WORDS = _WORDS_OF_ITEMS.format(tokenizer=TOKENIZER)
+ITEM_WORDS = WORDS_OF_ITEMS.format(tokenizer=TOKENIZER)
 """The full-text index of memory items. Texts in it and in that of messages are those of `set_apart`."""
 
 LOG_AND_JOURNAL: tuple[str, ...] = (
@@ -178,27 +178,6 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
     "DROP TABLE sequence_before",
 )
 """Makes ``operations`` anew without a list of kinds: only ``log/rules/acts`` lists the kinds."""
-
-MEMORY: tuple[str, ...] = (
-    "ALTER TABLE context_items ADD COLUMN token_count INTEGER",
-    "ALTER TABLE context_items ADD COLUMN forgotten_by INTEGER",
-    "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
-    "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
-    "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
-    # Reading a context skips operations on the memory, which may be many.
-    "CREATE INDEX operations_of_context ON operations(persona) WHERE kind NOT IN ('flash', 'memory')",
-    _WORDS_OF_ITEMS.format(tokenizer=UNSTEMMED),
-    # An item that was put in or changed with plain SQL has no hash, and is indexed when the items are next read. The
-    # trigger cannot write the index itself: SQLite refuses that while ``trusted_schema`` is off.
-    """
-    CREATE TRIGGER context_items_reworded AFTER UPDATE OF content ON context_items
-    WHEN new.content <> old.content AND new.content_hash = old.content_hash BEGIN
-        UPDATE context_items SET content_hash = NULL, token_count = NULL WHERE id = new.id;
-    END""",
-    "UPDATE context_items SET content_hash = NULL",
-)
-"""Adds to ``context_items`` an item's tokens and the operation that hides it; makes the full-text index of items."""
-
 
 ORIGIN_OF = "origin_of"
 """The SQL function that makes a log's name from the persona, time and content of its first message."""
