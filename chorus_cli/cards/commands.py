@@ -67,8 +67,8 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Reply:
 
 
 async def introduced(services: Services, paths: Sequence[Path], taken_in: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Take files in; in a chat ask first what to call the user, if one is a new card and the user was never asked."""
-    name = await services.cards.first_stranger(paths) if services.is_chat else ""
+    """Take files in; ask first what to call the user, if one is a new card and the user was never asked."""
+    name = await services.cards.first_stranger(paths)
     if not name:
         return await taken_in()
 
@@ -77,7 +77,8 @@ async def introduced(services: Services, paths: Sequence[Path], taken_in: Callab
         return await taken_in()
 
     default = setting_of("user_name").default
-    return Inquiry(f"What should {name} call you? (Enter: {default})", named, Text("Nothing was imported."))
+    question, declined = f"What should {name} call you? (Enter: {default})", Text("Nothing was imported.")
+    return Inquiry(question, named, declined, taken_in)
 
 
 async def arrived(services: Services, taken: Taken) -> Report:

@@ -37,11 +37,15 @@ def data_of(value: object) -> Data:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence or a paragraph. If ``is_failure``, a shell gets it on standard error, and the exit code is 1."""
+    """A sentence or a paragraph. If ``is_failure``, a shell gets it on standard error, and the exit code is 1.
+
+    If it ``brings_exchange``, the chat shows the last exchange in context below it.
+    """
 
     text: str
     data: Data | None = field(default=None, compare=False)
     is_failure: bool = False
+    brings_exchange: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +137,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question of the chat that any line answers, also an empty one; ``declined`` is the answer to Ctrl-C."""
+    """A question that any line answers, also an empty one.
+
+    ``declined`` is the answer to Ctrl-C; ``unasked`` gives the answer where nobody can be asked.
+    """
 
     text: str
     answered: Callable[[str], Awaitable[Reply]]
     declined: Text
+    unasked: Callable[[], Awaitable[Reply]]
 
 
 async def unless_there(path: Path, write: Callable[..., Awaitable[Text]]) -> Text | Question:

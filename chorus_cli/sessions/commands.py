@@ -155,7 +155,7 @@ async def restore(services: Services, session: Annotated[str, SESSION] = "") -> 
         f"The log has {counted(restored.added, 'new message')} from the file." if restored.added else "",
         f"You are now in thread #{restored.thread.number}." if restored.thread.id != before else "",
     ]
-    return Text("\n".join(line for line in lines if line))
+    return Text("\n".join(line for line in lines if line), brings_exchange=True)
 
 
 async def _newest(services: Services) -> str:

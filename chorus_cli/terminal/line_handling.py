@@ -13,7 +13,7 @@ from chorus_cli.core.text.command_signs import is_command, is_shell_command, une
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
-from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, Refill, Reply, plain
+from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, Refill, Reply, Text, plain
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import TextDelta, WaitBegun
 from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange, speaker_of
@@ -180,7 +180,9 @@ class LineHandler:
             self._give_back(answer.typed, gives_way=answer.gives_way)
         if isinstance(answer, Reply):
             draw(answer, self._screen)
-            await self._show_exchange_unless_in(*before, plain(answer))
+            is_same = (services.current.slug, services.current.thread_id) == before
+            if not is_same or (isinstance(answer, Text) and answer.brings_exchange):
+                await self._show_exchange(plain(answer))
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
@@ -219,11 +221,9 @@ class LineHandler:
         self._screen.notice(_TOO_DEAR)
         return False
 
-    async def _show_exchange_unless_in(self, slug: str, thread_id: int, told: str) -> None:
-        """Show the last exchange if another thread is in focus now, but not a greeting that the answer ``told`` has."""
+    async def _show_exchange(self, told: str) -> None:
+        """Show the last exchange in context, but not a greeting that the answer ``told`` has."""
         current = self._services.current
-        if (current.slug, current.thread_id) == (slug, thread_id):
-            return
         exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
             persona = current.target().persona

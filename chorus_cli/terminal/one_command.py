@@ -10,11 +10,11 @@ from typing import NamedTuple
 from chorus_cli.catalogue import asks_model
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.registry import Bound
-from chorus_cli.framework.replies import PrivateChat, Question, Reply, Text, as_json, plain
+from chorus_cli.framework.replies import Inquiry, PrivateChat, Question, Reply, Text, as_json, plain
 from chorus_cli.services import Services
 from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown, shown_as_json
-from chorus_cli.terminal.screen.output import Screen, agreed, declined
+from chorus_cli.terminal.screen.output import Screen, agreed, can_ask, declined, typed_answer
 
 
 class Manner(NamedTuple):
@@ -40,6 +40,9 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
         at_rest = services.conversation.context.store.at_rest
         return await shown(answer.target, events, answers, asides, at_rest)
     await services.replies.settle()
+    if isinstance(answer, Inquiry):
+        is_asked = manner.may_ask and not manner.yes and can_ask()
+        answer = await (answer.answered(await typed_answer(answer.text, asides)) if is_asked else answer.unasked())
     if isinstance(answer, Question) and not manner.may_ask:
         # The caller allows no question, so nothing is done.
         asides.error(plain(answer))

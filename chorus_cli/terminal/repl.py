@@ -229,6 +229,7 @@ class Repl:
                 self._screen.notice(notice)
             if recap and not self._is_hurried:
                 self._screen.rows(recap, dim=True)
+                self._screen.gap()
 
         if told or recap:
             self._prompt.above(welcome)

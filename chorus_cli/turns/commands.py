@@ -20,6 +20,7 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Said, Table, Text, data_of
 from chorus_cli.log.rules.acts import Edit, Fork, Retry, Window
+from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.wording import local, speaker, start, turn
@@ -41,7 +42,7 @@ async def clear(services: Services) -> Text | Report:
     """Start a new conversation; nothing is deleted.
 
     Earlier messages leave the context; /undo brings them back. The command applies to all threads of the persona. A
-    persona of a character card says its greeting again.
+    persona of a character card says its greeting again in each open thread.
 
     Examples:
         /new
@@ -194,11 +195,18 @@ async def named(services: Services, done: Operation | Spoken) -> str:
 
 
 async def reversal_line(services: Services, done: Operation | Spoken, *, is_undone: bool) -> str:
-    """Say that an operation or a turn was undone or redone; if it changed the window, name the window in force."""
+    """Say that an operation or a turn was undone or redone, and which window or reply is in force now."""
     told = f"{'Undone' if is_undone else 'Redone'}: {await named(services, done)}"
     if isinstance(done, Operation) and isinstance(done.act, Window):
         return f"{told}; it is {done.act.result(is_undone=is_undone)} again."
+    if isinstance(done, Operation) and isinstance(done.act, Retry | Greeting) and not _is_edit(done.act):
+        exchange = await services.current.last_exchange()
+        return f'{told}\nIn context: "{shortened(exchange.reply)}"' if exchange and exchange.reply else told
     return told
+
+
+def _is_edit(act: Retry | Greeting) -> bool:
+    return isinstance(act, Retry) and bool(act.message)
 
 
 async def redone_lines(services: Services, redone: Operation | Spoken) -> str:

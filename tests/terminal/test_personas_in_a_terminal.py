@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from datetime import timedelta
@@ -117,17 +118,35 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
     with home.chat() as terminal:
         terminal.await_prompt("Mira")
         terminal.await_text("The lens is broken")
-        assert re.search(r"❯ The lens is broken\nMira\n\S", terminal.screen_text())
+        assert re.search(r"❯ The lens is broken\nMira\n\S.*\n\n❯", terminal.screen_text())
         terminal.ask("/why", "recalled in message")
         terminal.ask("/search lens", "Ada: The «lens» is broken")
         terminal.ask("/new", "Welcome, Ada.")
         assert "\n\nMira\n␛[2JWelcome, Ada.\n" in terminal.screen_text()
         terminal.ask("/undo", "Undone: new conversation")
+        terminal.ask("/context save scene", "Saved session")
+        terminal.ask("/new", "Welcome, Ada.")
+        before = terminal.screen_text().count("The lens is broken")
+        terminal.ask("/context restore scene", "Restored session")
+        assert terminal.screen_text().count("The lens is broken") == before + 1
     assert home.sql("SELECT preamble FROM messages WHERE role = 'user'")[0].endswith(
         "The lamp was made in Mira's youth."
     )
     data = made["data"] | {"group_only_greetings": []}
     assert json.loads(card_json((tmp_path / "out.png").read_bytes()) or b"")["data"] == data
+
+
+def test_a_shell_in_a_terminal_is_asked_what_a_card_calls_the_user(tmp_path: Path) -> None:
+    home, path = Home(tmp_path / "home"), tmp_path / "mira.png"
+    path.write_bytes(picture(text_chunk("chara", card(2))))
+    with home.shell_in_terminal() as shell:
+        shell.say(f"{sys.executable} -m chorus_cli import {path}")
+        shell.await_text("What should Mira call you? (Enter: User)")
+        shell.say("Ada")
+        shell.await_text("Created Mira from mira.png")
+    assert home.sql("SELECT content FROM messages") == ["*Mira looks up.* You are wet, Ada."]
+    outcome = Home(tmp_path / "other").run("import", str(path))
+    assert (outcome.output.partition(" ")[0], outcome.errors) == ("Created", "")
 
 
 @pytest.fixture

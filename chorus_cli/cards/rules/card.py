@@ -215,7 +215,6 @@ EXAMPLES = "examples.md"
 """The document that holds the example messages."""
 
 _START = re.compile(r"^[ \t]*<START>[ \t]*$", re.IGNORECASE | re.MULTILINE)
-CHAR = re.compile(r"\{\{\s*char\s*\}\}|<(?:bot|char)>", re.IGNORECASE)
 _NO_FILE_NAME = re.compile(r"[^\w .-]+")
 _LONGEST_DESCRIPTION = 100
 _MOST_NAMESAKES = 1_000
@@ -253,7 +252,7 @@ def names_for(card: Card) -> Iterator[str]:
 
 def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
     """Return the persona that is made from a card under ``name``."""
-    prompt = system_prompt(card, name)
+    prompt = system_prompt(card)
     if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
         raise ImportFormatError(
             f"The persona's system prompt would have {len(prompt):,} characters, but Chorus allows at most "
@@ -262,12 +261,13 @@ def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
     first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
     values: dict[str, JsonValue] = {"description": card.summary or shortened(first_line, _LONGEST_DESCRIPTION)}
     values |= {"aliases": [alias]} if alias else {}
-    words, depth = note(card, name)
+    values |= {"nickname": card.char} if card.char not in {name, ""} else {}
+    words, depth = note(card)
     values |= {"note": words, "note_depth": depth} if words else {}
     settings = template(name)
     for key, value in values.items():
         settings = set_key(settings, key, value)
-    return CardPersona(name, settings, prompt, tuple(_documents(card, name)), tuple(_items(card, name)))
+    return CardPersona(name, settings, prompt, tuple(_documents(card)), tuple(_items(card)))
 
 
 class PromptPart(NamedTuple):
@@ -278,42 +278,40 @@ class PromptPart(NamedTuple):
     text: str
 
 
-def prompt_parts(card: Card, name: str) -> Iterator[PromptPart]:
-    """Yield the parts of the system prompt of the persona that is made from a card under ``name``, in their order."""
-    for field, label, words in (
-        ("system_prompt", "", card.system_prompt or "{{original}}"),
-        ("description", "", card.description),
-        ("personality", "{{char}}'s personality: ", card.personality),
-        ("scenario", "Scenario: ", card.scenario),
-    ):
-        if words:
-            yield PromptPart(field, _called(card, name, label), _called(card, name, words))
+def prompt_parts(card: Card) -> list[PromptPart]:
+    """Return the parts of the system prompt of the persona that is made from a card, in their order."""
+    parts = (
+        PromptPart("system_prompt", "", card.system_prompt or "{{original}}"),
+        PromptPart("description", "", card.description),
+        PromptPart("personality", "{{char}}'s personality: ", card.personality),
+        PromptPart("scenario", "Scenario: ", card.scenario),
+    )
+    return [part for part in parts if part.text]
 
 
-def system_prompt(card: Card, name: str) -> str:
-    """Return the system prompt of the persona that is made from a card under ``name``."""
-    return "\n\n".join(label + words for _, label, words in prompt_parts(card, name)).strip()
+def system_prompt(card: Card) -> str:
+    """Return the system prompt of the persona that is made from a card."""
+    return "\n\n".join(label + words for _, label, words in prompt_parts(card)).strip()
 
 
-def note(card: Card, name: str) -> tuple[str, int]:
-    """Return the note of the persona that is made from a card under ``name``, empty without one, and its depth."""
+def note(card: Card) -> tuple[str, int]:
+    """Return the note of the persona that is made from a card, empty without one, and its depth."""
     # Here ``{{original}}`` means the program's own last instructions, and Chorus has none.
     last = card.last_instructions.replace("{{original}}", "").strip()
-    words = _called(card, name, "\n\n".join(filter(None, (card.depth_note, last))))
-    return words, 0 if last else card.depth
+    return "\n\n".join(filter(None, (card.depth_note, last))), 0 if last else card.depth
 
 
-def examples(card: Card, name: str) -> str:
+def examples(card: Card) -> str:
     """Return the text of the document with the example messages, empty if the card has none."""
     if not card.examples:
         return ""
     talks = filter(None, (talk.strip() for talk in _START.split(card.examples)))
-    return _called(card, name, "How {{char}} writes, in examples:\n\n" + "\n\n---\n\n".join(talks))
+    return "How {{char}} writes, in examples:\n\n" + "\n\n---\n\n".join(talks)
 
 
-def greeting(card: Card, said: str, name: str, user: str) -> str:
-    """Return a greeting of a card with its macros replaced, for the names of the persona and the user."""
-    return replaced(said, Names(card.char or name, user)).strip()
+def greeting(said: str, char: str, user: str) -> str:
+    """Return a greeting of a card with its macros replaced, for the names of the character and the user."""
+    return replaced(said, Names(char, user)).strip()
 
 
 def _is_allowed(name: str) -> bool:
@@ -323,26 +321,21 @@ def _is_allowed(name: str) -> bool:
         return False
 
 
-def _called(card: Card, name: str, words: str) -> str:
-    """Put the card's own name in place of ``{{char}}`` if the persona has another name."""
-    return words if card.char in {name, ""} else CHAR.sub(lambda _: card.char, words)
-
-
-def _documents(card: Card, name: str) -> Iterator[Document]:
+def _documents(card: Card) -> Iterator[Document]:
     taken = {EXAMPLES}
-    if content := examples(card, name):
+    if content := examples(card):
         yield Document(EXAMPLES, content)
     for number, entry in enumerate(entry for entry in card.lore if entry.document):
         stem = _NO_FILE_NAME.sub("-", entry.document).removesuffix(".md").strip(" .-")[:80] or "document"
         file = f"{stem}.md" if f"{stem}.md".casefold() not in taken else f"{stem}-{number}.md"
         taken.add(file.casefold())
-        yield Document(file, _called(card, name, entry.content))
+        yield Document(file, entry.content)
 
 
-def _items(card: Card, name: str) -> Iterator[Lore]:
+def _items(card: Card) -> Iterator[Lore]:
     seen: set[str] = set()
     for entry in card.lore:
-        content = with_keys(entry.keys, entry.others, _called(card, name, entry.content))[:LONGEST_CONTENT].strip()
+        content = with_keys(entry.keys, entry.others, entry.content)[:LONGEST_CONTENT].strip()
         if not entry.document and content not in seen:
             seen.add(content)
             yield Lore(content, entry.constant)

@@ -5,12 +5,12 @@ An export as version 3 keeps what another program has put into the card, and eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from chorus_cli.cards.rules.card import (
-    CHAR,
     DEPTH_PROMPT,
     EXAMPLES,
     LAST_INSTRUCTIONS,
@@ -33,6 +33,7 @@ from chorus_cli.core.json.values import record, records
 from chorus_cli.personas.rules.persona import Document, Persona
 
 _TEXTS = (*OLD_FIELDS, *("creator_notes", "system_prompt", LAST_INSTRUCTIONS, "creator", "character_version"))
+_CHAR = re.compile(r"\{\{\s*char\s*\}\}|<(?:bot|char)>", re.IGNORECASE)
 _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 
@@ -69,11 +70,13 @@ def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
     is_new = not card.version
     if is_new or persona.name not in names_for(card):
         data["name"] = persona.name
+    if (nickname := persona.settings.nickname) not in {"", card.char}:
+        data["nickname"] = nickname
     prompt = persona.settings.system_prompt
     data |= {"system_prompt": prompt} if is_new else _prompt_fields(prompt, card)
     _put_note(data, card, persona)
     found = next((each.content for each in persona.documents if each.name == EXAMPLES), "")
-    if found not in {examples(card, persona.name), examples(card, card.char)}:
+    if found not in _forms(examples(card), card):
         data["mes_example"] = found
     _put_documents(data, [each for each in persona.documents if each.name != EXAMPLES])
     described = persona.settings.description
@@ -89,11 +92,13 @@ def _prompt_fields(prompt: str, card: Card) -> dict[str, str]:
     A part that is there, or the words before it, keeps its field, with what follows up to the next part. What comes
     before all of them is the field of the system prompt.
     """
-    # If the persona has another name than the character, its prompt has the character's name in place of the macro.
-    name = card.char if CHAR.search(prompt) else ""
-    if prompt == system_prompt(card, name):
+    if prompt in _forms(system_prompt(card), card):
         return {}
-    first, *others = prompt_parts(card, name)
+    form = 0 if _CHAR.search(prompt) else 1
+    first, *others = (
+        part._replace(label=_forms(part.label, card)[form], text=_forms(part.text, card)[form])
+        for part in prompt_parts(card)
+    )
     fields: dict[str, str] = {}
     beginning, left = f"\n\n{first.text}", f"\n\n{prompt}"
     for field, label, words in reversed(others):
@@ -107,12 +112,17 @@ def _prompt_fields(prompt: str, card: Card) -> dict[str, str]:
     return fields | ({"system_prompt": left.strip()} if left != beginning else {})
 
 
+def _forms(words: str, card: Card) -> tuple[str, str]:
+    """Return words of a card as its persona has them, and as the first Chorus imported them: with the name."""
+    return words, _CHAR.sub(lambda _: card.char, words)
+
+
 def _put_note(data: dict[str, Any], card: Card, persona: Persona) -> None:
     """Write a note that was changed: at depth 0 it is the last instructions, else SillyTavern's character note."""
     is_own = persona.settings.note != persona.defaults.note
     words, depth = persona.settings.note.strip() if is_own else "", persona.settings.note_depth
-    known = dict([note(card, card.char), note(card, "")])
-    if words in known and (not words or known[words] == depth):
+    known, known_depth = note(card)
+    if words in _forms(known, card) and (not words or known_depth == depth):
         return
     data[LAST_INSTRUCTIONS] = "" if depth else words
     before = record(data["extensions"].get(DEPTH_PROMPT))

@@ -16,11 +16,12 @@ from chorus_cli.cards.rules.card import (
     card_of,
     greeting,
     names_for,
+    note,
     parsed,
     written,
 )
 from chorus_cli.cards.rules.export import exported, for_older_programs
-from chorus_cli.context.rows import thread_views
+from chorus_cli.context.rows import greetings
 from chorus_cli.core.errors import ImportFormatError, PersonaError, SettingsError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import thread_rows
@@ -99,7 +100,7 @@ class Cards:
         slug = slug_of(name, self.personas.names_taken())
         alias = self._free_alias(file.card, name) if file.card.nickname else ""
         persona, user = as_persona(file.card, name, alias), self.personas.defaults().user_name
-        said = next((greeting(file.card, each, name, user) for each in file.card.greetings), "")
+        said = next((greeting(each, file.card.char, user) for each in file.card.greetings), "")
         if not is_dry:
             await self._make(slug, persona, file, said)
         return Taken(slug, name, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
@@ -138,15 +139,23 @@ class Cards:
 
         It takes the place of a greeting that nobody has answered.
         """
-        greetings, name = await self._greetings(target), target.persona.name
-        if greetings is None:
+        known, name = await self._greetings(target), target.persona.name
+        if known is None:
             raise PersonaError(f"{name} has no greeting: it does not come from a character card.")
-        if not 1 <= number <= len(greetings):
-            amount = counted(len(greetings), "greeting")
+        if not 1 <= number <= len(known):
+            amount = counted(len(known), "greeting")
             raise PersonaError(f"The card of {name} has {amount}; there is no greeting {number}.")
-        said, store, now = greetings[number - 1], self.memory.store, self.memory.clock.now()
-        await store.write(thread_views.greet, target.persona.slug, target.thread_id, said, now)
+        said, store, now = known[number - 1], self.memory.store, self.memory.clock.now()
+        await store.write(greetings.greet, target.persona.slug, target.thread_id, said, now)
         return said
+
+    async def greet_anew(self, before: Target, target: Target) -> bool:
+        """Word unanswered greetings anew after a change of names; return whether there was one."""
+        old, new = await self._greetings(before) or (), await self._greetings(target) or ()
+        if old == new:
+            return False
+        words, now = dict(zip(old, new, strict=True)), self.memory.clock.now()
+        return await self.memory.store.write(greetings.greet_anew, target.persona.slug, words, now)
 
     async def first_greeting(self, target: Target) -> str:
         """Return the greeting with which a new conversation begins, empty if there is none or it cannot be read."""
@@ -160,7 +169,8 @@ class Cards:
         card = card_of(await asyncio.to_thread(self._stored, persona.slug)) if persona.has_card else None
         if card is None:
             return None
-        return [greeting(card, each, persona.name, persona.settings.user_name) for each in card.greetings]
+        char = persona.settings.nickname or card.char or persona.name
+        return [greeting(each, char, persona.settings.user_name) for each in card.greetings]
 
     async def export(self, slug: str, path: Path, *, replace: bool) -> None:
         """Write a persona as a card of version 3: a picture, or JSON if the name of the file ends in .json.
@@ -218,6 +228,11 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
     yield f"{created} from {file.name}{creator}{': ' + having if having else ''}."
     if len(card.greetings) > 1:
         yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 uses the second."
+    if card.depth_note and not note(card)[1] and card.depth:
+        yield (
+            f"Its character's note, for {counted(card.depth, 'message')} before the end, and its last instructions are "
+            "one note, which ends your newest message; /set note changes it."
+        )
     if card.creator_notes:
         yield f"Creator's notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
     yield from card.notes
@@ -227,7 +242,7 @@ def _store(connection: Connection, personas: Path, new: NewPersona, addition: Ad
     def fill(connection: Connection) -> None:
         thread = thread_rows.new(connection, new.slug, "", addition.now)
         if said:
-            thread_views.greet(connection, new.slug, thread.id, said, addition.now)
+            greetings.greet(connection, new.slug, thread.id, said, addition.now)
         if addition.items:
             item_changes.add(connection, addition)
 

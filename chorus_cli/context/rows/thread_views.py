@@ -29,11 +29,9 @@ from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.acts import Fork, Undo
 from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.journal import LogMarks, ThreadJournal, concerns_memory, thread_journal, undone
-from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import (
     UNMEASURED,
     Message,
-    MessageContent,
     Role,
     Status,
     Thought,
@@ -149,22 +147,6 @@ def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: in
     """Return the last turn of the view, whatever its age; ``None`` if the view is empty."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
-
-
-def greet(
-    connection: sqlite3.Connection, persona: str, thread_id: int, said: str, now: datetime, cleared: int = 0
-) -> None:
-    """Store a greeting in a thread in place of one that nobody has answered; the operation ``cleared`` may bring it."""
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    seen = newest_in_context(connection, thread_journal(thread_id, operations))
-    turn_id = seen[-1].turn_id if seen else 0
-    begun_by = "SELECT kind FROM operations WHERE id = (SELECT introduced_by FROM messages WHERE id = ?)"
-    is_unanswered = connection.execute(begun_by, (turn_id,)).fetchone() == (Greeting.kind,)
-    replaced = frozenset(row.id for row in seen if is_unanswered and row.turn_id == turn_id)
-    act = Greeting(replaced=replaced, cleared=cleared)
-    message = MessageContent(thread_id, Role.ASSISTANT, said, now)
-    new = NewOperation(persona, act, now, thread_id, members=(message,), automatic=bool(cleared))
-    operation_rows.introduce(connection, new)
 
 
 class WindowFill(NamedTuple):

@@ -26,7 +26,7 @@ from chorus_cli.models.rules.declaration import NO_OFFER
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history, without_calls
 
 HEADING = "Summary of the earlier conversation:"
-LEAD = "(The conversation goes on.)"
+LEAD = "(The conversation so far:)"
 _HEADING_TOKENS = 10
 BROKEN_OFF = "[this reply broke off here]"
 _CHARACTERS_PER_TOKEN = 4

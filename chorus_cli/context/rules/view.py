@@ -100,7 +100,7 @@ class Reason(StrEnum):
     AGE = "older than the window"
     TAKEN_BACK = "undone"
     WITHDRAWN = "added by an undone operation"
-    REPLACED = "replaced by another reply"
+    REPLACED = "replaced by another reply or greeting"
     HIDDEN = "hidden in the program it came from"
     SUMMARISED = "summarised"
     ELIZA = "said with chorus/eliza"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from chorus_cli.context.rows import thread_views
+from chorus_cli.context.rows import greetings, thread_views
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
@@ -76,7 +76,7 @@ class Journal:
     async def clear(self, target: Target, greeting: str = "") -> None:
         """Begin a new conversation in every thread of the persona; a reply in progress belongs to the old one.
 
-        The persona says the ``greeting``, if there is one, in the target's thread.
+        The persona says the ``greeting``, if there is one, in the target's thread and in every open one.
         """
         new = NewOperation(target.persona.slug, Clear(), self.clock.now())
         await self.context.store.write(_clear, new, target.thread_id, greeting)
@@ -226,7 +226,8 @@ def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]
 def _clear(connection: Connection, new: NewOperation, thread_id: int, greeting: str) -> None:
     cleared = operation_rows.introduce(connection, new)
     if greeting:
-        thread_views.greet(connection, new.persona, thread_id, greeting, new.created_at, cleared.id)
+        for id_ in sorted({thread_id, *(each.id for each in thread_lists.open_threads(connection, new.persona))}):
+            greetings.greet(connection, new.persona, id_, greeting, new.created_at, cleared.id)
 
 
 def _reverse_import(connection: Connection, new: NewOperation, here: int) -> None:

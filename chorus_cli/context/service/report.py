@@ -148,7 +148,9 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     names = ", ".join(document.name for document in persona.documents)
     yield "documents", measured.document_tokens, names or f"no .md files in docs of {persona.slug}"
     if measured.note:
-        yield "note", measured.note_tokens, f"{persona.settings.note_depth} messages before the end"
+        depth = persona.settings.note_depth
+        place = f"at most {counted(depth, 'message')} before the end" if depth else "at the end of your newest message"
+        yield "note", measured.note_tokens, place
     offer = plan.snapshot.request_settings.offer
     if offer.tools:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
@@ -184,9 +186,11 @@ def _why_sent(plan: RequestPlan) -> str:
     since = f" since {start(boundary)}" if boundary else ""
     window = target.persona.settings.context_hours
     reached = "of any age" if window == ALL else f"in the {in_hours(window)} window"
+    if window == ALL:
+        number, old = pinned, 0
     parts = [f"{len(plan.sent) - number - old} {reached}{since}"]
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
-    parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
+    parts += [f"{number - pinned} kept at any age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []
     parts += [f"{len(plan.cut)} of these cut in the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []

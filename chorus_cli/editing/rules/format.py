@@ -31,13 +31,15 @@ before the comments at the end, because Emacs obeys settings on the last page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from textwrap import wrap
+from types import MappingProxyType
 from typing import NamedTuple
 
+from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import LONGEST_NAME, folded
@@ -124,6 +126,7 @@ Move that line up, or delete it, to bring older messages in.
 A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text; so do new ones. \
 The speaker is {human} or {name}. Tool calls, written as {tool}, can be moved or deleted, but not changed.
 A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
+A reply that broke off is sent with the line {broken_off} at its end, which is not in this text.
 Chorus writes a \\ before a line of a message that looks like one of these or like a --- line, and before a blank \
 line at the end. Write such lines the same way; Chorus takes the \\ off again."""
 
@@ -179,7 +182,12 @@ def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
     """Return the text for editing the context of the persona called ``name``."""
     speakers = _speakers(name)
     is_header_like = header_likeness(speakers.values())
-    shown = {"human": HUMAN, "name": speakers[Role.ASSISTANT], "tool": speakers[Role.TOOL_USE]}
+    shown = {
+        "human": HUMAN,
+        "name": speakers[Role.ASSISTANT],
+        "tool": speakers[Role.TOOL_USE],
+        "broken_off": BROKEN_OFF,
+    }
     parts = [
         f"{_commented(_OPENING.format_map(shown))}\n{_RULE}",
         *(_written(block, speakers, is_header_like) for block in before),
@@ -203,15 +211,17 @@ def newest_line(text: str) -> int:
     return max(number for number, mark in marks if mark and mark.lastgroup != "end")
 
 
-def parse(text: str, name: str) -> ParsedEdit:
+def parse(text: str, name: str, called: Mapping[str, Role] = MappingProxyType({})) -> ParsedEdit:
     """Read the text back, with any line ends, with or without a byte order mark and the comments.
 
+    ``called`` has other names of the speakers, which the user may write.
     The line before the messages and the line after them are required, so that half a file is not taken for a whole one.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))
     speakers = _speakers(name)
-    roles = {folded(speaker): role for role, speaker in speakers.items()}
+    others = {folded(shown_name(speaker)): role for speaker, role in called.items() if speaker}
+    roles = others | {folded(speaker): role for role, speaker in speakers.items()}
     is_header_like = header_likeness(speakers.values())
     _check_header_like(lines, marks, is_header_like)
     blocks: list[Block] = []

@@ -151,8 +151,10 @@ class ContextEditing:
             EditFormatError: the text cannot be read; the error names the line.
             OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
         """
-        sheet = opened.sheet
-        edit = await asyncio.to_thread(lambda: matched(parse(text, sheet.name), sheet, opened.target.thread_id))
+        sheet, persona = opened.sheet, opened.target.persona
+        names = (persona.settings.nickname, *persona.settings.aliases)
+        called = {persona.speakers.user: Role.USER} | dict.fromkeys(names, Role.ASSISTANT)
+        edit = await asyncio.to_thread(lambda: matched(parse(text, sheet.name, called), sheet, opened.target.thread_id))
         if not edit.is_changed:
             return None
         new = NewOperation(

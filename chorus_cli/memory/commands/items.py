@@ -38,7 +38,7 @@ _SOURCES = {
 }
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
-    "note": "a fact, or a part of a document",
+    "note": "a fact, or a part of a document or a lorebook",
     "code": "a piece of code, an error or a test result",
     "task": "something to be done",
     "hot": "in every request",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, Any
 
 from chorus_cli.core.errors import ChorusError, CommandError, ModelNameError
 from chorus_cli.core.json.jsonc import JsonValue
@@ -33,6 +33,7 @@ _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
 _UNREADABLE = "Chorus ignores this file"
 _WINDOW = "context_hours"
+_NAMES = frozenset({"user_name", "nickname"})
 _MODELS = frozenset({"model", "summary_model"})
 _EXAMPLES = "Try /set context_hours, /set temperature 0.7, /set temperature default, /settings edit."
 
@@ -127,11 +128,13 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
     shown = state(persona, key)
     value = as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
+    # Without a value of its own, the persona has the default of all personas already.
+    is_own = shown.source != shown.default_source or shown.source == DEFAULT_SOURCE
     lines = [
         f"{key.key}: {key.help}",
         *(() if is_long else (f"Value: {value}",)),
-        f"From: {shown.source}",
-        f"Default: {_default(shown)}",
+        f"From: {shown.source}{'' if is_own else ', for all personas'}",
+        *((f"Default: {_default(shown)}",) if is_own else ()),
         f"Accepts: {key.range_text}",
         *(("", value) if is_long else ()),
         *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
@@ -272,6 +275,8 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
             services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
         if slug != services.current.slug:
             continue
+        if change.setting.key in _NAMES and change.changed and await _greeted_anew(services, change):
+            lines.append("The greeting that you have not answered has the new name.")
         if change.setting.key == _WINDOW and change.changed:
             hours = hours_in(change.after)
             window = await (services.window.begun(hours) if hours else services.window.state())
@@ -279,6 +284,16 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
         if change.setting.key == "model":
             lines.append(await chosen_model(services))
     return lines
+
+
+async def _greeted_anew(services: Services, change: Change) -> bool:
+    """Word unanswered greetings for a changed name; return whether there was one."""
+    target = services.current.target()
+    persona = target.persona
+    former = change.setting.value_in(persona.defaults) if change.before is None else change.before
+    names: dict[str, Any] = {change.setting.key: former}
+    before = persona._replace(settings=persona.settings._replace(**names))
+    return await services.cards.greet_anew(target._replace(persona=before), target)
 
 
 def _text(setting: Setting, value: JsonValue) -> str:

@@ -34,7 +34,7 @@ def names_of(persona: Persona) -> Names:
     """Return the values of macros for a persona."""
     is_set = persona.default_sources.get("system_prompt", DEFAULT_SOURCE) != DEFAULT_SOURCE
     original = persona.defaults.system_prompt if is_set else OWN_PROMPT
-    return Names(persona.name, persona.settings.user_name, original)
+    return Names(persona.settings.nickname or persona.name, persona.settings.user_name, original)
 
 
 def sent(persona: Persona, text: str) -> str:

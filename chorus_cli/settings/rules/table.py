@@ -33,6 +33,7 @@ class Settings(NamedTuple):
 
     name: str = ""
     aliases: tuple[str, ...] = ()
+    nickname: str = ""
     description: str = ""
     system_prompt: str = "Be accurate and plain, keep to what was asked, and say so when you do not know."
     model: str | None = None
@@ -159,6 +160,9 @@ def _length(value: JsonValue) -> int:
 SETTINGS: tuple[Setting, ...] = (
     Setting("name", Kind.TEXT, "The name to show.", default_words="the folder's name"),
     Setting("aliases", Kind.TEXTS, "Other names to call the persona by.", default_words="none"),
+    Setting(
+        "nickname", Kind.TEXT, "The name in place of `{{char}}` in character cards.", default_words="the persona's name"
+    ),
     Setting("description", Kind.TEXT, "One line about the persona, for lists.", default_words="none"),
     Setting(
         "system_prompt",
@@ -213,7 +217,12 @@ SETTINGS: tuple[Setting, ...] = (
         "user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; the first card asks for it."
     ),
     Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours.", default_words="none"),
-    Setting("note_depth", Kind.WHOLE_NUMBER, "How many messages follow the note; at 0 it ends your newest one.", 0),
+    Setting(
+        "note_depth",
+        Kind.WHOLE_NUMBER,
+        "The most messages after the note, which begins one of yours; at 0 it ends your newest one.",
+        0,
+    ),
     Setting(
         "plain",
         Kind.FLAG,

@@ -234,8 +234,22 @@ class _Markdown(Markdown):
     }
 
 
+class SceneBreak(MarkdownElement):
+    """A thematic break in the words of a character: three asterisks, as in a printed story."""
+
+    new_line = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text("* * *", justify="center")
+        yield Text()
+
+
 class _SpokenMarkdown(_Markdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**_Markdown.elements, "paragraph_open": SpokenParagraph}
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **_Markdown.elements,
+        "paragraph_open": SpokenParagraph,
+        "hr": SceneBreak,
+    }
 
 
 class Look(NamedTuple):

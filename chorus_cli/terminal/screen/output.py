@@ -383,13 +383,16 @@ def declined(told: str) -> str:
 
 async def agreed(question: str, screen: Screen) -> bool:
     """Ask a question and return whether the answer is yes; false without a terminal. A signal ends the wait."""
-    if not can_ask():
-        return False
-    screen.question(f"{question} [y/N]")
+    return can_ask() and (await typed_answer(f"{question} [y/N]", screen)).casefold() in {"y", "yes"}
+
+
+async def typed_answer(question: str, screen: Screen) -> str:
+    """Ask a question at the terminal and return the line that is typed. A signal ends the wait."""
+    screen.question(question)
     loop, arrived = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), arrived.set)
     try:
         await arrived.wait()
     finally:
         loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+    return sys.stdin.readline().strip()

@@ -220,12 +220,18 @@ def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
     return (
         CURRENT if here else "",
         f"#{thread.number}",
-        thread.name,
+        _fork_first(thread.name),
         f"{listed.in_view:,}",
         f"{thread.messages:,}",
         local(thread.last_spoken) if thread.last_spoken else "never",
         f"{listed.state}, {listed.waiting} waiting" if is_answered else str(listed.state),
     )
+
+
+def _fork_first(title: str) -> str:
+    """Put the mark of a fork before the title, because the end of a long title is cut off."""
+    name, begun, end = title.rpartition(" (fork")
+    return f"(fork{end} {name}" if begun and end.endswith(")") else title
 
 
 async def _found(services: Services, typed: str) -> Thread:

@@ -14,6 +14,7 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
+from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.journal import LogMarks, log_marks, thread_journal
 from chorus_cli.log.rules.threads import Thread, ThreadState, state_of
 from chorus_cli.memory.rows import item_rows
@@ -37,7 +38,7 @@ MOST_CLOSED = 200
 
 
 class ListedThread(NamedTuple):
-    """A thread with its state, the number of its messages in view, and the number of messages that wait in it."""
+    """A thread with its state, the number of its messages that are sent word for word, and of those that wait in it."""
 
     thread: Thread
     state: ThreadState
@@ -189,6 +190,10 @@ class Threads:
                 waiting=waiting[thread.id],
                 newest_reply=newest.status if newest else None,
             )
-            in_view = number_in_view(connection, journal, self.context.window_start(target, journal, now))
+            if any(isinstance(each.act, Fold | Fork) for each in concerning):
+                seen = self.context.read_view(connection, target._replace(thread_id=thread.id), now)
+                in_view = len(seen.messages) - seen.folded_number
+            else:
+                in_view = number_in_view(connection, journal, self.context.window_start(target, journal, now))
             listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
         return listed

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from chorus_cli.cards.rules.png import card_json
-from chorus_cli.core.errors import StorageError
+from chorus_cli.core.errors import JournalError, StorageError
 from chorus_cli.framework.replies import Inquiry, Question, Text, plain
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.storage.store import Connection
 from tests.cards.rules.made_cards import archive, card, picture, text_chunk
@@ -78,6 +78,28 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
     assert "made from a character card" in await world.told("/persona info")
 
 
+@pytest.mark.usefixtures("_named")
+async def test_the_import_says_where_two_instructions_become_one_note(world: World, tmp_path: Path) -> None:
+    at_depth = {"depth_prompt": {"depth": 4, "prompt": "{{char}} is wet."}}
+    told = await world.told(f"/persona import {written(tmp_path, 'mira.json', card(2, extensions=at_depth))}")
+    assert (
+        "Its character's note, for 4 messages before the end, and its last instructions are one note, which ends your "
+        "newest message; /set note changes it."
+    ) in told
+
+
+@pytest.mark.usefixtures("_named")
+async def test_typed_and_imported_texts_of_a_card_have_the_same_name(world: World, tmp_path: Path) -> None:
+    await world.told(f"/persona import {written(tmp_path, 'mira.json', card(3, name='Mira Tallow', nickname='Mira'))}")
+    await world.told("/set note {{char}} is cold.")
+    world.model.say("Come in.")
+    await world.say("hello")
+    assert "Mira keeps the lighthouse." in system_message(world)
+    assert world.asked()[-1][1] == "hello\n\n[Note: Mira is cold.]"
+    await world.told("/set nickname Mi")
+    assert (await world.told("/new")).endswith("*Mi looks up.* You are wet, User.")
+
+
 async def test_macros_are_replaced_when_they_are_sent(arrived: World) -> None:
     arrived.model.say("Come in.")
     await arrived.say("hello")
@@ -133,8 +155,7 @@ async def test_a_declined_question_a_dry_run_and_a_shell_leave_the_name(world: W
     assert isinstance(inquiry, Inquiry)
     assert plain(inquiry.declined) == "Nothing was imported."
     assert "Would create Mira" in await world.told(f"/import {mira} --dry-run")
-    shell = replace(world, services=replace(world.services, is_chat=False))
-    assert "Created Mira" in await shell.told(f"/import {mira}")
+    assert "Created Mira" in plain(await inquiry.unasked())
     assert not world.personas.config_file.exists()
 
 
@@ -202,12 +223,14 @@ async def test_another_greeting_takes_the_place_of_one_that_nobody_has_answered(
     assert await arrived.told("/persona greeting 2") == OTHER
     assert await arrived.seen() == [OTHER]
     assert [row.content for row in await arrived.log()] == [GREETING, OTHER]
-    assert await arrived.told("/undo") == "Undone: greeting of the character card"
+    again = f'Undone: greeting of the character card\nIn context: "{GREETING}"'
+    assert await arrived.told("/undo") == again
     assert await arrived.seen() == [GREETING]
     arrived.model.say("Come in.")
     await arrived.say("hello")
-    await arrived.told("/persona greeting 2")
-    assert await arrived.seen() == [GREETING, "hello", "Come in.", OTHER]
+    begun = "A greeting begins a conversation, and this one has begun. Use /thread new or /new first."
+    assert await arrived.told("/persona greeting 2") == begun
+    assert await arrived.seen() == [GREETING, "hello", "Come in."]
     assert await arrived.told("/persona greeting 3") == "The card of Mira has 2 greetings; there is no greeting 3."
     await arrived.told("/persona chorus")
     assert "not come from a character card" in await arrived.told("/persona greeting")
@@ -295,6 +318,49 @@ async def test_a_new_thread_begins_with_the_greeting(arrived: World) -> None:
     assert await arrived.seen() == [GREETING]
     await arrived.told("/thread 1")
     assert await arrived.seen() == [OTHER]
+
+
+async def test_a_new_conversation_begins_with_the_greeting_in_each_open_thread(arrived: World) -> None:
+    arrived.model.say("Come in.")
+    await arrived.say("hello")
+    await arrived.told("/thread fork")
+    await arrived.told("/thread 1")
+    await arrived.told("/new")
+    assert await arrived.seen() == [GREETING]
+    await arrived.told("/thread 2")
+    assert await arrived.seen() == [GREETING]
+    await arrived.told("/undo")
+    assert await arrived.seen() == [GREETING, "hello", "Come in."]
+    await arrived.told("/thread 1")
+    assert await arrived.seen() == [GREETING, "hello", "Come in."]
+
+
+async def test_an_unanswered_greeting_has_the_names_of_now(arrived: World) -> None:
+    told = await arrived.told("/set user_name Eva")
+    assert told.endswith("The greeting that you have not answered has the new name.")
+    assert await arrived.seen() == [GREETING.replace("User", "Eva")]
+    await arrived.told("/set nickname Mi")
+    assert await arrived.seen() == ["*Mi looks up.* You are wet, Eva."]
+    await arrived.told("/set user_name default")
+    assert await arrived.seen() == ["*Mi looks up.* You are wet, User."]
+    arrived.model.say("Come in.")
+    await arrived.say("hello")
+    assert "not answered" not in await arrived.told("/set user_name Eva")
+    assert await arrived.seen() == ["*Mi looks up.* You are wet, User.", "hello", "Come in."]
+    await arrived.told("/undo")
+    assert (await arrived.told("/undo")).startswith("Undone: imported 3 memory items")
+    assert (await arrived.told("/undo")).startswith("Undone: greeting of the character card")
+    assert await arrived.seen() == []
+
+
+async def test_a_greeting_alone_cannot_be_answered_again(arrived: World) -> None:
+    for way in (Way.AGAIN, Way.CONTINUE):
+        with pytest.raises(JournalError) as refused:
+            _ = [event async for event in arrived.conversation.retry(arrived.current.target(), way)]
+        assert str(refused.value) == (
+            "There is no message of yours in context to answer again. Write first; /persona greeting 2 takes another "
+            "greeting of a character card."
+        )
 
 
 @pytest.mark.usefixtures("_named")

@@ -120,16 +120,16 @@ def test_an_entry_of_any_shape_does_no_harm(entries: list[object]) -> None:
 
 def test_a_persona_has_the_texts_of_its_card() -> None:
     found = read(2)
-    assert system_prompt(found, "Mira") == (
+    assert system_prompt(found) == (
         "{{original}} Speak little.\n\n{{char}} keeps the lighthouse.\n\n{{char}}'s personality: dry, watchful\n\n"
         "Scenario: A storm keeps {{user}} at the lighthouse."
     )
-    assert note(found, "Mira") == ("Stay in the storm.", 0)
-    assert examples(found, "Mira") == (
+    assert note(found) == ("Stay in the storm.", 0)
+    assert examples(found) == (
         "How {{char}} writes, in examples:\n\n{{user}}: Is it far?\n{{char}}: Far enough.\n\n---\n\n"
         "<USER>: Tea?\n<BOT>: Always."
     )
-    assert greeting(found, found.greetings[0], "Mira 2", "Ada") == "*Mira looks up.* You are wet, Ada."
+    assert greeting(found.greetings[0], "Mira", "Ada") == "*Mira looks up.* You are wet, Ada."
     persona = as_persona(found, "Mira")
     assert [tuple(lore) for lore in persona.lore] == [
         ("It is 1890.", True),
@@ -141,14 +141,18 @@ def test_a_persona_has_the_texts_of_its_card() -> None:
 
 
 def test_an_empty_system_prompt_is_the_programs_own() -> None:
-    assert system_prompt(read(2, system_prompt=""), "Mira").startswith("{{original}}\n\n")
+    assert system_prompt(read(2, system_prompt="")).startswith("{{original}}\n\n")
 
 
-@pytest.mark.parametrize(("version", "name", "said"), [(2, "Mira 2", "Mira"), (3, "Mira", "Mi")])
-def test_a_character_keeps_its_name_if_the_persona_has_another(version: int, name: str, said: str) -> None:
-    found = read(version)
-    assert f"{said} keeps the lighthouse." in system_prompt(found, name)
-    assert f"<USER>: Tea?\n{said}: Always." in examples(found, name)
+@pytest.mark.parametrize(
+    ("version", "name", "nickname", "said"),
+    [(2, "Mira", "", "Mira"), (2, "Mira 2", "Mira", "Mira"), (3, "Mira", "Mi", "Mi")],
+)
+def test_a_character_has_one_name_in_all_texts(version: int, name: str, nickname: str, said: str) -> None:
+    persona = persona_of(card(version), name)
+    assert persona.settings.nickname == nickname
+    assert sent(persona, f"{persona.settings.system_prompt} {{{{char}}}} waves.").count(said) == 3
+    assert f"User: Tea?\n{said}: Always." in sent(persona, persona.documents[0].content)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +186,7 @@ def persona_of(document: object, name: str = "Mira") -> Persona:
     assert found is not None
     made = as_persona(found, name)
     values = parse_object(made.settings).values
-    keys = ("name", "description", "note", "note_depth")
+    keys = ("name", "nickname", "description", "note", "note_depth")
     chosen: dict[str, Any] = {"system_prompt": made.prompt} | {key: values[key] for key in keys if key in values}
     documents = tuple(each._replace(content=each.content.strip()) for each in made.documents)
     return Persona("mira", Settings(**chosen), documents, has_card=True)
@@ -226,7 +230,7 @@ def test_a_new_name_and_a_new_description_go_into_the_card() -> None:
     assert persona_of(data, "Miranda").settings.description == "The keeper."
 
 
-PROMPT = system_prompt(read(2), "Mira")
+PROMPT = system_prompt(read(2))
 FIELDS = ("system_prompt", "description", "personality", "scenario")
 
 
@@ -260,16 +264,27 @@ def prompt_fields(persona: Persona) -> dict[str, str]:
 def test_after_an_edit_of_the_prompt_the_parts_that_are_recognised_keep_their_fields(
     old: str, new: str, changed: dict[str, str]
 ) -> None:
-    for name in ("Mira", "Mira 2"):
-        before = persona_of(card(2), name)
-        text, old, new = (
-            before.settings.system_prompt,
-            *(each if name == "Mira" else each.replace("{{char}}", "Mira") for each in (old, new)),
-        )
-        after = with_settings(before, system_prompt=text.replace(old, new))
-        assert after != before
-        expected = {key: each if name == "Mira" else each.replace("{{char}}", "Mira") for key, each in changed.items()}
-        assert prompt_fields(after) == expected
+    before = persona_of(card(2))
+    text = before.settings.system_prompt.replace(old, new)
+    assert prompt_fields(with_settings(before, system_prompt=text)) == changed
+
+
+@pytest.mark.parametrize("end", ["{{char}} waves.", "She limps."])
+@pytest.mark.parametrize("form", ["{{char}}", "Mi"])
+def test_words_at_the_end_of_a_prompt_change_only_the_last_field_of_a_card_with_a_nickname(end: str, form: str) -> None:
+    made = card(3, description="{{char}} keeps the lamp.\n\n<BOT> is old.", scenario="{{char}} and {{user}} are wet.")
+    whole = persona_of(made)
+    # The first Chorus put the name into the prompt.
+    text = whole.settings.system_prompt.replace("{{char}}", form).replace("<BOT>", form if form == "Mi" else "<BOT>")
+    edited = with_settings(whole, system_prompt=f"{text}\n\n{end}")
+    if form == "{{char}}" or end == "She limps.":
+        last = f"{form} and {{{{user}}}} are wet.\n\n{end}"
+        assert exported(edited, made, NOW)["data"] == made["data"] | {"scenario": last, "modification_date": STAMP}
+    assert exported(with_settings(whole, system_prompt=text), made, NOW) == made
+
+
+def test_another_nickname_goes_into_the_card() -> None:
+    assert exported(with_settings(persona_of(card(3)), nickname="Mimi"), card(3), NOW)["data"]["nickname"] == "Mimi"
 
 
 @given(st.integers(0, len(PROMPT)), st.integers(0, len(PROMPT)), st.text("aS:\n {}", max_size=9))

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import CommandError, EditorError
 from chorus_cli.editing.service.context import OvertakenError
 from chorus_cli.framework.drafts import Edited, Editing
 from chorus_cli.framework.replies import plain
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.machine.editor import UserEditor
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.storage import drafts
@@ -65,6 +66,27 @@ async def test_deleted_messages_leave_and_the_rest_keeps_its_rows_and_is_sent_wi
     for _ in range(2):
         await turns.told("/undo")
     assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def test_a_character_and_its_user_may_have_their_names_in_an_edited_text(turns: World) -> None:
+    turns.configure('{"name": "Mira Tallow", "nickname": "Mira", "aliases": ["Mi"], "user_name": "Jonas"}')
+    (turns.personas.folder / "chorus" / "card.json").write_text("{}")
+    added = "".join(f"\n[2026-02-12 14:30:00] {name}: by {name}\n" for name in ("Jonas", "human", "Mira", "MI"))
+    turns.editor.enqueue(replacing("\n--- end of messages", f"{added}\n--- end of messages"))
+    assert await turns.told("/context edit") == "Context edited: 10 messages (4 added). /undo reverts."
+    assert [(row.role, row.content) for row in (await turns.view()).messages[-4:]] == [
+        (Role.USER, "by Jonas"),
+        (Role.USER, "by human"),
+        (Role.ASSISTANT, "by Mira"),
+        (Role.ASSISTANT, "by MI"),
+    ]
+
+
+async def test_the_editor_says_how_a_reply_that_broke_off_is_sent(turns: World) -> None:
+    turns.editor.enqueue(lambda _path: None)
+    await turns.told("/context edit")
+    comments = " ".join(line.removeprefix("# ") for line in turns.editor.shown[-1].partition("---")[0].splitlines())
+    assert f"A reply that broke off is sent with the line {BROKEN_OFF} at its end" in comments
 
 
 async def test_edited_members_leave_together_when_the_window_has_passed(turns: World) -> None:

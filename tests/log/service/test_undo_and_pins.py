@@ -67,7 +67,7 @@ async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
 
 
 async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
-    with pytest.raises(JournalError, match="no message in context to answer again"):
+    with pytest.raises(JournalError, match="no message of yours in context to answer again"):
         await retried(world)
 
 
@@ -208,13 +208,21 @@ async def keep(world: World, *members: int) -> int:
 
 async def test_the_report_counts_the_kept_messages_apart(keeping: World) -> None:
     await keep(keeping, 1)
-    assert "3 in the 8h window, 1 kept whatever their age" in await keeping.told("/why")
+    assert "3 in the 8h window, 1 kept at any age" in await keeping.told("/why")
     keeping.clock.advance(timedelta(days=30))
     told = await keeping.told("/why")
-    assert "0 in the 8h window, 1 kept whatever their age" in told
+    assert "0 in the 8h window, 1 kept at any age" in told
     assert [line.split()[:5] for line in told.splitlines() if line.startswith("older than")] == [
         ["older", "than", "the", "window", "3"]
     ]
+
+
+async def test_without_a_cutoff_all_messages_are_of_any_age(keeping: World) -> None:
+    await keep(keeping, 1)
+    await keeping.told("/context all")
+    told = await keeping.told("/why")
+    assert "4 of any age" in told
+    assert "kept" not in told
 
 
 async def test_an_edit_counts_the_kept_messages_as_its_own(keeping: World) -> None:

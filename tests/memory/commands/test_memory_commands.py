@@ -207,7 +207,7 @@ async def test_flash_saves_are_reported_listed_and_restored(memory: Remembering)
         ("/memory show ", {"2": "buy milk", "1": "call the plumber"}),
         ("/memory forget #1", {"#1": "call the plumber"}),
         ("/memory list w", {"warm": "in a request that refers to it"}),
-        ("/memory add n", {"note": "a fact, or a part of a document"}),
+        ("/memory add n", {"note": "a fact, or a part of a document or a lorebook"}),
         ("/remember co", {"code: ": "a piece of code, an error or a test result"}),
         ("/memory flash ", {"--force": "even if the next request has room"}),
     ],

@@ -305,6 +305,16 @@ async def temperatures(world: World) -> list[float | None]:
     return [request.temperature for request in world.model.requests]
 
 
+async def test_a_value_of_all_personas_is_shown_once(desk: World) -> None:
+    desk.personas.config_file.write_text('{"defaults": {"user_name": "Peter"}}')
+    lines = (await desk.told("/set user_name")).splitlines()
+    assert [line.partition(" (")[0] for line in lines[1:3]] == [
+        "Value: Peter",
+        f"From: {desk.personas.config_file}:1, for all personas",
+    ]
+    assert "Default" not in "\n".join(lines)
+
+
 async def test_set_writes_to_the_file_as_settings_set_does_and_shows_what_has_no_value(desk: World) -> None:
     assert (await desk.told("/set temperature 0.9")).startswith("temperature is now 0.9 (it was 0.2), in ")
     assert await desk.told("/set temperature") == await desk.told("/settings temperature")

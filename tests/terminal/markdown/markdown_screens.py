@@ -25,7 +25,15 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.markdown import CodeBlock, Markdown, MarkdownElement, TableDataElement
 from rich.syntax import Syntax
 
-from chorus_cli.terminal.markdown.drawing import CODE, LOOK, MARKDOWN, Look, SpokenParagraph, code_between_rules
+from chorus_cli.terminal.markdown.drawing import (
+    CODE,
+    LOOK,
+    MARKDOWN,
+    Look,
+    SceneBreak,
+    SpokenParagraph,
+    code_between_rules,
+)
 from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
@@ -235,6 +243,7 @@ class SpokenMarkdown(MendedMarkdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **MendedMarkdown.elements,
         "paragraph_open": SpokenParagraph,
+        "hr": SceneBreak,
     }
 
     def __init__(self, markup: str) -> None:

@@ -104,6 +104,12 @@ def test_code_stands_between_rules_numbers_have_dots_and_blocks_one_empty_line(t
     assert streamed(cut(text, 3), Size(40, 20)).text() == seen
 
 
+def test_a_break_in_the_words_of_a_character_is_no_line_of_hyphens() -> None:
+    text = "a\n\n* * *\n\nb"
+    assert streamed(cut(text, 3), Size(40, 20)).text() == ["a", "", "-" * 40, "", "b"]
+    assert streamed(cut(text, 3), Size(40, 20), is_spoken=True).text() == ["a", "", " " * 17 + "* * *", "", "b"]
+
+
 SPOKEN = 'She *nods*. "Where *is* it?" he “asks”, and "never\n\n- „So“ «so» `"x"`\n\n> 5" »and« 6"\n\n    "code"\n'
 
 

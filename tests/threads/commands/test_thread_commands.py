@@ -267,6 +267,14 @@ async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_oper
     ]
 
 
+async def test_the_mark_of_a_fork_comes_first_in_the_list_so_that_a_long_title_does_not_hide_it(turns: World) -> None:
+    await turns.told("/thread rename Rome (fork)")
+    await turns.told("/thread fork")
+    lines = (await turns.told("/thread")).splitlines()
+    assert ["(fork) Rome" in lines[1], "(fork 2) Rome" in lines[2]] == [True, True]
+    assert (await turns.threads.current()).title == "Rome (fork 2)"
+
+
 async def test_what_cannot_be_forked_is_a_sentence(world: World) -> None:
     assert (await world.told("/thread fork")).startswith("There is nothing to fork: nothing is in context here.")
     assert (await world.told("/thread fork 7")).startswith("Message #7 is not in context here. /search shows")

@@ -278,6 +278,15 @@ async def compacted(talk: Talk) -> Talk:
     return talk
 
 
+async def test_the_list_of_threads_counts_only_the_messages_that_are_sent_word_for_word(compacted: Talk) -> None:
+    async def counts() -> list[int]:
+        return [each.in_view for each in await compacted.world.threads.listed(closed=False)]
+
+    assert await counts() == [4]
+    await compacted.world.told("/thread fork")
+    assert await counts() == [4, 4]
+
+
 async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> None:
     assert (await talk.world.told("/context summary")).startswith("There is no summary")
     await talk.say(*facts(4))

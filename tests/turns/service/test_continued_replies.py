@@ -67,7 +67,7 @@ async def test_a_reply_goes_on_where_it_was_cut_or_ended_and_one_undo_takes_that
     await world.say("More")
     assert world.asked() == [("user", "Sing"), ("assistant", new.content), ("user", "More")]
     await world.told("/undo")
-    assert await world.told("/undo") == "Undone: continuation of the last reply"
+    assert await world.told("/undo") == f'Undone: continuation of the last reply\nIn context: "{HALF}"'
     assert await world.seen() == ["Sing", HALF]
     await world.told("/redo")
     assert await world.seen() == ["Sing", new.content]
@@ -189,7 +189,7 @@ async def with_eliza(world: World) -> None:
 @pytest.mark.parametrize(
     ("before", "told"),
     [
-        (nothing, "There is no message in context to answer again."),
+        (nothing, "There is no message of yours in context to answer again."),
         (failed, "There is no reply to continue. /retry asks for one."),
         (with_eliza, "ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again."),
     ],

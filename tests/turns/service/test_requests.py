@@ -37,17 +37,17 @@ NOTE = "[Note: Stay brief.]"
 
 
 @pytest.mark.parametrize(
-    ("depth", "noted"),
+    ("depth", "noted", "told"),
     [
-        (4, {"Three": f"{NOTE}\n\nThree"}),
-        (2, {"Four": f"{NOTE}\n\nFour"}),
-        (1, {"Four": f"{NOTE}\n\nFour"}),
-        (0, {"Four": f"Four\n\n{NOTE}"}),
-        (99, {"One": f"{NOTE}\n\nOne"}),
+        (4, {"Three": f"{NOTE}\n\nThree"}, "at most 4 messages before the end"),
+        (2, {"Four": f"{NOTE}\n\nFour"}, "at most 2 messages before the end"),
+        (1, {"Four": f"{NOTE}\n\nFour"}, "at most 1 message before the end"),
+        (0, {"Four": f"Four\n\n{NOTE}"}, "at the end of your newest message"),
+        (99, {"One": f"{NOTE}\n\nOne"}, "at most 99 messages before the end"),
     ],
 )
 async def test_a_note_is_in_the_users_message_that_many_messages_before_the_end_and_stored_nowhere(
-    world: World, depth: int, noted: dict[str, str]
+    world: World, depth: int, noted: dict[str, str], told: str
 ) -> None:
     world.configure(f'{{"note": " Stay brief. ", "note_depth": {depth}}}')
     for text in ("One", "Two", "Three", "Four"):
@@ -59,7 +59,7 @@ async def test_a_note_is_in_the_users_message_that_many_messages_before_the_end_
     ]
     assert NOTE not in [row.content for row in await world.log()]
     assert "\nnote " in await world.told("/context")
-    assert f"{depth} messages before the end" in await world.told("/why")
+    assert told in await world.told("/why")
 
 
 async def test_with_a_note_a_request_repeats_the_last_one_but_for_its_tail(world: World) -> None:
