@@ -216,9 +216,9 @@ def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> Non
     assert home.run("ask", "-c", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
     with home.chat(CHORUS_MODEL="openai/gpt-4o") as chat:
-        chat.ask("/bg Precious words", "not today", f"{PROMPT} /bg Precious words")
+        chat.ask("/bg Precious words", "today. Try again", f"{PROMPT} /bg Precious words")
         chat.press("ctrl-c")
-        chat.ask("/thread new Rome", "not today")
+        chat.ask("/thread new Rome", "today. Try again", times=2)
         chat.await_line(PROMPT)
         chat.ask("/settings set budget 100", "budget is now 100")
         home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
