@@ -99,7 +99,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text for the input line. A text that ``gives_way`` is in the log; typing "/" replaces it."""
+    """A sentence, and a text for the input line.
+
+    A text that ``gives_way`` is in the log: typing "/" replaces it, and anything that was typed ahead does.
+    """
 
     text: str
     typed: str
@@ -137,7 +140,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question that any line answers, also an empty one.
+    """A question that any line but a command answers, also an empty line.
 
     ``declined`` is the answer to Ctrl-C; ``unasked`` gives the answer where nobody can be asked.
     """

@@ -17,7 +17,7 @@ from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, R
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import TextDelta, WaitBegun
 from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange, speaker_of
-from chorus_cli.terminal.prompt.keys import ctrl_d_dropped
+from chorus_cli.terminal.prompt.keys import ctrl_d_dropped, set_aside
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.painted_rows import Wait
@@ -244,11 +244,13 @@ class LineHandler:
         """Ask a question, and return the action of its answer, ``None`` if it is declined."""
         if isinstance(question, Question):
             return question.choices[await self._prompt.confirm(question.text, question.choices, self._refuse_answer)]
-        line = await self._prompt.answer(question.text)
+        # A line that was typed before the question cannot be meant as its answer.
+        with set_aside(self._prompt.keyboard):
+            while (line := await self._prompt.answer(question.text)) and is_command(line.strip()):
+                self._refuse_answer(line, "or press Ctrl-C")
         return None if line is None else partial(question.answered, line.strip())
 
     def _refuse_answer(self, line: str, answers: str) -> None:
-        self._unsent.refuse(line)
         self._screen.notice(f'"{shortened(line)}" is not an answer, so it was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:

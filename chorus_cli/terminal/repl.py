@@ -343,19 +343,19 @@ class Repl:
         history = self._backend.histories.of(slug)
         self._is_private = False
         unsent.release()
-        unsent.take_behind()
-        if unsent.text and not unsent.gives_way and line_ahead(self._prompt.keyboard):
+        if unsent.text and line_ahead(self._prompt.keyboard):
             # In one prompt both texts would be sent as one message.
-            unsent.put_off(slug)
-            self._screen.notice(_PUT_OFF)
+            if unsent.gives_way:
+                unsent.settle()
+                self._withdraw_files()
+            else:
+                unsent.put_off(slug)
+                self._screen.notice(_PUT_OFF)
         self._bring_back(slug)
         self._prompt.changed = partial(self._typed, slug)
-        if unsent.text:
-            unsent.hold_soon(slug, unsent.text)
-        # Keys typed meanwhile begin a line of their own below the text.
-        begun = f"{unsent.text}\n" if unsent.text and self._prompt.typed_ahead.strip() else unsent.text
+        unsent.hold_soon(slug, unsent.text or self._prompt.typed_ahead)
         try:
-            line = await self._prompt.read(target.persona, history, begun, gives_way=unsent.gives_way)
+            line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
         except (Leave, Compose) as wanted:
             typed = wanted.typed if isinstance(wanted, Compose) else ""
             unsent.send(slug, typed, self._prompt.typed_ahead)
@@ -369,8 +369,12 @@ class Repl:
     def _typed(self, slug: str, text: str) -> None:
         """Store what is being typed; a message that is cleared loses the files that came back with it."""
         self._unsent.hold_soon(slug, text)
+        if not text:
+            self._withdraw_files()
+
+    def _withdraw_files(self) -> None:
         # Before the first line no file came back, and the services need not be built.
-        if not text and self._lines and (gone := self._backend.services().attachments.withdraw()):
+        if self._lines and (gone := self._backend.services().attachments.withdraw()):
             are = "is" if len(gone) == 1 else "are"
             self._tell(f"{enumerated([each.name for each in gone])} {are} no longer attached.")
 
@@ -387,7 +391,6 @@ class Repl:
                 return await self._foreground.carry_out(after_the_greeting())
             except asyncio.CancelledError:
                 self._unsent.give_back()
-                self._unsent.take_behind()
                 self._given_back = self._unsent.text
                 raise
 

@@ -104,7 +104,7 @@ def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> No
             chat.ask("/backup", "1 attachment")
             chat.say("/context edit")
             chat.await_text("Use the saved text?")
-            chat.ask("n", "draft-")
+            chat.ask("n", "your text is kept in")
     finally:
         os.umask(before)
     made = {path.relative_to(home.path).parts[0] for path in home.path.rglob("*") if path.is_file()}

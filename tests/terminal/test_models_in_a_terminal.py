@@ -46,6 +46,8 @@ def test_the_words_of_eliza_are_in_no_request_of_the_model_that_comes_after_her(
         assert provider.contents() == ["Who are you?"]
         assert "ELIZA" not in json.dumps(provider.bodies)
         chat.ask("/context", "said with chorus/eliza")
+        chat.ask("/thread list", "Last talked")
+        assert "● #1 hello 2 4 " in chat.words()
 
 
 def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(home: Home) -> None:

@@ -369,3 +369,51 @@ def test_a_file_that_undo_gave_back_leaves_with_its_message(home: Home, tmp_path
         chat.type("\x15")
         chat.ask("alone", "seen.", times=2)
     assert ["Buy milk." in str(body["messages"]) for body in server.bodies] == [True, False]
+
+
+def test_each_line_that_waits_behind_undo_goes_alone(home: Home, chat: Terminal, provider: PatientProvider) -> None:
+    begin_a_long_reply(chat)
+    for line in ("second pear", "/undo", "third plum", "/undo", "!echo kiwi"):
+        chat.say(line)
+    provider.may_go_on.set()
+    chat.await_text("\nkiwi")
+    chat.await_line(PROMPT)
+    assert home.said() == [LONG_QUESTION, "second pear", "third plum"]
+    assert chat.screen_text().count(PUT_OFF) == 0
+
+
+def test_what_is_typed_during_a_reply_is_stored_soon(home: Home, chat: Terminal) -> None:
+    begin_a_long_reply(chat)
+    chat.type("half a line")
+    chat.until(lambda: home.unsent() == ["half a line"], "the line in the database", seconds=2)
+    chat.kill(signal.SIGKILL)
+    with home.chat(f"{PROMPT} half a line") as later:
+        later.await_text(RETURNED)
+
+
+def test_a_line_that_is_no_answer_or_is_cleared_is_only_a_key_press_away(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("/remember my cat is Tom", "Tom")
+        chat.say("/memory forget 1")
+        chat.await_text("(y/n)")
+        chat.say("sure")
+        chat.await_text('"sure" is not an answer, so it was not sent.')
+        chat.ask("n", "")
+        chat.ask("/memory list", "my cat is Tom")
+        chat.type("a long thought")
+        chat.await_line(f"{PROMPT} a long thought")
+        chat.press("ctrl-c")
+        chat.await_line(PROMPT)
+        for line in ("a long thought", "/memory list", "sure", "/memory forget 1"):
+            chat.press("up")
+            chat.await_line(f"{PROMPT} {line}")
+        chat.press("ctrl-c")
+        chat.ask("dead", "dead")
+        chat.ask("/undo", "Undone:", f"{PROMPT} dead")
+        chat.type("/or alive")
+        chat.await_line(f"{PROMPT} /or alive")
+        chat.type("\x1f" * len("/or alive"))
+        chat.await_line(f"{PROMPT} dead")
+        chat.type("/or alive")
+        chat.await_line(f"{PROMPT} dead/or alive")
+    assert home.said() == ["dead"]

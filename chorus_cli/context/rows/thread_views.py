@@ -56,22 +56,23 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 _LIGHT = (
     "id, thread_id, COALESCE(turn_id, id), "
     "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
-    "timestamp, token_count, introduced_by, revises, superseded"
+    "timestamp, token_count, introduced_by, revises, superseded, role, model"
 )
 """The columns that the rules of the view depend on."""
 
 
 def _light(row: tuple[Any, ...]) -> Message:
     """Return a row with only the fields that the view depends on; its content is ``x`` unless the row is empty."""
-    id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded = row
+    id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded, role, model = row
     return Message(
         id_,
         "",
         thread_id,
         turn_id,
-        Role.USER,
+        Role(role),
         "x" if is_written else "",
         counted_moment(timestamp) or _LATEST,
+        model=model,
         token_count=tokens,
         introduced_by=introduced_by,
         revises=revises,
@@ -96,9 +97,10 @@ def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: d
     return [_light(row) for row in cursor.fetchall()]
 
 
-def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> int:
-    """Count the messages in the view of a thread if the window begins at ``since``; only the window is read."""
-    return len(view(_light_rows(connection, journal, since), journal, since).messages)
+def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
+    """Count the messages of a thread that ``model`` sees if the window begins at ``since``; only the window is read."""
+    seen = replace(view(_light_rows(connection, journal, since), journal, since), heard_by=model)
+    return len(seen.messages) - len(seen.withheld)
 
 
 def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:

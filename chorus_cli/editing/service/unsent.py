@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.storage.store import Store
 
-_HELD_SECONDS = 3.0
+_HELD_SECONDS = 1.0
 """The longest time from a key to the write of the input, so that a crash loses little of it."""
 
 _UNKEPT = "Until this is repaired, text that you have typed and not sent is lost if the chat is killed."
@@ -29,10 +29,9 @@ _UNKEPT = "Until this is repaired, text that you have typed and not sent is lost
 class UnsentInput:
     """Text that was typed and not sent; ``text`` is put into the next prompt, in this run or the next.
 
-    ``gives_way`` says that a command may replace ``text``. ``sending`` is a line that has left the prompt and is not
-    stored yet; ``behind`` are lines that were typed at a question and did not answer it. Rows of ``run`` keep the
-    input, without lines for a private chat. If no row can be written, ``tell`` says so while the user types, and at the
-    end ``rescue`` stores the input in a file and returns its path.
+    ``gives_way`` says that any input may replace ``text``. ``sending`` is a line that has left the prompt and is not
+    stored yet. Rows of ``run`` keep the input, without lines for a private chat. If no row can be written, ``tell``
+    says so while the user types, and at the end ``rescue`` stores the input in a file and returns its path.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class UnsentInput:
         rescue: Callable[[Mapping[str, str]], Path | None],
         held_seconds: float = _HELD_SECONDS,
     ) -> None:
-        self.text = self.sending = self.behind = ""
+        self.text = self.sending = ""
         self.gives_way = False
         self._store = store
         self._run = run
@@ -90,7 +89,7 @@ class UnsentInput:
             self._writing = asyncio.ensure_future(self._write(texts))
 
     def hold_soon(self, slug: str, typed: str) -> None:
-        """Store input that is being typed, as `hold` does, but a few seconds later, and only the newest input."""
+        """Store input that is being typed, as `hold` does, but a second later, and only the newest input."""
         self._newest = slug, typed
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
@@ -105,7 +104,7 @@ class UnsentInput:
         """Delete the row of the line that was sent, because the line is in the log or begins the next prompt."""
         if self.sending:
             self.sending = ""
-            self.hold(self._newest[0], joined(self.text, joined(self.behind, self._newest[1])))
+            self.hold(self._newest[0], joined(self.text, self._newest[1]))
 
     def _hold_newest(self) -> None:
         self.hold(*self._newest)
@@ -174,21 +173,9 @@ class UnsentInput:
         self.hold(slug, self.text)
         self._newest = slug, ""
 
-    def refuse(self, line: str) -> None:
-        """Keep a line for the next prompt, because it did not answer a question."""
-        slug, typed = self._newest
-        self.behind = joined(self.behind, line)
-        self.hold(slug, joined(self.behind, typed))
-        self._newest = slug, typed
-
-    def take_behind(self) -> None:
-        """Put the lines that answered no question into the next prompt, below the text that it has already."""
-        if self.behind:
-            self.text, self.behind, self.gives_way = joined(self.text, self.behind), "", False
-
     def settle(self) -> None:
         """Forget the input for the next prompt, because it is at the prompt or stored again."""
-        self.text, self.behind, self.gives_way = "", "", False
+        self.text, self.gives_way = "", False
 
     async def written(self) -> None:
         """Wait until every row is written or deleted."""

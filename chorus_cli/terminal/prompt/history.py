@@ -46,6 +46,10 @@ class InputHistory(History):
         """Write a line in the background."""
         self._begun(self._write(string))
 
+    def remember(self, line: str) -> None:
+        """Offer a line that was not sent, as the newest, until the program ends or the lines are read anew."""
+        self._loaded_strings.insert(0, line)
+
     async def read_anew(self) -> None:
         """Forget the lines, and read the stored ones again after all lines just typed are stored."""
         if self._reading is not None:
@@ -78,6 +82,12 @@ class InputHistory(History):
             # The lines known before the reading are at the end of the list; the stored lines include and replace them.
             self._loaded_strings[len(self._loaded_strings) - known :] = stored
             self._loaded = True
+
+
+def remember(history: History, line: str) -> None:
+    """Let Up bring back a line that was not sent; no later run knows the line."""
+    if isinstance(history, InputHistory):
+        history.remember(line)
 
 
 class InputHistories:

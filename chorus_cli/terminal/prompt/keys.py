@@ -21,6 +21,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
+from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
 
@@ -158,7 +159,8 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
         # A command replaces a message that /undo put here, so that another /undo can follow at once.
         buffer = event.current_buffer
         if line.offered and buffer.text == line.offered:
-            _clear(buffer, line)
+            # Unlike a reset, this lets Ctrl-_ bring the message back; a "/" typed then is a part of it.
+            buffer.text = line.offered = ""
         buffer.insert_text("/")
 
     @bindings.add(
@@ -204,6 +206,7 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 
 
 def _clear(buffer: Buffer, line: Line) -> None:
+    remember(buffer.history, buffer.text)
     buffer.reset()
     line.at_signs.begin("")
     line.position = buffer.working_index
@@ -302,6 +305,16 @@ def ctrl_d_dropped(source: Input) -> Iterator[None]:
     finally:
         typed = [*_presses_ahead(source), *source.flush_keys()]
         store_typeahead(source, [*before, *(press for press in typed if press.key is not Keys.ControlD)])
+
+
+@contextmanager
+def set_aside(source: Input) -> Iterator[None]:
+    """Keep the keys that were typed ahead until the end of the block."""
+    ahead = _presses_ahead(source)
+    try:
+        yield
+    finally:
+        store_typeahead(source, [*ahead, *get_typeahead(source)])
 
 
 def ctrl_c_taken(source: Input) -> bool:

@@ -29,6 +29,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_text
+from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
@@ -223,8 +224,8 @@ class Prompt:
     ) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n or d (discard).
 
-        Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means
-        ``otherwise``.
+        Any other line is passed to ``refuse`` with the possible answers; Up brings it back. Ctrl-C, Ctrl-D or a
+        closed terminal means ``otherwise``.
         """
         words = [word for word in _ANSWERS if word[0] in choices]
         choice = "(y = yes, n = keep a draft, d = discard)" if "d" in choices else "(y/n)"
@@ -233,6 +234,7 @@ class Prompt:
             if answer.casefold() in words:
                 return answer.casefold()[0]
             if answer:
+                remember(self._session.default_buffer.history, answer)
                 refuse(answer, choice[1:-1])
         return otherwise
 

@@ -192,8 +192,9 @@ class Threads:
             )
             if any(isinstance(each.act, Fold | Fork) for each in concerning):
                 seen = self.context.read_view(connection, target._replace(thread_id=thread.id), now)
-                in_view = len(seen.messages) - seen.folded_number
+                in_view = len(seen.verbatim)
             else:
-                in_view = number_in_view(connection, journal, self.context.window_start(target, journal, now))
+                since = self.context.window_start(target, journal, now)
+                in_view = number_in_view(connection, journal, since, target.choice.model)
             listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
         return listed
