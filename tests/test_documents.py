@@ -203,10 +203,10 @@ def test_the_list_has_what_the_program_says_in_every_way() -> None:
     said = {(each.room, each.text) for each in sentences()}
     assert {
         ("sessions", "No saved sessions."),
-        ("framework", "There is no command {quoted(typed)}.{suggestion} {listing}"),
+        ("framework", "There is no {kind} {quoted(typed)}.{suggestion} {listing}"),
         ("turns", "Start a new conversation; nothing is deleted."),
         ("settings", "How many hours back the model sees the conversation."),
-        ("stores", "Overwrite all this for good? It cannot be undone."),
+        ("stores", "Overwrite {texts} for good? It cannot be undone."),
         ("cli", "That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"),
     } <= {(room, text.rpartition("\n")[2]) for room, text in said}
 

@@ -69,7 +69,8 @@ def test_a_home_directory_that_is_none_and_a_home_below_a_file_are_one_sentence(
     for nowhere in ("/dev/null", str(tmp_path / "file")):
         outcome = finished([*PROGRAM, "ask", "-c", UNHAPPY], {**environment, "HOME": nowhere})
         refused(outcome, f"Chorus cannot keep anything in {nowhere}/", NO_SUCH_PLACE)
-    refused(Home(tmp_path / "file").run("ask", "-c", UNHAPPY), f"Chorus cannot keep anything in {tmp_path / 'file'}")
+    told = f"Chorus cannot keep anything in {tmp_path / 'file'}: it is a file, not a folder."
+    refused(Home(tmp_path / "file").run("ask", "-c", UNHAPPY), told)
     refused(Home(tmp_path / "file" / "home").run("log"), f"Chorus cannot keep anything in {tmp_path / 'file'}")
 
 

@@ -26,7 +26,7 @@ def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path)
     assert "In «Latium»" in home.run("search", "latium").output
     folder, other = str(tmp_path / "out"), Home(tmp_path / "other")
     assert home.run("export", "--all", folder).output == (
-        f"Exported 2 conversations with 3 messages to {folder}. chorus import reads them back.\n"
+        f"Exported 2 conversations with 3 messages to {folder}. chorus import {folder} brings them back.\n"
     )
     report = json.loads(other.run("import", folder, "--json").output)
     assert (report["new_conversations"], report["new_messages"], report["sources"]) == (2, 3, {"demo": 2})

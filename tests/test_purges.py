@@ -204,7 +204,7 @@ def typed(home: Home) -> list[str]:
 def test_a_chat_asks_before_it_purges_and_forgets_the_line_that_asked_for_it(home: Home) -> None:
     with home.chat() as chat:
         chat.say(f"/purge search {CANARY}")
-        chat.await_text("It cannot be undone.")
+        chat.await_text("1 saved session for good?")
         chat.say("y")
         chat.await_text("purged, for good.")
         chat.await_line(PROMPT)

@@ -176,7 +176,7 @@ def test_the_next_chat_tells_of_them_and_deletes_them_only_with_consent(home: Ho
     assert "2 texts" in json.loads(home.run("doctor", "--json").output)["findings"][-2]["sentence"]
     assert home.run("ask", "/rescue discard").code == 1
     with home.chat() as terminal:
-        terminal.await_text("2 texts not sent or not stored are kept; /rescue shows them.")
+        terminal.await_text("/rescue shows 2 texts that were not sent or not stored in an earlier run.")
         terminal.say("/rescue discard")
         terminal.await_text("for good?")
         terminal.say("y")

@@ -55,7 +55,7 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
     counts = counts_by_slot(moments, since, until, slots)
     slot = slot_of(boundary.created_at, since, until, slots) if boundary else None
     line = f"{begin} {timeline(counts, slot)} {end}"
-    meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
+    meaning = [f"█ = {counted(max(counts), 'message')} in a column of {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
     return "\n".join([line, *([" " * (len(begin) + 1) + "   ".join(meaning)] if meaning else [])])
 

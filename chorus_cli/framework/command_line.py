@@ -48,7 +48,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
     """Find the command or group that words name: ``context``, ``context set``, ``/new``."""
     word, rest = _split(words.strip().removeprefix("/"))
-    entry = _found(word, registry.words, registry.guesses)
+    entry = _found(word, registry.words, registry.guesses, kind="command or topic")
     if isinstance(entry, Command) or not rest:
         return entry
     return _found(_split(rest)[0], entry.words, entry.guesses, f"/{entry.name} ")
@@ -103,6 +103,7 @@ def _found(
     guesses: Mapping[str, Command[C]],
     lead: str = "/",
     refusal: ChorusError | None = None,
+    kind: str = "command",
 ) -> Entry:
     """Return the entry that has this name, or is the only entry whose name begins with it.
 
@@ -118,13 +119,13 @@ def _found(
     if found:
         return words[found[0]]
     if typed in guesses:
-        raise CommandError(_unknown(lead + word, guesses[typed].shown))
+        raise CommandError(_unknown(kind, lead + word, guesses[typed].shown))
     # A word that may be an argument must be more similar to a name: "last" is an incomplete time, not "at".
     alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
         meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
-        raise CommandError(_unknown(lead + word, meant))
-    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
+        raise CommandError(_unknown(kind, lead + word, meant))
+    raise refusal or CommandError(_unknown(kind, lead + word, group=lead[1:].strip()))
 
 
 def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
@@ -139,10 +140,10 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
     return list(first_names.values())
 
 
-def _unknown(typed: str, meant: str = "", group: str = "") -> str:
+def _unknown(kind: str, typed: str, meant: str = "", group: str = "") -> str:
     suggestion = f" Did you mean {meant}?" if meant else ""
     listing = f"/help {group} lists its commands." if group else "/help all lists all commands."
-    return f"There is no command {quoted(typed)}.{suggestion} {listing}"
+    return f"There is no {kind} {quoted(typed)}.{suggestion} {listing}"
 
 
 def _word_at(line: str, start: int) -> tuple[str, int | None]:

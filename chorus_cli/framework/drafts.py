@@ -43,8 +43,8 @@ class Edited(NamedTuple):
 
     @property
     def kept(self) -> str:
-        """The sentence that names the draft."""
-        return f"Your draft is kept in {self.path}."
+        """The sentence that names the draft of an editor that may still be open."""
+        return f"What the editor saves later is in {self.path}."
 
 
 class Editing:

@@ -7,6 +7,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
@@ -309,7 +310,7 @@ class Exported:
         amount = f"{counted(self.conversations, 'conversation')} with {counted(self.messages, 'message')}"
         attached = f" and {counted(self.attachments, 'attachment')}" if self.attachments else ""
         missing = f" {counted(self.missing, 'attachment')} could not be read." if self.missing else ""
-        return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
+        return f"Exported {amount}{attached} to {folder}. chorus import {quote(str(folder))} brings them back.{missing}"
 
 
 @dataclass(frozen=True, slots=True)

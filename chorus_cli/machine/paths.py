@@ -69,7 +69,8 @@ class Paths:
             try:
                 make_folder(folder)
             except OSError as error:
-                raise HomeError(f"Chorus cannot keep anything in {folder}: {error.strerror}. {_ADVICE}") from error
+                reason = "it is a file, not a folder" if isinstance(error, FileExistsError) else error.strerror
+                raise HomeError(f"Chorus cannot keep anything in {folder}: {reason}. {_ADVICE}") from error
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise HomeError(f"Chorus cannot write in {folder}: permission denied or read-only. {_ADVICE}")
 

@@ -109,5 +109,5 @@ async def _today(services: Services) -> str:
     if budget is not None:
         return DaySpending.of(today, budget).sentence
     if today.cost or await costs.is_priced(target.choice.model):
-        return f"Today: {today.cost_text}. After /settings set budget 5, Chorus warns you when a day has cost $4 (80%)."
+        return f"Today: {today.cost_text}. After /set budget 5, Chorus warns you when a day has cost $4 (80%)."
     return f"Today: {today.cost_text}. A budget counts only models whose price is known."

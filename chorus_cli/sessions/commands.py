@@ -146,7 +146,7 @@ async def restore(services: Services, session: Annotated[str, SESSION] = "") -> 
         /context restore auth refactor, don't lose this
     """
     if not session:
-        raise CommandError(f"/context restore needs <id>. {await _newest(services)}")
+        raise CommandError(f"Which session? {await _newest(services)}")
     before = services.current.target().thread_id
     found, restored = await services.sessions.restore(services.current.target(), session)
     count = _in_threads(len(found.messages), found.spoken_threads)

@@ -12,7 +12,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import Document, JsonValue
-from chorus_cli.settings.rules.table import SCHEMA_KEY, Layer
+from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
 
@@ -36,7 +36,9 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     if _MODEL in document.values and values.get(_MODEL) is None:
         values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
     without_effect = [
-        f'{path}:{line}: unknown key {json.dumps(key)}; write settings for all personas inside "{_DEFAULTS}"'
+        f'{path}:{line}: "{key}" does not belong here; settings for all personas go inside "{_DEFAULTS}"'
+        if key in BY_KEY
+        else f"{path}:{line}: unknown key {json.dumps(key)}"
         for key, line in document.lines.items()
         if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
     ]

@@ -167,7 +167,9 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
             return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
         return _rewriting_offered(services, done.sentence, done.backups, found.wanted, purged)
 
-    question = f"{extent}\nOverwrite all this for good? It cannot be undone."
+    none = "No message has these words.\n" if asked.words and not found.extent.ids.messages else ""
+    texts = found.extent.named()
+    question = f"{none}{extent}\nOverwrite {texts} for good? It cannot be undone."
     return Question(question, confirmed, _NOTHING)
 
 
@@ -276,5 +278,6 @@ async def discard(services: Services) -> Text | Question:
         await services.rescued.discard(found.texts)
         return Text(f"Deleted {counted(len(found.texts), 'text')}.")
 
-    question = f"Delete {counted(len(found.texts), 'text')} for good? They are not in the log."
-    return Question(question, confirmed, Text("Nothing was deleted; /rescue shows them."))
+    they_are, them = ("It is", "it") if len(found.texts) == 1 else ("They are", "them")
+    question = f"Delete {counted(len(found.texts), 'text')} for good? {they_are} not in the log."
+    return Question(question, confirmed, Text(f"Nothing was deleted; /rescue shows {them}."))

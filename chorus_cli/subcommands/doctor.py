@@ -47,7 +47,8 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         print_json({"well": is_well(findings), "findings": [finding.as_json() for finding in findings]})
         return DONE if is_well(findings) else FAILED
     for finding in findings:
-        standard_output().paragraph(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
+        sign = f"{_SIGNS[finding.state]} "
+        standard_output().paragraph(f"{sign}{finding.subject}: {finding.sentence}", " " * len(sign))
     if any(finding.repair for finding in findings) and not can_ask():
         standard_output().paragraph(_AT_A_TERMINAL)
     # A salvage comes first, because other repairs may write into the log that it reads.

@@ -47,14 +47,14 @@ _PATIENCE_SECONDS = 1.0
 _ASKED = "Your message:"
 # In other programs these leave; sent to a model, they would cost money.
 _LEAVING = frozenset({"exit", "quit", ":q"})
-_TOO_DEAR = "Nothing was sent. /settings set budget N raises the budget, /settings unset budget removes it."
+_TOO_DEAR = "Nothing was sent. /set budget N raises the budget, /set budget default removes it."
 _UNSENT = (
     " Your message was not sent and is back at the prompt. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
 )
 
 _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
-_BEING_STORED = "Stopped; Chorus is storing the part that arrived."
+_BEING_STORED = "Stopping …"
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
 _HELD_BACK = "The lines that waited behind it were not sent; they are back at the prompt."
@@ -282,7 +282,7 @@ class Following:
         while following is not None:
             await self._show(following)
             if not following.is_over:
-                self._screen.notice(left_line(following.target))
+                self._screen.notice(left_line(following))
                 return
             following = following.next
             if following is not None:
@@ -365,7 +365,7 @@ class Following:
         if attachments:
             self._services.attachments.give_back(tuple(attachments))
         if turn.next is not None:
-            self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
+            self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.next)}")
 
     def hold_back(self, text: str) -> None:
         """Put lines that wait behind one that was stopped into the next prompt, and say so."""

@@ -238,7 +238,7 @@ _EDIT = "edit"
 _NO_SUMMARY = "There is no summary: no message in context is summarised."
 _LEFT_OUT = "There is no summary yet, and the request has no room for the {} in context. /compact summarises them."
 _NOT_ENOUGH = "Not enough messages to compact: the last two turns always stay word for word."
-_NO_MODEL = "ELIZA cannot summarise. Choose another model with /model or /settings set summary_model NAME."
+_NO_MODEL = "ELIZA cannot summarise. Choose another model with /model or /set summary_model NAME."
 _MOST_RUNS = 6
 
 

@@ -348,7 +348,7 @@ async def test_undo_right_after_a_job_keeps_its_output_back(world: World) -> Non
     await world.say("What now?")
     assert world.asked()[-1] == ("user", "What now?")
     assert len(await world.seen()) == 4
-    assert (await world.told("/redo")).startswith("Nothing to redo.")
+    assert (await world.told("/redo")).startswith("Nothing was undone just now;")
 
 
 async def test_redo_brings_back_whatever_undo_took_the_output_of_each_job_too(world: World) -> None:

@@ -146,7 +146,7 @@ async def test_show_parts_the_threads_and_marks_what_broke_off(greeted: World) -
 
 
 async def test_context_restore_command_loads_session(greeted: World) -> None:
-    needs = "/context restore needs <id>."
+    needs = "Which session?"
     assert (
         await greeted.told("/context restore") == f"{needs} There are no saved sessions yet; /context save makes one."
     )

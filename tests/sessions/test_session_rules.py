@@ -388,8 +388,8 @@ def test_entries_that_fit_together_go_together() -> None:
 
 def test_the_extract_is_labelled_and_holds_what_the_user_said_first_and_last() -> None:
     said = [message("First\nthing"), message("Reply", Role.ASSISTANT), message("Middle"), message("Last")]
-    assert extract(said) == "Extract, as ELIZA does not summarise: “First thing” … “Last”"
-    assert extract(said[:1]) == "Extract, as ELIZA does not summarise: “First thing”"
+    assert extract(said) == "ELIZA writes no summaries. Your words: “First thing” … “Last”"
+    assert extract(said[:1]) == "ELIZA writes no summaries. Your words: “First thing”"
     assert extract([message("Only me", Role.ASSISTANT)]).endswith("“Only me”")
     assert len(extract([message("x" * 999)])) < 220
 

@@ -180,7 +180,7 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
         assert spent.run("ask", line).code == 0
     with recording() as provider, spent.chat(**provider.environment()) as terminal:
         terminal.await_bottom_line("$0.")
-        refused = "Nothing was sent. /settings set budget N raises the budget"
+        refused = "Nothing was sent. /set budget N raises the budget"
         for number, line in enumerate(("/retry", "/bg aside", "/compact", "/editor", "I am happy"), 1):
             terminal.say(line)
             terminal.await_text("Ask the model anyway?", times=number)

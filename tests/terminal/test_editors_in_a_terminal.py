@@ -131,7 +131,9 @@ class Ending:
 ENDINGS = {
     "saves nothing": Ending(': > "$file"', "the saved text is empty."),
     "goes to the background": Ending(
-        '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &', "Your draft is kept in", kept=b"# later"
+        '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &',
+        "What the editor saves later is in",
+        kept=b"# later",
     ),
     "fails, and what it saved is used": Ending(
         f"{REWORDING}; exit 1", f"Use the saved text? {QUESTION}", "y", f"{EDITED} 5 messages", REWORDED
@@ -228,7 +230,7 @@ INTERRUPTED = {
     "by the signal": (f"{REWORDING}; {READING}", KEPT, os.kill, signal.SIGTERM),
     "only when it is killed": (f"{REWORDING}; trap '' TERM HUP; {READING}", KEPT, os.kill, signal.SIGTERM),
     "in order": (f"{REWORDING}; trap 'exit 0' TERM HUP; {READING}", KEPT, os.kill, signal.SIGTERM),
-    "without a change": (READING, "Nothing was changed. Your draft is kept in", os.kill, signal.SIGTERM),
+    "without a change": (READING, "Nothing was changed. What the editor saves later is in", os.kill, signal.SIGTERM),
     "with a mistake": (f"{MISNAMING}; {READING}", KEPT, os.kill, signal.SIGHUP),
     "with a mistake, by the signal to both": (f"{MISNAMING}; {READING}", KEPT, os.killpg, signal.SIGTERM),
 }

@@ -31,7 +31,8 @@ def test_it_is_seen_whole_and_everything_is_paged(home: Home, tmp_path: Path) ->
     with home.chat(PAGER=f"sh -c 'cp \"$0\" {paged}'") as chat:
         chat.resize(80, 24)
         chat.ask("/help", KEYS)
-        assert all(line in chat.screen_text() for line in screen(registry()).splitlines())
+        chat.await_bottom_line("Chorus")
+        assert [chat.line(row) for row in range(1, 21)] == screen(registry()).splitlines()
         chat.ask("/help memory", "/memory checkpoints")
         assert not paged.exists()
         chat.say("/help all")

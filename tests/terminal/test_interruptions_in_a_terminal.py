@@ -248,7 +248,7 @@ def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
         with reading(home):
             shell.until(lambda: is_committing(home), "a commit")
             shell.press("ctrl-c")
-            shell.await_text("Stopped; Chorus is storing the part that arrived.")
+            shell.await_text("Stopping …")
         shell.await_text("Stopped. The part that arrived is kept; /retry asks again.")
     assert home.replies()[-1][1] == "interrupted"
 

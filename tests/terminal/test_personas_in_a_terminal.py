@@ -109,7 +109,7 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         terminal.await_text("Welcome, Ada.")
         terminal.await_text("\nkiwi")
         terminal.await_prompt("Mira")
-        assert "Character cards call you Ada (user_name in config.jsonc)." in terminal.screen_text()
+        assert "The characters of cards now call you Ada (user_name in config.jsonc)." in terminal.screen_text()
         assert "Created Mira from a mira.png (by" in terminal.screen_text()
         assert terminal.screen_text().count("Welcome, Ada.") == 1
         assert "\n\nMira\n␛[2JWelcome, Ada.\nCome in.\n" in terminal.screen_text()

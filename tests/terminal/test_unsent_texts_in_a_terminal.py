@@ -46,7 +46,7 @@ def test_a_line_that_an_older_chorus_left_in_a_file_is_taken_over(home: Home) ->
     for name in ("draft-1-ab-cdefgh12-unsent-chorus.md", "draft-2-ab-cdefgh12-unsent-another.md"):
         (folder / name).write_text(DRAFT)
     with home.chat(f"{PROMPT} {DRAFT}") as chat:
-        chat.await_text("1 text not sent or not stored is kept; /rescue shows it.")
+        chat.await_text("/rescue shows 1 text that was not sent or not stored in an earlier run.")
         assert ([*folder.iterdir()], home.unsent()) == ([], [DRAFT, DRAFT])
 
 

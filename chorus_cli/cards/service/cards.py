@@ -120,7 +120,7 @@ class Cards:
             raise SettingsError(f"{setting.misfit(name)}.")
         path = self.personas.config_file
         await asyncio.to_thread(settings_file.change_default, path, _USER_NAME, name)
-        return f"Character cards call you {name} ({_USER_NAME} in {path.name})."
+        return f"The characters of cards now call you {name} ({_USER_NAME} in {path.name})."
 
     async def _make(self, slug: str, new: CardPersona, file: CardFile, said: str) -> None:
         tokens = await self.memory.count(lore.content for lore in new.lore)
@@ -227,7 +227,7 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
     created = f"{'Would create' if is_dry else 'Created'} {persona.name}"
     yield f"{created} from {file.name}{creator}{': ' + having if having else ''}."
     if len(card.greetings) > 1:
-        yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 uses the second."
+        yield f"The card has {len(card.greetings):,} greetings; in its chat, /persona greeting 2 uses the second."
     if card.depth_note and not note(card)[1] and card.depth:
         yield (
             f"Its character's note, for {counted(card.depth, 'message')} before the end, and its last instructions are "

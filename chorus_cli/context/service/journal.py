@@ -148,7 +148,9 @@ class Journal:
             return await self._redone(target, journal.to_redo(await self._listed(target), number))
         undone = await self.redoable(target)
         if undone is None or undone.subject is None:
-            raise JournalError("Nothing to redo. /undo list shows older operations; /redo N redoes one.")
+            raise JournalError(
+                "Nothing was undone just now; /undo list shows what was undone before, and /redo N redoes it."
+            )
         return await self._redone(target, undone.subject)
 
     async def redoable(self, target: Target) -> Operation | None:

@@ -255,7 +255,7 @@ async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
         /memory pin 3
     """
     operation = await services.memory.pin(services.current.slug, item)
-    return Text(f"{capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
+    return Text(f"{capitalized(operation.describe())}. It is sent with each message until /memory unpin {item}.")
 
 
 @GROUP.command("unpin")
@@ -267,7 +267,8 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
     """
     operation = await services.memory.unpin(services.current.slug, item)
     found = await services.memory.item(services.current.slug, item)
-    return Text(f"{capitalized(operation.describe())}. By its score it is {found.tier}.")
+    sent = "still sent with each message" if found.tier is Tier.HOT else "no longer sent with each message"
+    return Text(f"{capitalized(operation.describe())}. It is {sent}: by its score it is {found.tier}.")
 
 
 @GROUP.command("forget")

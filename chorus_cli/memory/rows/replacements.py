@@ -14,6 +14,7 @@ from chorus_cli.core.errors import JournalError, MemoryItemError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.operation_rows import SUBJECT
+from chorus_cli.log.rules.acts import Undo
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_changes, item_rows
@@ -98,6 +99,19 @@ def versions(connection: sqlite3.Connection, persona: str, item_id: int) -> list
         {"id": item_id, "persona": persona},
     ).fetchall()
     return [Version(item_rows.item_of(row), timestamps.from_text(at) if at else None) for at, *row in rows]
+
+
+def way_back(connection: sqlite3.Connection, persona: str, item_id: int) -> str:
+    """Return the command that brings a forgotten item back; empty if its operation is not known."""
+    row = connection.execute(
+        f"""
+        SELECT operations.kind = '{Undo.kind}', subject.number FROM context_items
+        JOIN operations ON operations.id = forgotten_by
+        JOIN operations AS subject ON subject.id = COALESCE({SUBJECT}, operations.id)
+        WHERE context_items.id = ? AND context_items.persona = ?""",
+        (item_id, persona),
+    ).fetchone()
+    return f"/context {'redo' if row[0] else 'undo'} {row[1]}" if row else ""
 
 
 def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:

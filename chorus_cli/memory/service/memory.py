@@ -211,9 +211,8 @@ class Memory:
                 f"{successor} has replaced memory item #{item_id}; /memory show {item_id} shows both."
             )
         if hidden is not None:
-            raise MemoryItemError(
-                f"Memory item #{item_id} is forgotten. /context ops lists the operation; undo it to have the item back."
-            )
+            way = await self.store.read(replacements.way_back, slug, item_id)
+            raise MemoryItemError(f"Memory item #{item_id} is forgotten.{f' {way} brings it back.' if way else ''}")
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 
     async def counted_item(self, slug: str, item_id: int) -> Item:

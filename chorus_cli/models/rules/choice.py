@@ -143,7 +143,7 @@ def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
     return next(((provider, variable) for provider, variable in keys if variable), None)
 
 
-_MOST_SUGGESTIONS, _LONGEST_EXAMPLE = 3, 40
+_MOST_SUGGESTIONS = 3
 
 
 def doubt_about(
@@ -165,7 +165,7 @@ def doubt_about(
         return None
     if not slash:
         raise ModelNameError(
-            f"There is no model {quoted(name)}. Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}."
+            f"There is no model {quoted(name)}. The name of a model begins with its provider: ollama/llama3.2."
             f"{_question(_alike(name, {*names, ELIZA}, likely))}"
         )
     if not provider or not rest:

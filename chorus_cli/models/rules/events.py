@@ -89,9 +89,10 @@ class ReplyEnd:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence for the user about the turn, not part of the reply."""
+    """A sentence for the user about the turn, not part of the reply; ``problem`` says why an attempt has failed."""
 
     text: str
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ _LENGTH = "The reply was cut off at the model's output limit."
 _FILTERED = "The provider's content filter stopped the reply."
 _ONLY_CALLS = (
     "The model went on calling tools instead of answering. Ask again in other words, or keep the tools from it with "
-    "/settings set tools false."
+    "/set tools false."
 )
 
 

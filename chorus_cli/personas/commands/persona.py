@@ -18,6 +18,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import CURRENT, Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
+from chorus_cli.personas.rules import macros
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
 from chorus_cli.personas.service.persona_admin import PersonaEntry
 from chorus_cli.services import Services
@@ -255,7 +256,7 @@ def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
         ", ".join(called),
         f"{member.messages:,}",
         local(member.last_spoken) if member.last_spoken else "never",
-        flaw or persona.settings.description,
+        flaw or macros.sent(persona, persona.settings.description),
     )
 
 
@@ -265,7 +266,7 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
     return [
         ("Name", persona.name + (" (archived)" if member.archived else "")),
         ("Aliases", ", ".join(chosen.aliases) or "none"),
-        ("Description", chosen.description or "none"),
+        ("Description", macros.sent(persona, chosen.description) or "none"),
         ("Model", f"{chosen.model} (from {persona.sources['model']})" if chosen.model else "not set: detected"),
         ("Context window", in_hours(chosen.context_hours)),
         ("Messages", f"{member.messages:,}"),

@@ -165,7 +165,7 @@ async def _set(services: Services, key: Setting, value: JsonValue) -> Text:
     change = await services.persona_admin.set(slug, key.key, value)
     path = services.personas.settings_path(slug)
     after = _short(_written(change.after))
-    now = f"is now {after} ({_formerly(change)}), in {path}."
+    now = f"is now {after} ({_formerly(services, slug, change)}), in {path}."
     told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
     return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
 
@@ -201,7 +201,11 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     slug = services.current.slug
     change = await services.persona_admin.set(slug, key.key, None)
     path = services.personas.settings_path(slug)
-    done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
+    done = (
+        f"is no longer set in {path} ({_formerly(services, slug, change)})"
+        if change.changed
+        else f"is not set in {path}"
+    )
     shown = state(services.current.target().persona, key)
     source = " (default)" if shown.source == DEFAULT_SOURCE else f", from {shown.source}"
     held = f"{_short(_text(key, shown.value))}{source}"
@@ -309,8 +313,13 @@ def _default(shown: SettingState) -> str:
     return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({PurePath(shown.default_source).name})"
 
 
-def _formerly(change: Change) -> str:
-    return "it was not set" if change.before is None else f"it was {_short(_written(change.before))}"
+def _formerly(services: Services, slug: str, change: Change) -> str:
+    if change.before is not None:
+        return f"it was {_short(_written(change.before))}"
+    shown = state(services.personas.load(slug), change.setting)
+    if shown.default_source == DEFAULT_SOURCE:
+        return "it was not set"
+    return f"it was {_short(_text(shown.setting, shown.default))}, from {PurePath(shown.default_source).name}"
 
 
 def _written(value: JsonValue) -> str:
@@ -319,8 +328,8 @@ def _written(value: JsonValue) -> str:
 
 _OTHERWISE = {
     "context_hours": "Use /context 24h, which /undo reverts.",
-    "name": "Use /settings set name NAME, which changes the persona's file.",
-    "aliases": "Use /settings set aliases NAMES, which changes the persona's file.",
+    "name": "Use /set name NAME, which changes the persona's file.",
+    "aliases": "Use /set aliases NAMES, which changes the persona's file.",
 }
 """The settings that cannot be set for one run, each with a sentence that says how it can be set."""
 
@@ -426,5 +435,5 @@ async def chosen_model(services: Services) -> str:
         return in_force
     return (
         f"{in_force}\nThe context size of this model is not known, so Chorus assumes {limit.tokens:,} tokens "
-        f"({limit.source}). /settings set context_token_limit N sets another."
+        f"({limit.source}). /set context_token_limit N sets another."
     )

@@ -314,7 +314,7 @@ TASK = (
     f"the language of the conversation. {ONLY_MATERIAL}"
 )
 
-_EXTRACT = "Extract, as ELIZA does not summarise: "
+_EXTRACT = "ELIZA writes no summaries. Your words: "
 LONGEST_SUMMARY = 1500
 _LONGEST_QUOTE = 160
 _LONGEST_SENTENCE = 200

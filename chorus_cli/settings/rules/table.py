@@ -117,11 +117,12 @@ class Setting(NamedTuple):
             return f"{self.key} has {_length(value):,} characters; it may have at most {self.longest:,}"
         return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
 
-    def refusal(self, value: JsonValue) -> str:
-        """Return a clause that refuses a value, with API keys cut out, and names the accepted values."""
+    def refusal(self, value: JsonValue, typed: str) -> str:
+        """Return a clause that refuses a value, a number as ``typed`` and a text without keys, and names what fits."""
         if _length(value) > self.longest:
             return self.misfit(value)
-        return f"{self.key} cannot be {_without_keys(value)}: it must be {self.range_text}"
+        named = typed if isinstance(value, float) else _without_keys(value)
+        return f"{self.key} cannot be {named}: it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind, in range and not too long; true and false are no numbers."""
@@ -373,7 +374,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
         case Kind.NUMBER:
             value = _number(words)
     if not setting.accepts(value):
-        raise SettingsError(f"{setting.refusal(value)}.{_hint(setting, words)}")
+        raise SettingsError(f"{setting.refusal(value, words)}.{_hint(setting, words)}")
     return value
 
 

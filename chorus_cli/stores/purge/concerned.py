@@ -223,6 +223,13 @@ class Concerned:
         """Return whether a text has the words of the search, and the search is not limited to another persona."""
         return _is_of(self.wanted, persona) and bool(matching({1: text}, self.wanted.words))
 
+    def first_line(self, text: str, persona: str) -> tuple[str, int]:
+        """Return the first line that alone repeats purged texts or has the words, or else the first one; its number."""
+        lines = dict(enumerate(text.splitlines(), start=1))
+        known = matching(lines, self.wanted.words) if _is_of(self.wanted, persona) else set()
+        number = min({*known, *(number for number, line in lines.items() if self.texts.are_in(line))}, default=1)
+        return lines.get(number, ""), number
+
 
 def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
     """Return all rows that a purge concerns, and ``also``. Raise `PurgeError` if a message is being written."""

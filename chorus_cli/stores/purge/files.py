@@ -297,7 +297,7 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
         prompts = {Path(prompt.name): str(text) for text in prompt.values.values()}
         for path, text in {**prompts, **texts}.items():
             if found.repeats(text, persona):
-                yield Document(str(path), persona, text)
+                yield Document(str(path), persona, *found.first_line(text, persona))
 
 
 def delete_remains(places: Paths) -> None:

@@ -162,15 +162,16 @@ class ShownMessage(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document of a persona that repeats purged texts. No purge changes it."""
+    """A document of a persona whose ``line_text`` repeats purged texts. No purge changes it."""
 
     path: str
     persona: str
-    text: str
+    line_text: str
+    line_number: int
 
     def line(self) -> str:
         """Return its line in the list."""
-        return f"  document {self.path} of {self.persona}: {shortened(self.text)}"
+        return f"  document {self.path}:{self.line_number} of {self.persona}: {shortened(self.line_text)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,11 @@ class Extent:
         yield from self._documents()
         yield from filter(None, [self._unsearched()])
 
+    def named(self) -> str:
+        """Return the numbers and kinds of all texts that the purge overwrites."""
+        messages = [counted(len(self.ids.messages), "message")] if self.ids.messages else []
+        return enumerated([*messages, *self._derived()])
+
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
         told = " ".join(filter(None, ["Nothing matches, so nothing was purged.", self._unsearched()]))
@@ -249,7 +255,7 @@ class Extent:
 
     def _documents(self) -> Iterator[str]:
         if self.documents:
-            yield "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
+            yield "Documents of personas have the words too. No purge changes these; edit or delete them yourself:"
             yield from (each.line() for each in self.documents[:MOST_DOCUMENTS])
         if len(self.documents) > MOST_DOCUMENTS:
             yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"

@@ -169,7 +169,8 @@ def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
         yield wrong("sessions", _some([each.phrase for each in lost], " "), repair)
     else:
         number = len(stored_files.sessions(connection, places))
-        yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
+        told = f"{counted(number, 'saved session')} can be read." if number else "There are no saved sessions."
+        yield fine("sessions", told)
 
 
 def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
@@ -306,7 +307,7 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         told = f"{counted(len(found.texts), 'text')} in {closed_paths(found.read)} could not be stored in the log"
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
     else:
-        yield fine("rescue", "No text waits in a file to be stored.")
+        yield fine("rescue", "No file holds a text that could not be stored.")
 
 
 def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:

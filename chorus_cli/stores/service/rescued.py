@@ -55,8 +55,8 @@ class RescuedTexts:
         with suppress(ChorusError):
             number = len((await self.find()).texts)
         if number:
-            are, them = ("is", "it") if number == 1 else ("are", "them")
-            told = [f"{counted(number, 'text')} not sent or not stored {are} kept; /rescue shows {them}."]
+            were = "was" if number == 1 else "were"
+            told = [f"/rescue shows {counted(number, 'text')} that {were} not sent or not stored in an earlier run."]
         edits = await asyncio.to_thread(drafts.kept, self.paths.drafts, self.clock.now(), self.is_alive)
         if edits:
             them = "it if you do not want it" if len(edits) == 1 else "those that you do not want"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from bisect import bisect_right
 from contextlib import nullcontext, suppress
 from itertools import accumulate
@@ -33,7 +32,7 @@ from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
-from chorus_cli.terminal.screen.output import knows_unicode, prompt_sign
+from chorus_cli.terminal.screen.output import folded, knows_unicode, prompt_sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -243,7 +242,7 @@ class Prompt:
         session: PromptSession[str] = PromptSession(output=self._session.output, input_processors=[Revealing()])
         # prompt_toolkit cuts off all lines of a prompt but the last at the width, so they are wrapped here.
         width = shutil.get_terminal_size().columns
-        lines = [textwrap.fill(line, width) for line in safe_text(question).splitlines()]
+        lines = [folded(line, width, breaks_words=True) for line in safe_text(question).splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
         if echo := self._echo:
             echo.ask(lines)
@@ -264,8 +263,10 @@ class Prompt:
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:
+        # Rows that are kept free for a menu that is not open would scroll the answer above the prompt away.
+        has_menu = self._session.default_buffer.complete_state is not None
         lines = self._session.app.output.get_size().rows
-        self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
+        self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU)) * has_menu
 
     def _typed(self, buffer: Buffer) -> None:
         self._line.go_on()

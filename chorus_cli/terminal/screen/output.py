@@ -223,10 +223,10 @@ class Screen:
         self.take_down()
         self.write(safe_text(text) + "\n")
 
-    def paragraph(self, text: str) -> None:
-        """Show untrusted text, made safe and wrapped between words."""
+    def paragraph(self, text: str, indent: str = "") -> None:
+        """Show untrusted text, made safe and wrapped between words; ``indent`` precedes each row that goes on."""
         self.take_down()
-        self.write(self._wrapped(safe_text(text)) + "\n")
+        self.write(self._wrapped(safe_text(text), indent) + "\n")
 
     def question(self, text: str) -> None:
         """Show a question as a paragraph, and leave the cursor behind it."""
@@ -302,17 +302,17 @@ class Screen:
         safe = self._wrapped(safe_text(text))
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 
-    def _wrapped(self, text: str) -> str:
+    def _wrapped(self, text: str, indent: str = "") -> str:
         if not self.is_terminal:
             return text
         width = shutil.get_terminal_size().columns
-        return "\n".join(_folded(line, width) for line in text.splitlines())
+        return "\n".join(folded(line, width, indent) for line in text.splitlines())
 
 
-def _folded(line: str, width: int) -> str:
-    """Break a line between words; the rows after the first are indented like it, but by half the width at most."""
-    indent = line[: len(line) - len(line.lstrip())][: width // 2]
-    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def folded(line: str, width: int, further: str = "", *, breaks_words: bool = False) -> str:
+    """Break a line between words; the rows after the first are indented like it and ``further``, at most by half."""
+    indent = (line[: len(line) - len(line.lstrip())] + further)[: width // 2]
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=breaks_words, break_on_hyphens=False)
 
 
 def standard_output() -> Screen:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import TurnDone, TurnEvent, WaitBegun
+from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone, TurnEvent, WaitBegun
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -66,6 +66,16 @@ class RunningTurn:
     def is_waiting(self) -> bool:
         """Whether the message is not stored yet, because another reply is being written in its thread."""
         return bool(self._came) and isinstance(self._came[-1], WaitBegun)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the reply has begun."""
+        return any(isinstance(event, TextDelta) and event.text.strip() for event in self._came)
+
+    @property
+    def problem(self) -> str:
+        """Why the newest attempt to get a reply failed; empty if none has."""
+        return next((event.problem for event in reversed(self._came) if isinstance(event, Notice)), "")
 
     @property
     def error(self) -> Exception | None:
@@ -147,10 +157,11 @@ def waiting_line(target: Target) -> str:
     )
 
 
-def left_line(target: Target) -> str:
-    """Say that a reply goes on in the background."""
+def left_line(turn: RunningTurn) -> str:
+    """Say that a reply goes on in the background, or is still awaited there."""
+    state = "The reply continues" if turn.has_words else "Chorus waits for the reply"
     return (
-        f"The reply continues in the background; /thread {target.thread_number} shows it. "
+        f"{state} in the background; /thread {turn.target.thread_number} shows it. "
         "Messages here wait for it; /thread new opens another thread."
     )
 
@@ -164,11 +175,13 @@ def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
     """Say how a reply in the background ended; the persona is named with the thread unless it is in focus."""
     persona, number = turn.target.persona, turn.target.thread_number
     place = turn.target.thread_label(slug_in_focus)
-    if isinstance(turn.error, ChorusError):
-        message = f'"{shortened(turn.text)}"' if turn.text else turn.again
-        return f"{message} in {place} was not answered: {turn.error}"
-    about = f' to "{shortened(turn.text)}"' if turn.text else ""
     last = turn.events[-1] if turn.events else None
+    is_failed = isinstance(last, TurnDone) and last.error is not None and not turn.has_words
+    if is_failed or isinstance(turn.error, ChorusError):
+        message = f'"{shortened(turn.text)}"' if turn.text else turn.again
+        why = last.complaint if isinstance(last, TurnDone) else turn.error
+        return f"{message} in {place} was not answered: {why}"
+    about = f' to "{shortened(turn.text)}"' if turn.text else ""
     end = "broke off" if isinstance(last, TurnDone) and last.error is not None else "is done"
     way = "" if persona.slug == slug_in_focus else f"/persona {persona.slug}, then "
     return f"The reply{about} in {place} {end}; {way}/thread {number} shows it."
@@ -177,11 +190,16 @@ def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
 def closing_lines(stopped: Sequence[RunningTurn], unsent: int) -> list[str]:
     """Say which turns the end of the chat has broken off, and how many waiting messages were not sent."""
     lines = []
-    if stopped:
-        replies = counted(len(stopped), "reply", "replies")
-        places = enumerated([f"thread #{turn.target.thread_number}" for turn in stopped])
-        again = " or ".join(dict.fromkeys(turn.again for turn in stopped))
-        lines.append(f"Stopped: {replies} in {places}. The text that arrived is kept; {again} asks again.")
+    for has_words in (True, False):
+        ended = [turn for turn in stopped if turn.has_words is has_words]
+        if not ended:
+            continue
+        replies = counted(len(ended), "reply", "replies")
+        places = enumerated([f"thread #{turn.target.thread_number}" for turn in ended])
+        again = " or ".join(dict.fromkeys(turn.again for turn in ended))
+        why = " ".join(dict.fromkeys(turn.problem for turn in ended if turn.problem))
+        kept = "The text that arrived is kept" if has_words else f"{why or 'No text had arrived.'} Your message is kept"
+        lines.append(f"Stopped: {replies} in {places}. {kept}; {again} asks again.")
     if unsent:
         kept = "kept as a draft" if unsent == 1 else "kept as drafts"
         lines.append(f"Not sent: {counted(unsent, 'message')}, {kept} for the next start.")

@@ -129,7 +129,7 @@ def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelE
         problem = f"{problem}tokens, and {model} takes {budget_tokens:,}."
     else:
         problem = f"{model} takes requests of {budget_tokens:,} tokens, which are too few for a summary."
-    return ModelError(problem, advice="/settings set summary_model NAME chooses another model for summaries.")
+    return ModelError(problem, advice="/set summary_model NAME chooses another model for summaries.")
 
 
 def model_of(target: Target) -> str:

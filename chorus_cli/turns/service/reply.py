@@ -236,7 +236,8 @@ class ReplyRunner:
                 pause = None if started else pause_before_retry(error, failures)
                 if pause is None:
                     raise
-                yield Notice(f"{error.problem} Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …")
+                retrying = f"Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …"
+                yield Notice(f"{error.problem} {retrying}", error.problem)
                 await self.rows.clock.sleep(pause)
             else:
                 return

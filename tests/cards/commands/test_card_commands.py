@@ -67,7 +67,7 @@ def system_message(world: World) -> str:
 async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world: World, mira: Path) -> None:
     assert await imported(world, f"/persona import {mira}") == (
         "Created Mira from mira.png (by somebody): a greeting, 1 document, 3 memory items (1 pinned).\n"
-        "The card has 2 greetings; /persona greeting 2 uses the second.\n"
+        "The card has 2 greetings; in its chat, /persona greeting 2 uses the second.\n"
         "Creator's notes: Best with patience.\n"
         "1 entry of its lorebook is off or empty.\n\n"
         "You are now talking to Mira (openai/test).\n\n"
@@ -253,6 +253,12 @@ async def test_an_existing_file_is_overwritten_only_on_yes(arrived: World, mira:
     assert content(mira) == before
     assert plain(await asked.confirmed()) == f"Exported Mira to {mira}"
     assert content(mira) != before
+
+
+async def test_the_list_names_the_user_in_a_description(arrived: World) -> None:
+    await arrived.told("/set description The friend of {{user}}.")
+    name = arrived.current.target().persona.settings.user_name
+    assert f"The friend of {name}." in await arrived.told("/persona info")
 
 
 @pytest.mark.usefixtures("_named")

@@ -46,7 +46,7 @@ async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bar
     (line,) = [line for line in text.splitlines() if "│" in line and "·" in line]
     assert line.count("█") == 2
     assert line.index("█") < line.index("│") < line.rindex("█")
-    assert "█ 2 messages in 10 m   │ new conversation, " in text
+    assert "█ = 2 messages in a column of 10 m   │ new conversation, " in text
     assert all(f"\n{word} " in text for word in ("system prompt", "documents", "messages", "total"))
     assert "Limit for a request: 80 % (8,000 tokens)." in text
 
@@ -112,9 +112,9 @@ async def test_the_ends_of_the_window_are_told_apart(
 @pytest.mark.parametrize(
     ("days", "begin", "legend"),
     [
-        (0.01, "13:44", "█ 2 messages in 1 m"),
-        (20, "02-12", "█ 2 messages in 1 day"),
-        (400, "2026-02-12", "█ 2 messages in 9 days"),
+        (0.01, "13:44", "█ = 2 messages in a column of 1 m"),
+        (20, "02-12", "█ = 2 messages in a column of 1 day"),
+        (400, "2026-02-12", "█ = 2 messages in a column of 9 days"),
     ],
 )
 async def test_without_a_cutoff_the_timeline_begins_with_the_oldest_message_and_shows_days(

@@ -95,7 +95,7 @@ async def test_redo_is_over_once_something_was_said(world: World) -> None:
     await world.journal.clear(place)
     await world.journal.undo(place, None)
     await world.say("Now")
-    with pytest.raises(JournalError, match="Nothing to redo"):
+    with pytest.raises(JournalError, match="Nothing was undone just now"):
         await world.journal.redo(place)
 
 

@@ -459,6 +459,6 @@ async def test_what_concerns_every_thread_is_not_put_back_under_what_was_said_in
     await world.told("/thread 2")
     await world.say("And then?")
     await world.told("/thread 1")
-    assert (await world.told("/redo")).startswith("Nothing to redo.")
+    assert (await world.told("/redo")).startswith("Nothing was undone just now;")
     await world.told("/thread 2")
     assert await world.seen() == ["Elsewhere", "ok", "And then?", "ok"]

@@ -50,7 +50,7 @@ async def test_undo_with_a_number_takes_back_that_one_alone_and_no_number_moves(
     three = 'your message "Three" and its reply'
     assert await busy.steps() == [f"{ONE}, undone", f"{WINDOW}, undone", ITEM, TWO, three]
     assert await busy.told("/undo 1") == "Number 1 is undone already. /redo 1 redoes it."
-    assert (await busy.told("/redo")).startswith("Nothing to redo.")
+    assert (await busy.told("/redo")).startswith("Nothing was undone just now;")
     assert await busy.told("/redo 1") == f"Redone: {ONE}"
     assert await busy.seen() == ["One", "ok", "Two", "ok", "Three", "ok"]
     assert await busy.told("/redo 2") == f"Redone: {WINDOW}; it is 24h again."
@@ -163,7 +163,7 @@ async def test_undo_all_and_redo_all_is_the_same_walk(world: World, walk: str) -
     for what in reversed(undone):
         assert await state(world) == states.pop()
         assert (await world.told("/redo")).startswith(f"Redone: {what}")
-    assert (await world.told("/redo")).startswith("Nothing to redo.")
+    assert (await world.told("/redo")).startswith("Nothing was undone just now;")
     assert [await state(world)] == states
 
 

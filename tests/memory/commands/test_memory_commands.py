@@ -163,9 +163,14 @@ async def test_forgetting_asks_and_names_the_source(memory: Remembering) -> None
 
 async def test_pins_are_set_and_removed(memory: Remembering) -> None:
     await memory.told("/memory add prd_section # Scope")
-    assert await memory.told("/memory pin 1") == 'Pinned #1 "# Scope". It is HOT until /memory unpin 1.'
+    assert (
+        await memory.told("/memory pin 1") == 'Pinned #1 "# Scope". It is sent with each message until /memory unpin 1.'
+    )
     assert await memory.told("/memory pin 1") == "Memory item #1 is pinned already."
-    assert await memory.told("/memory unpin 1") == 'Unpinned #1 "# Scope". By its score it is WARM.'
+    assert (
+        await memory.told("/memory unpin 1")
+        == 'Unpinned #1 "# Scope". It is no longer sent with each message: by its score it is WARM.'
+    )
 
 
 async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> None:

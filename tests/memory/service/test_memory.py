@@ -64,13 +64,18 @@ async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Rememberin
     item = await memory.add(PLUMBER)
     await memory.forget(item.id)
     assert await memory.listed() == await memory.recalled(f"#{item.id} plumber") == []
-    assert await memory.told(f"/memory show {item.id}") == (
-        f"Memory item #{item.id} is forgotten. /context ops lists the operation; undo it to have the item back."
-    )
+    forgotten = f"Memory item #{item.id} is forgotten. /context {{}} brings it back."
+    assert await memory.told(f"/memory show {item.id}") == forgotten.format("undo 2")
     assert await memory.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == await memory.recalled("plumber") == [PLUMBER]
     assert await memory.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
     assert await memory.listed() == []
+    assert await memory.told(f"/memory show {item.id}") == forgotten.format("undo 2")
+    await memory.told("/context undo 2")
+    await memory.told("/context undo 1")
+    assert await memory.told(f"/memory show {item.id}") == forgotten.format("redo 1")
+    await memory.told("/context redo 1")
+    assert await memory.listed() == [PLUMBER]
 
 
 async def test_an_item_keeps_its_id_when_it_is_corrected(memory: Remembering) -> None:

@@ -223,12 +223,12 @@ async def test_a_budget_is_advised_with_prices(world: World, costs: Costs, in_us
 
     world.current.use_model(world.current.slug, in_use)
     for _ in ("before any reply", "after one"):
-        assert ("/settings set budget 5" in await told()) is is_advised
+        assert ("/set budget 5" in await told()) is is_advised
         await answered(world)
     world.current.use_model(world.current.slug, "openai/test")
     await answered(world)
     world.current.use_model(world.current.slug, in_use)
-    assert "/settings set budget 5" in await told()
+    assert "/set budget 5" in await told()
 
 
 async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_refused(world: World) -> None:

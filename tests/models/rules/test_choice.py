@@ -166,7 +166,7 @@ def test_an_unknown_name_without_a_provider_is_refused_and_what_is_near_is_named
     with pytest.raises(ModelNameError) as caught:
         doubt_about(name, NAMES, KNOWN_PROVIDERS)
     assert str(caught.value) == (
-        f"There is no model '{name}'. Write it as provider/name, such as ollama/{name}."
+        f"There is no model '{name}'. The name of a model begins with its provider: ollama/llama3.2."
         f"{f' Did you mean {near}?' if near else ''}"
     )
 

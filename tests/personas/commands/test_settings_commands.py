@@ -138,6 +138,8 @@ async def test_unset_says_what_holds_by_the_settings_of_all_personas(desk: World
     config = desk.folder / "config.jsonc"
     config.write_text('{"defaults": {"temperature": 0.5}}', encoding="utf-8")
     assert (await desk.told("/settings unset temperature")).endswith(f"Now in effect: 0.5, from {config}:1.")
+    told = await desk.told("/settings set temperature 0.9")
+    assert told.startswith("temperature is now 0.9 (it was 0.5, from config.jsonc:1), in ")
 
 
 async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: World) -> None:
@@ -241,7 +243,7 @@ async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: World) -> N
     assert reply.startswith(
         "The editor returned at once. If it opens its own window, set EDITOR to a command that waits:"
     )
-    assert f"Nothing was changed. Your draft is kept in {desk.folder / 'drafts'}" in reply
+    assert f"Nothing was changed. What the editor saves later is in {desk.folder / 'drafts'}" in reply
     assert kept(desk) == [TEXT]
 
 
@@ -374,7 +376,7 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: World) -> None:
         ),
         (
             "/set name Ada --once",
-            "name cannot be set for this run. Use /settings set name NAME, which changes the persona's file.",
+            "name cannot be set for this run. Use /set name NAME, which changes the persona's file.",
         ),
     ],
 )
@@ -405,7 +407,7 @@ async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: World,
 async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, line: str, reason: str) -> None:
     world.model.has_assumed_limit = True
     warning = (
-        "The context size of this model is not known, so Chorus assumes 10,000 tokens (a test). /settings set "
+        "The context size of this model is not known, so Chorus assumes 10,000 tokens (a test). /set "
         "context_token_limit N sets another."
     )
     assert f"Model: openai/gpt-99 ({reason})\n{warning}" in await world.told(line)

@@ -169,7 +169,7 @@ async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None
     talked.current.use_model("chorus", ELIZA)
     requests = len(talked.model.requests)
     saved = await talked.sessions.save(talked.current.target(), "")
-    assert saved.row.summary == "Extract, as ELIZA does not summarise: “Hello” … “How are you?”"
+    assert saved.row.summary == "ELIZA writes no summaries. Your words: “Hello” … “How are you?”"
     assert len(talked.model.requests) == requests
 
 

@@ -94,11 +94,12 @@ def test_the_defaults_of_all_personas_stand_in_an_object_of_their_own(
 
 
 def test_what_config_says_in_the_wrong_place_gives_a_warning(file: Path) -> None:
-    file.write_text('{\n"defaults": 5,\n"context_hours": 3\n}')
+    file.write_text('{\n"defaults": 5,\n"context_hours": 3,\n"colour": 1\n}')
     layer, warnings = read_defaults(file)
     assert layer.values == {}
     assert warnings == (
-        f'{file}:3: unknown key "context_hours"; write settings for all personas inside "defaults"',
+        f'{file}:3: "context_hours" does not belong here; settings for all personas go inside "defaults"',
+        f'{file}:4: unknown key "colour"',
         f'{file}:2: "defaults" must be an object of settings',
     )
 

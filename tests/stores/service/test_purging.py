@@ -326,7 +326,7 @@ async def test_an_item_loses_an_earlier_wording_alone(world: World, said: str, r
         else:
             await world.told(line)
     question = await world.asked_back("/purge search zebulonix")
-    assert "3 earlier texts of the memory" in question.text
+    assert "3 earlier texts of the memory" in question.text.rpartition("\nOverwrite ")[2]
     await question.confirmed()
     assert holding(world.folder, "zebulonix") == []
     assert holding(world.folder, "buy milk") != []
@@ -334,6 +334,14 @@ async def test_an_item_loses_an_earlier_wording_alone(world: World, said: str, r
     listed = await world.told("/memory list")
     assert ("clean again" in listed) is ("/memory forget 1" not in rest)
     assert "buy milk" in listed
+
+
+async def test_a_search_that_only_its_own_line_answers_says_so(world: World) -> None:
+    await sql(world, "INSERT INTO input_history(persona, content) VALUES ('chorus', '/purge search zebra')")
+    assert (await world.asked_back("/purge search zebra")).text == (
+        "No message has these words.\nTo purge: 1 line of the input history.\n"
+        "Overwrite 1 line of the input history for good? It cannot be undone."
+    )
 
 
 async def test_a_purge_leaves_a_checkpoint_the_items_that_stay(world: World) -> None:

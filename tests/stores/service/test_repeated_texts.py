@@ -136,10 +136,11 @@ def document(world: World, name: str, text: str) -> Path:
 
 
 async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(world: World) -> None:
-    path, text = document(world, "frodo", f"Remember: {HELD}"), f"Remember: {HELD}"
+    text = f"# Notes\n\nRemember: {HELD}"
+    path = document(world, "frodo", text)
     told = [
-        "Repeated in documents of personas, which no purge changes (edit or delete them yourself):",
-        f"  document {path} of frodo: {text}",
+        "Documents of personas have the words too. No purge changes these; edit or delete them yourself:",
+        f"  document {path}:3 of frodo: Remember: {HELD}",
     ]
     question = await world.asked_back("/purge search gate")
     assert question.text.splitlines()[-3:-1] == told
@@ -156,7 +157,7 @@ async def test_a_prompt_that_has_the_words_of_a_search_is_named(world: World) ->
     path = world.personas.prompt_path("frodo")
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"Remember: {HELD}")
-    assert f"  document {path} of frodo: Remember: {HELD}" in (await world.asked_back("/purge search gate")).text
+    assert f"  document {path}:1 of frodo: Remember: {HELD}" in (await world.asked_back("/purge search gate")).text
 
 
 async def test_files_that_are_no_documents_are_not_looked_into(world: World) -> None:
@@ -171,7 +172,7 @@ async def test_a_document_that_has_the_words_of_a_purged_message_is_named_to_use
     world: World, persona: str, text: str
 ) -> None:
     path = document(world, persona, text)
-    assert f"  document {path} of {persona}: {text}" in (await world.asked_back("/purge message 1")).text
+    assert f"  document {path}:1 of {persona}: {text}" in (await world.asked_back("/purge message 1")).text
     asked = WantedPurge(frozenset({1}))
     found = await world.services.purging.find(asked, persona, lambda _line: None)
     told = json.loads(json.dumps(found.extent.as_json()))

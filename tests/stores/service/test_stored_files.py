@@ -345,7 +345,7 @@ async def test_the_sessions_of_a_persona_are_missed_unless_it_and_not_one_of_a_l
     persona = path.parents[1].rename(world.folder / "gone")
     assert (findings(world)["sessions"].state, findings(world)["sessions"].repair) == ("wrong", None)
     persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
-    assert findings(world)["sessions"].sentence == "0 saved sessions can be read."
+    assert findings(world)["sessions"].sentence == "There are no saved sessions."
 
 
 async def test_texts_that_no_row_takes_are_shown_and_stay_in_their_file(world: World) -> None:

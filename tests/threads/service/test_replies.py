@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from io import StringIO
 
 import pytest
 
-from chorus_cli.core.errors import CommandError, EditorError, JournalError, MessageNotStoredError
+from chorus_cli.core.errors import CommandError, EditorError, JournalError, MessageNotStoredError, ModelError
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Refill
 from chorus_cli.log.rows import thread_rows
@@ -16,7 +17,7 @@ from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.threads.service.running_turn import RunningTurn, left_line
 from tests.threads.service.slow_replies import refuse, replies, rows, sent, settled, slow_reply, unsent
 from tests.world import World, of_run, words_come
 
@@ -77,6 +78,30 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
         (Role.ASSISTANT, "half", Status.INTERRUPTED),
     ]
     assert await unsent(world) == ["second"]
+
+
+async def test_a_reply_that_never_began_is_told_with_its_cause(world: World) -> None:
+    told: list[str] = []
+    here = world.current.target()
+    world.model.enqueue(ModelError("Cannot reach it.", advice="Start it."))
+    with world.services.notifier.heard_by(told.append, told.append):
+        await replies(world).send(here, "first")
+        await settled(world)
+    assert told == [
+        '"first" in thread #1 was not answered: Cannot reach it. Start it. Your message is kept; /retry asks again.'
+    ]
+    world.model.enqueue(ModelError("Cannot reach it.", retryable=True))
+    world.model.enqueue(asyncio.Event())
+    turn = await replies(world).send(here, "second")
+    assert turn is not None
+    assert left_line(turn).startswith("Chorus waits for the reply in the background; ")
+    async with aclosing(turn.followed()) as events:
+        async for _ in events:
+            if turn.problem:
+                break
+    assert await replies(world).close() == [
+        "Stopped: 1 reply in thread #1. Cannot reach it. Your message is kept; /retry asks again."
+    ]
 
 
 async def test_leaving_the_chat_names_the_commands_whose_replies_are_stopped(world: World) -> None:
@@ -385,7 +410,7 @@ async def test_an_editor_that_ends_with_an_error_brings_the_text_to_the_prompt(w
 
 async def test_an_editor_that_returned_at_once_keeps_the_draft_for_its_window(world: World) -> None:
     world.editor.enqueue(None, seconds=0.1)
-    assert f"Your draft is kept in {world.folder / 'drafts'}" in await world.told("/editor")
+    assert f"What the editor saves later is in {world.folder / 'drafts'}" in await world.told("/editor")
     assert drafts(world) == [""]
 
 

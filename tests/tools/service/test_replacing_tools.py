@@ -53,7 +53,10 @@ async def test_a_model_replaces_a_fact_and_the_users_undo_reopens_it(world: Worl
     sent = str(world.model.requests[-1].messages)
     assert LEEDS in sent
     assert YORK not in sent
-    assert await world.told("/redo") == "Nothing to redo. /undo list shows older operations; /redo N redoes one."
+    assert (
+        await world.told("/redo")
+        == "Nothing was undone just now; /undo list shows what was undone before, and /redo N redoes it."
+    )
     await world.told("/context redo 2")
     await world.say("Where is the office?")
     assert "Leeds" not in str(world.model.requests[-1].messages)

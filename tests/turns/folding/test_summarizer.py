@@ -119,7 +119,7 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(world: World) -> No
 async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(
     world: World, task: str, so_far: str, problem: str
 ) -> None:
-    with pytest.raises(ModelError, match=rf"^{problem}.* /settings set summary_model NAME chooses another model"):
+    with pytest.raises(ModelError, match=rf"^{problem}.* /set summary_model NAME chooses another model"):
         await summarizer_of(world).extended(target_of(world), task, so_far, ["Human: a"])
     assert world.model.requests == []
 

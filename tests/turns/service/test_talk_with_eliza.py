@@ -83,7 +83,7 @@ async def test_the_first_message_of_another_process_says_so_once(met: World) -> 
 
 async def test_a_session_of_the_talk_has_an_extract_and_no_model_is_asked(met: World) -> None:
     requests = len(met.model.requests)
-    assert "Extract, as ELIZA does not summarise: “Hello, who are you?”" in await met.told("/context save")
+    assert "ELIZA writes no summaries. Your words: “Hello, who are you?”" in await met.told("/context save")
     assert len(met.model.requests) == requests
     await met.say("And you?")
     await met.told("/context save")
