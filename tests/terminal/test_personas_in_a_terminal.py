@@ -120,7 +120,8 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
     with home.chat() as terminal:
         terminal.await_prompt("Mira")
         terminal.await_text("The lens is broken")
-        assert re.search(r"❯ The lens is broken\nMira\n\S.*\n\n❯", terminal.screen_text())
+        recap = re.compile(r"❯ The lens is broken\nMira\n\S.*\n\n❯")
+        terminal.until(lambda: recap.search(terminal.screen_text()) is not None, "the recap above the prompt")
         terminal.ask("/why", "recalled in message")
         terminal.ask("/search lens", "Ada: The «lens» is broken")
         terminal.ask("/new", "Welcome, Ada.")

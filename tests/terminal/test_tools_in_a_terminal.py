@@ -230,7 +230,7 @@ def test_its_newest_words_are_seen_while_a_model_thinks_and_all_on_request(
         chat.await_text("\nThe user asks for tea.\n\nGreen is best.\n")
         assert b"\x1b[2mthought for" in chat.drawn
         chat.await_line(PROMPT)
-        chat.press("up")
+        chat.press("up", "up")
         chat.await_line(f"{PROMPT} Tea?")
         assert "/thoughts" not in chat.screen_text()
         chat.press("ctrl-c")
