@@ -87,8 +87,8 @@ def _missed(
 
 
 def _found(connection: sqlite3.Connection, question: _Question) -> list[int]:
-    hits = found_messages.find(connection, search_query(question.text), Scope(None, question.persona, _RESULTS)).hits
-    return [hit.message.id for hit in hits]
+    found = found_messages.find(connection, search_query(question.text), Scope(None, question.persona, _RESULTS))
+    return [match.message.id for match in found.matches]
 
 
 def _store_talk(connection: sqlite3.Connection, persona: str, talk: Mapping[str, Any]) -> dict[int, str]:

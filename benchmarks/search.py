@@ -76,7 +76,7 @@ def _pair(connection: sqlite3.Connection, typed: str, words: Sequence[str]) -> P
     newest = connection.execute(f"SELECT id {_LIKE} ORDER BY id DESC LIMIT {_SCOPE.limit}", like).fetchall()
     (number,) = connection.execute(f"SELECT COUNT(*) {_LIKE}", like).fetchone()
     ended = time.perf_counter()
-    if not newest or (typed != _QUESTION and len(found.hits) + found.more != number):
+    if not newest or (typed != _QUESTION and len(found.matches) + found.more != number):
         raise RuntimeError(f"The search for {typed} found other messages than LIKE.")
     return between - begun, ended - between
 

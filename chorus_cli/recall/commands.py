@@ -14,11 +14,11 @@ from chorus_cli.core.time import timespan
 from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
-from chorus_cli.log.rows.found_messages import BY_MEANING, Scope
+from chorus_cli.log.rows.found_messages import Scope
+from chorus_cli.log.rules.findings import BY_MEANING, LONGEST_BESIDE, Findings, Match
 from chorus_cli.log.rules.messages import Message, Speakers, words_of
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.recall.rules import LONGEST_BESIDE, Findings, Match
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("", "All messages ever: searched, copied, or gone for good.", topic="log")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -29,11 +29,12 @@ from chorus_cli.context.rules.memory import (
 from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, without_eliza
 from chorus_cli.context.service.transcript import numbers_of
-from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import found_messages, message_rows, operation_rows, search_index, thread_lists, word_index
-from chorus_cli.log.rows.found_messages import Found, Hit, Scope
+from chorus_cli.core.errors import StorageError
+from chorus_cli.log.rows import found_messages, message_rows, operation_rows, search_index, thread_lists
+from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rows.search_index import Progress
-from chorus_cli.log.rows.word_index import IndexDamagedError
+from chorus_cli.log.rows.word_index import IndexDamagedError, mending
+from chorus_cli.log.rules.findings import Findings, Match
 from chorus_cli.log.rules.journal import LogMarks, log_marks
 from chorus_cli.log.rules.messages import Message, MessageContent, Role
 from chorus_cli.log.rules.search_query import SearchQuery, Term, beginnings, search_query
@@ -41,15 +42,7 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
-from chorus_cli.memory.rules.recall import (
-    best_within,
-    called_by,
-    keys_of,
-    references,
-    sent_items,
-    tokens_in_request,
-)
-from chorus_cli.recall.rules import Findings, Match
+from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
 from chorus_cli.settings.rules.table import NO_RECALL
 from chorus_cli.storage.store import Connection, Store
 
@@ -58,11 +51,14 @@ T = TypeVar("T")
 _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
-_ATTEMPTS = 3
 _MOST_BESIDE = 4
 """How many messages on each side of one that was found are read, because the nearest may have been taken back."""
 
 _RENEWED = "The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."
+_LOST = (
+    "The index of the search is damaged, and Chorus could not rebuild it; run chorus doctor. "
+    "The messages are not damaged; chorus log prints them."
+)
 
 
 @dataclass(slots=True)
@@ -83,17 +79,17 @@ class Search:
         ``patience_seconds``, or fails, ``tell`` gets a sentence, and only the messages in the index are searched.
         """
         query = search_query(text)
-        found = await self._said_or_thought(query, scope, tell, patience_seconds)
+        found = await self._found(query, scope, tell, patience_seconds)
         threads = await self.store.read(thread_lists.titled, query, scope)
         more = min(found.more, found_messages.COUNTED)
-        hits = await self._judged(found.hits, scope.without_model)
+        matches = await self._judged(found.matches, scope.without_model)
         return Findings(
-            hits,
+            matches,
             more,
             more_is_least=found.more > more,
             threads=tuple(threads[: scope.limit]),
             more_threads=max(0, len(threads) - scope.limit),
-            wider="" if hits or threads else await self._wider(text, scope),
+            wider="" if matches or threads else await self._wider(text, scope),
         )
 
     async def _wider(self, text: str, scope: Scope) -> str:
@@ -103,9 +99,9 @@ class Search:
             return ""
         query = search_query(wider)
         # The first search has told everything about the index.
-        found = await self._said_or_thought(query, scope, lambda _sentence: None, 0)
+        found = await self._found(query, scope, lambda _sentence: None, 0)
         threads = await self.store.read(thread_lists.titled, query, scope)
-        return wider if threads or await self._judged(found.hits, scope.without_model) else ""
+        return wider if threads or await self._judged(found.matches, scope.without_model) else ""
 
     async def catch_up(
         self, tell: Callable[[str], None] | None = None, patience_seconds: float | None = None
@@ -135,46 +131,42 @@ class Search:
                 await self.catch_up()
             await self.clock.sleep(_LOOK_SECONDS)
 
-    async def _said_or_thought(
+    async def _found(
         self, query: SearchQuery, scope: Scope, tell: Callable[[str], None], patience_seconds: float | None
-    ) -> Found:
-        said = await self._found(query, scope, tell, patience_seconds)
+    ) -> Findings:
+        said = await self._mending(lambda: self._said(query, scope, tell, patience_seconds), tell)
         if not scope.with_thoughts:
             return said
         thought = await self._thought(query, scope)
-        pairs = zip_longest(said.hits, thought.hits)
-        hits = [hit for pair in pairs for hit in pair if hit is not None]
-        return Found(tuple(hits[: scope.limit]), said.more + thought.more + max(0, len(hits) - scope.limit))
+        pairs = zip_longest(said.matches, thought.matches)
+        matches = [match for pair in pairs for match in pair if match is not None]
+        return Findings(tuple(matches[: scope.limit]), said.more + thought.more + max(0, len(matches) - scope.limit))
 
-    async def _thought(self, query: SearchQuery, scope: Scope) -> Found:
+    async def _thought(self, query: SearchQuery, scope: Scope) -> Findings:
         """Search the thoughts of models, a page at a time, so that other tasks can use the store in between."""
         excerpts: dict[int, str] = {}
         before = await self.store.read(message_rows.newest_id) + 1
         while before and len(excerpts) <= scope.limit + found_messages.COUNTED:
-            page = await self.store.read(found_messages.page_of_thoughts, scope, before)
-            excerpts |= await asyncio.to_thread(found_messages.found_in, page.texts, query)
-            before = page.before
+            texts, before = await self.store.read(found_messages.page_of_thoughts, scope, before)
+            excerpts |= await asyncio.to_thread(found_messages.found_in, texts, query)
         rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
-        hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in reversed(rows))
-        return Found(hits, max(0, len(excerpts) - scope.limit))
+        matches = tuple(Match(row, excerpts[row.id], is_thought=True) for row in reversed(rows))
+        return Findings(matches, max(0, len(excerpts) - scope.limit))
 
-    async def _found(
+    async def _said(
         self, query: SearchQuery, scope: Scope, tell: Callable[[str], None], patience_seconds: float | None
-    ) -> Found:
-        async def find() -> Found:
-            try:
-                reached = await self.catch_up(tell, patience_seconds)
-                if not reached.is_whole and patience_seconds:
-                    tell(f"The newest messages may be missing, because the index is only {reached.percent}% complete.")
-            except StorageError as error:
-                tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
-            near = await self.meaning.nearest(query, scope)
-            found = await self.store.read(found_messages.find, query, scope, near)
-            if query.terms and not found.hits:
-                await self._check()
-            return found
-
-        return await self._mending(find, tell)
+    ) -> Findings:
+        try:
+            reached = await self.catch_up(tell, patience_seconds)
+            if not reached.is_whole and patience_seconds:
+                tell(f"The newest messages may be missing, because the index is only {reached.percent}% complete.")
+        except StorageError as error:
+            tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
+        near = await self.meaning.nearest(query, scope)
+        found = await self.store.read(found_messages.find, query, scope, near)
+        if query.terms and not found.matches:
+            await self._check()
+        return found
 
     async def _check(self) -> None:
         """Check the index after an empty result, once in a process, because the index may have lost its content."""
@@ -185,54 +177,31 @@ class Search:
                 self._is_checked = True
 
     async def _mending(self, work: Callable[[], Awaitable[T]], tell: Callable[[str], None] | None) -> T:
-        """Return the result of work with the index; if the index is damaged, make a new one and repeat the work."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                return await work()
-            except IndexDamagedError:
-                await self.store.read(word_index.require_sound_log)
-                await self.store.write(search_index.begin_in_new_pages)
-                # If this fails, the old pages only waste space.
-                with suppress(StorageError):
-                    await self.store.compact()
-                if tell is not None and not attempt:
-                    tell(_RENEWED)
-        raise DatabaseDamagedError(
-            "The index of the search is damaged, and Chorus could not rebuild it; run chorus doctor. "
-            "The messages are not damaged; chorus log prints them."
-        )
+        return await mending(work, self.store, search_index.begin_in_new_pages, tell, (_RENEWED, _LOST))
 
-    async def _judged(self, hits: Sequence[Hit], without_model: str) -> tuple[Match, ...]:
-        """Return matches that say whether a message was undone or replaced; leave out results of the memory's tools."""
-        hits = [hit for hit in hits if not repeats_items(hit.message)]
-        threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
+    async def _judged(self, matches: Sequence[Match], without_model: str) -> tuple[Match, ...]:
+        """Complete matches by what the journal and their threads say; leave out results of the memory's tools."""
+        matches = [match for match in matches if not repeats_items(match.message)]
+        threads = {(match.message.persona, match.message.thread_id) for match in matches}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
-        sides, beside = await self._beside([hit.message.id for hit in hits], without_model)
-
-        def match(hit: Hit) -> Match:
-            row, known = hit.message, marks[hit.message.persona, hit.message.thread_id]
-
-            def is_out(message: Message) -> bool:
-                return known.is_undone(message) or known.is_replaced(message)
-
-            near = (
-                next((beside[id_] for id_ in side if id_ in beside and not is_out(beside[id_])), None)
-                for side in sides[row.id]
-            )
-            return Match(row, hit.excerpt, is_out(row), numbers[row.persona], hit.is_thought, hit.found_by, *near)
-
-        return tuple(map(match, hits))
-
-    async def _beside(
-        self, ids: Sequence[int], without_model: str
-    ) -> tuple[Mapping[int, tuple[list[int], list[int]]], Mapping[int, Message]]:
-        """Return the ids of the messages before and after each message, and those of them that may be shown."""
+        ids = [match.message.id for match in matches]
         sides = await self.store.read(found_messages.beside, ids, _MOST_BESIDE)
         near = sorted({id_ for pair in sides.values() for side in pair for id_ in side})
-        if without_model:
-            near = await self.store.read(found_messages.without_turns_of, near, without_model)
-        return sides, {row.id: row for row in await self.store.read(message_rows.rows, near)}
+        near = await self.store.read(found_messages.without_turns_of, near, without_model)
+        beside = {row.id: row for row in await self.store.read(message_rows.rows, near)}
+
+        def judged(match: Match) -> Match:
+            row, known = match.message, marks[match.message.persona, match.message.thread_id]
+            before, after = (
+                next((beside[id_] for id_ in side if id_ in beside and not known.is_out(beside[id_])), None)
+                for side in sides[row.id]
+            )
+            return match._replace(
+                taken_back=known.is_out(row), numbers=numbers[row.persona], before=before, after=after
+            )
+
+        return tuple(map(judged, matches))
 
 
 MOST_CALLED = 20
@@ -306,11 +275,11 @@ def earlier_turns(
     try:
         rare = found_messages.rare(connection, words, most, is_late)
         query = SearchQuery(words=tuple(rare), roles=(Role.USER, Role.ASSISTANT))
-        hits = found_messages.find(connection, query, scope).hits if rare else ()
+        matches = found_messages.find(connection, query, scope).matches if rare else ()
     except IndexDamagedError:
         return []
     known = {row.id for row in snapshot.view.messages} | {use.id for use in earlier_in(_sent_messages(snapshot))}
-    turns = _turns(connection, [hit.message for hit in hits], known)
+    turns = _turns(connection, [match.message for match in matches], known)
     return [] if is_late() else fitting(turns, names, room, count)
 
 
@@ -335,8 +304,7 @@ def _turns(connection: Connection, found: Sequence[Message], known: Collection[i
             if (each.thread_id, each.turn_id) == (thread_id, row.turn_id)
             and each.id > after[thread_id]
             and each.id not in known
-            and not mark.is_undone(each)
-            and not mark.is_replaced(each)
+            and not mark.is_out(each)
         ]
         heard = tuple(without_eliza(said))
         if row.turn_id not in given and any(each.id == row.id for each in heard):

@@ -19,15 +19,15 @@ from chorus_cli.jobs.rules import ENDED_HEADING, elapsed, readable
 from chorus_cli.log.rows import found_messages, message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.calls import called_name
+from chorus_cli.log.rules.findings import passages
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Message, Role, Speakers, Status, is_filled, words_of
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
 from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.items import Item, ItemType, Source, checked_type
 from chorus_cli.memory.rules.recall import kept_line, lines_with_tiers, sent_items, written
 from chorus_cli.memory.service.memory import Author
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
-from chorus_cli.recall.rules import passages
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.calls import ToolCall
+    from chorus_cli.log.rules.findings import Passage
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.declaration import Arguments, ReadCall
     from chorus_cli.personas.rules.persona import Persona, Target
-    from chorus_cli.recall.rules import Passage
     from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Store
 
@@ -135,29 +135,26 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
     news: list[str] = []
     findings = await services.search.find(arguments.text("query"), scope, news.append, _PATIENCE_SECONDS)
     matches = [
-        match._replace(before=_other_turn(match.before, caller), after=_other_turn(match.after, caller))
+        match
         for match in findings.matches
         if _is_said(match.message) and not match.taken_back and match.message.turn_id != caller.turn_id
     ]
     if not matches:
         nothing = "No message has any of these words. Try other words for what you look for."
         return Answer("\n".join([nothing, *news[-1:]]), "nothing")
-    told = [_passage(each, caller.persona.speakers) for each in passages(matches[:MOST_FOUND])]
+    told = [_passage(each, caller) for each in passages(matches[:MOST_FOUND])]
     fitting = _fitting(told, len)
     if len(fitting) < len(told) or len(matches) > MOST_FOUND or findings.more:
         fitting.append("Worse results are left out. read_thread shows more around a message.")
     return Answer("\n".join([*fitting, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))
 
 
-def _other_turn(row: Message | None, caller: Caller) -> Message | None:
-    return None if row is None or row.turn_id == caller.turn_id else row
-
-
-def _passage(passage: Passage, names: Speakers) -> str:
-    """Write messages of a thread, those that were found with a mark before them."""
-    first = passage.messages[0]
-    lines = [f"Thread #{passage.thread_number}, {_stamp(first)}:"]
-    for row in passage.messages:
+def _passage(passage: Passage, caller: Caller) -> str:
+    """Write messages of earlier turns, those that were found with a mark before them."""
+    names = caller.persona.speakers
+    rows = [row for _, row in sorted(passage.messages.items()) if row.turn_id != caller.turn_id]
+    lines = [f"Thread #{passage.thread_number}, {_stamp(rows[0])}:"]
+    for row in rows:
         is_found = row.id in passage.excerpts
         words = words_of(row) if is_found else shortened(words_of(row), _MOST_BESIDE_CHARACTERS)
         words = passage.excerpts[row.id] if is_found and len(words) > _MOST_FOUND_CHARACTERS else words
@@ -180,21 +177,17 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
     center = arguments.number("around")
     if center:
         before, following = (await store.read(found_messages.beside, [center], _MOST_AROUND)).get(center, ([], []))
-        read = await store.read(message_rows.rows, sorted([*before, center, *following]))
+        ids = [*before, center, *following]
     else:
-        read = await store.read(thread_lists.newest_messages, persona.slug, thread_id, _MOST_READ)
+        ids = await store.read(thread_lists.newest_ids, thread_id, after, _MOST_READ)
+    read = await store.read(message_rows.rows, ids)
     rows = [row for row in read if row.id > after and (row.persona, row.thread_id) == (persona.slug, thread_id)]
     marks = log_marks(await store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
     heard = await store.read(found_messages.without_turns_of, [row.id for row in rows], caller.unheard)
-    said = [
-        row
-        for row in rows
-        if _is_said(row) and row.id in heard and not marks.is_undone(row) and not marks.is_replaced(row)
-    ]
     told = {
         row.id: f"[#{row.id}, {_stamp(row)}] {told_by(row.role, persona.speakers)}: {words_of(row)}"
-        for row in said
-        if row.turn_id != caller.turn_id
+        for row in rows
+        if _is_said(row) and row.id in heard and not marks.is_out(row) and row.turn_id != caller.turn_id
     }
     if not told:
         where = f"around message #{center} " if center else ""

@@ -241,14 +241,14 @@ async def test_only_what_words_may_find_is_found_by_meaning_too(log: list[tuple[
         query, scope = search_query(question), Scope(None, "frodo", 100)
         ids, vectors = rows.comparable(connection, "things", query, scope)
         near = {ids[place]: likeness for place, likeness in await embedder.nearest(question, vectors, 100)}
-        hits = found_messages.find(connection, query, scope, near).hits
+        found = found_messages.find(connection, query, scope, near).matches
         things = [thing for thing in THINGS if {*thing} & {*question.split()}]
         meant = [
             id_
             for id_, (text, persona, fate) in enumerate(log, 1)
             if (persona, fate) == ("frodo", "kept") and any({*thing} & {*text.split()} for thing in things)
         ]
-        assert sorted(hit.message.id for hit in hits) == meant
+        assert sorted(match.message.id for match in found) == meant
 
 
 def test_what_both_rankings_have_early_comes_first_and_of_equals_the_newest() -> None:

@@ -345,9 +345,9 @@ async def test_many_thoughts_are_read_page_by_page_and_counted_no_further_than_n
             message_rows.insert_row(connection, "chorus", content)
 
     await thoughtful.store.write(put)
-    first = await thoughtful.store.read(found_messages.page_of_thoughts, WITH_THOUGHTS, 24)
-    assert len(first.texts) == 8
-    assert first.before == min(first.texts)
+    texts, before = await thoughtful.store.read(found_messages.page_of_thoughts, WITH_THOUGHTS, 24)
+    assert len(texts) == 8
+    assert before == min(texts)
     findings = await thoughtful.search.find("wizard", WITH_THOUGHTS, nothing)
     assert [match.message.id for match in findings.matches] == list(range(COUNTED + 34, COUNTED + 24, -1))
     assert (findings.more, findings.more_is_least) == (COUNTED, True)

@@ -24,9 +24,9 @@ _LINE = re.compile(r"(?m)^#([0-9]+) (.*)$")
 
 
 def words_that_bring(text: str) -> list[str]:
-    """Return the words of a message that may bring turns from before the window; a greeting has none."""
+    """Return the words of a message, as written, that may bring turns from before the window; a greeting has none."""
     words = meaningful_words(text)
-    return [] if GREETINGS.issuperset(words) else words
+    return [] if GREETINGS.issuperset(words) else [*words.values()]
 
 
 def most_with_a_rare_word(messages: int) -> int:

@@ -20,7 +20,7 @@ from chorus_cli.context.rules.memory import block_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, Summary, usable
 from chorus_cli.log.rules.attachments import Attachment, Kind, with_lines
 from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, words_of
-from chorus_cli.memory.rules.recall import hot_block
+from chorus_cli.memory.rules.recall import HOT_HEADING, memory_lines
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history, without_calls
@@ -230,7 +230,7 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     parts = (
         request_settings.system_prompt.text,
         f"{HEADING}\n{summary.content}" if summary else "",
-        hot_block(snapshot.hot, persona) if snapshot.hot else "",
+        memory_lines(snapshot.hot, persona, HOT_HEADING) if snapshot.hot else "",
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []

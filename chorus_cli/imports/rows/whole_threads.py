@@ -92,9 +92,7 @@ def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id:
     marks = log_marks(operations, thread_id)
     withdrawn = marks.undone_operations & imports
     kept = [row for row in rows if row.introduced_by not in withdrawn] or rows
-    return kept, {
-        row.id for row in kept if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by
-    }
+    return kept, {row.id for row in kept if marks.is_out(row) or row.introduced_by not in said_by}
 
 
 def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:

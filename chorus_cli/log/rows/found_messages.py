@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from functools import cache, partial
 from heapq import nlargest
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,11 +28,11 @@ from chorus_cli.log.rows.word_index import (
     marking,
     scores,
 )
+from chorus_cli.log.rules.findings import BY_MEANING, BY_WORDS, Findings, Match
 from chorus_cli.log.rules.fusion import fused
 from chorus_cli.log.rules.messages import Message, words_of
 from chorus_cli.log.rules.search_query import MARKS, SearchQuery, Term, excerpt, marked_literals, without_words
 
-BY_WORDS, BY_MEANING = "words", "meaning"
 COUNTED = 1_000
 _SHARES = (0.4, 0.2, 0.1)
 """The shares of the scores of the nearest messages before and after another, the nearest first."""
@@ -69,28 +68,9 @@ class Scope(NamedTuple):
     without_model: str = ""
 
 
-class Hit(NamedTuple):
-    """A message that was found, and an excerpt of it, or of its thoughts (``is_thought``), with the matches marked.
-
-    ``found_by`` names what found it: its words, its meaning, or both.
-    """
-
-    message: Message
-    excerpt: str
-    is_thought: bool = False
-    found_by: tuple[str, ...] = (BY_WORDS,)
-
-
-class Found(NamedTuple):
-    """Results of a search, best first; ``more`` is the number beyond the limit."""
-
-    hits: tuple[Hit, ...]
-    more: int
-
-
 def find(
     connection: sqlite3.Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
-) -> Found:
+) -> Findings:
     """Return the indexed messages that a query finds, best first, and newer ones first of equally good ones.
 
     ``near`` has the scores of messages that were found by their meaning, by id. A query of literals alone reads the
@@ -99,14 +79,8 @@ def find(
     scored: Mapping[int, float] = {}
     condition, values = may_be_found(connection, query, scope)
     if query.terms:
-        texts = Texts(
-            MESSAGES,
-            "messages",
-            condition,
-            values,
-            cache(partial(_number, connection, scope)),
-            "content || ' ' || COALESCE(attachments, '')",
-        )
+        words = "content || ' ' || COALESCE(attachments, '')"
+        texts = Texts(MESSAGES, "messages", condition, values, _number(connection, scope), words)
         scored = scores(connection, texts, query)
         ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
         if near:
@@ -132,11 +106,11 @@ def find(
     if len(found) < len(with_words):
         raise IndexDamagedError
 
-    def hit(message: Message) -> Hit:
+    def match(message: Message) -> Match:
         names = tuple(name for name, ids in ((BY_WORDS, found), (BY_MEANING, near)) if message.id in ids)
-        return Hit(message, found.get(message.id) or excerpt(message.content[:_PIECE_CHARACTERS]), found_by=names)
+        return Match(message, found.get(message.id) or excerpt(message.content[:_PIECE_CHARACTERS]), found_by=names)
 
-    return Found(tuple(map(hit, shown)), more)
+    return Findings(tuple(map(match, shown)), more)
 
 
 def distinctive(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> str:
@@ -302,15 +276,11 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start : start + _PIECE_CHARACTERS]
 
 
-class ThoughtPage(NamedTuple):
-    """Thoughts by the ids of their messages. The next page ends before the id ``before``; 0 means there is none."""
+def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> tuple[Mapping[int, str], int]:
+    """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory.
 
-    texts: Mapping[int, str]
-    before: int
-
-
-def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> ThoughtPage:
-    """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory."""
+    They have the ids of their messages. The next page ends before the id returned with them; 0 means there is none.
+    """
     first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
     condition, values = may_be_found(connection, SearchQuery(), scope)
     cursor = connection.execute(
@@ -325,8 +295,8 @@ def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) 
         characters += len(text)
         if characters >= _THOUGHT_CHARACTERS:
             cursor.close()
-            return ThoughtPage(texts, id_)
-    return ThoughtPage(texts, first if first > scope.after_id + 1 else 0)
+            return texts, id_
+    return texts, first if first > scope.after_id + 1 else 0
 
 
 def found_in(texts: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:

@@ -11,17 +11,10 @@ from chorus_cli.log.rows import found_messages, message_rows, operation_rows
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN
-from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.search_query import SearchQuery
 from chorus_cli.log.rules.threads import Thread, TitledThread
 
 _UNREADABLE = datetime.min.replace(tzinfo=UTC)
-
-
-def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int, number: int) -> list[Message]:
-    """Return a persona's messages among the newest ``number`` of a thread, in the order of the log."""
-    rows = message_rows.rows(connection, newest_ids(connection, thread_id, 0, number))
-    return [row for row in rows if row.persona == persona]
 
 
 def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, number: int) -> list[int]:
@@ -55,7 +48,8 @@ def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> 
         {"persona": scope.persona, "since": timestamps.to_text(scope.since) if scope.since else None},
     ).fetchall()
     withdrawn = {id_ for persona in {row[1] for row in rows} for id_ in withdrawn_threads(connection, persona)}
-    found = found_messages.found_in({id_: title for id_, *_, title in rows}, query.with_all)
+    with_all = query._replace(words=(), required=query.terms)
+    found = found_messages.found_in({id_: title for id_, *_, title in rows}, with_all)
     return [
         TitledThread(id_, persona, number, bool(is_closed), found[id_])
         for id_, persona, number, is_closed, _ in rows

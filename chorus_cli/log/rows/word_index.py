@@ -14,18 +14,23 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.text.apart import set_apart
 from chorus_cli.log.rules.search_query import SearchQuery, Term, all_of, any_of, beginning, folded, spaced
 from chorus_cli.storage.errors import UNREADABLE, damaged
 from chorus_cli.storage.schema import ITEM_WORDS, MESSAGE_WORDS, TOKENIZER, UNSTEMMED
+from chorus_cli.storage.store import Connection, Store
 
+T = TypeVar("T")
+
+_ATTEMPTS = 3
 _SIGNS_OF_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR}
 
 
@@ -81,6 +86,32 @@ def require_sound_log(connection: sqlite3.Connection) -> None:
         raise damaged(path, fault)
 
 
+async def mending(
+    work: Callable[[], Awaitable[T]],
+    store: Store,
+    make_again: Callable[[Connection], object],
+    tell: Callable[[str], None] | None,
+    sentences: tuple[str, str],
+) -> T:
+    """Return the result of work with an index; if the index is damaged, make it again and repeat the work.
+
+    Of the two ``sentences``, ``tell`` gets the first once; the second is the error if the index is still damaged.
+    """
+    renewed, beyond_repair = sentences
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await work()
+        except IndexDamagedError:
+            await store.read(require_sound_log)
+            await store.write(make_again)
+            # If this fails, the old pages only waste space.
+            with suppress(StorageError):
+                await store.compact()
+            if tell is not None and not attempt:
+                tell(renewed)
+    raise DatabaseDamagedError(beyond_repair)
+
+
 def replace(connection: sqlite3.Connection, index: WordIndex) -> None:
     """Make an empty index in new pages. The old pages stay unused in the file."""
     connection.execute("PRAGMA writable_schema = ON")
@@ -129,7 +160,7 @@ class Texts(NamedTuple):
     table: str
     condition: str
     values: Mapping[str, object]
-    number: Callable[[], int]
+    number: int
     text: str = "content"
 
 
@@ -183,7 +214,7 @@ class _Scoring:
             ranks = {id_: ranks[id_] for id_ in self._with_beginning(ranks, term)}
         # Only the proportions of ranks are used, because SQLite computes them for all texts of the index.
         mean = sum(ranks.values()) / len(ranks) if ranks else 1
-        weight = 1.0 if is_alone else _weight(len(ranks), self.texts.number())
+        weight = 1.0 if is_alone else _weight(len(ranks), self.texts.number)
         for id_, rank in ranks.items():
             yield id_, weight * rank / mean
 
@@ -191,8 +222,7 @@ class _Scoring:
         """Return how much a word counts that so many texts of the index have."""
         connection, table = self.connection, self.texts.words.table
         (newest,) = connection.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}_docsize").fetchone()
-        number = self.texts.number()
-        return _weight(number * count / max(newest, 1), number)
+        return _weight(self.texts.number * count / max(newest, 1), self.texts.number)
 
     def _count(self, term: Term, most: int) -> int:
         table = self.texts.words.table
@@ -232,20 +262,14 @@ class _Scoring:
 
 def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
     """Return the keys of those texts in memory that have the terms of a query."""
+    held = {id_: text for id_, text in texts.items() if all(literal in text for literal in query.literals)}
+    if not query.terms:
+        return set(held)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-        fill_memory(memory, texts.items(), TOKENIZER)
-
-        def with_term(term: Term) -> set[int]:
-            if term.begins:
-                pattern = beginning(term)
-                return {id_ for id_, text in texts.items() if pattern.search(spaced(text))}
-            found = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (term.expression,))
-            return {id_ for (id_,) in found}
-
-        found = set(texts) if query.required or not query.words else set().union(*map(with_term, query.words))
-        found.intersection_update(*map(with_term, query.required))
-        found.difference_update(*map(with_term, query.excluded))
-    return {id_ for id_ in found if all(literal in texts[id_] for literal in query.literals)}
+        fill_memory(memory, held.items(), TOKENIZER)
+        memory.execute("CREATE TABLE texts(id INTEGER PRIMARY KEY, content TEXT)")
+        memory.executemany("INSERT INTO texts VALUES (?, ?)", held.items())
+        return set(scores(memory, Texts(WordIndex("shown", ""), "texts", "TRUE", {}, len(held)), query))
 
 
 def fill_memory(memory: sqlite3.Connection, texts: Iterable[tuple[int, str]], tokenizer: str) -> None:

@@ -308,6 +308,10 @@ class LogMarks:
         marks = self.by_thread.get(message.thread_id, self)
         return message.id in marks.replaced or marks.moved_off.get(message.id, message.superseded)
 
+    def is_out(self, message: Message) -> bool:
+        """Return whether a message was undone or replaced."""
+        return self.is_undone(message) or self.is_replaced(message)
+
     def words(self, message: Message) -> str:
         """Return the marks as text to be shown after a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""

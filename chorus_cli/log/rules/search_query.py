@@ -71,11 +71,6 @@ class SearchQuery(NamedTuple):
         """All terms that a text found may have."""
         return (*self.required, *self.words)
 
-    @property
-    def with_all(self) -> SearchQuery:
-        """The query for short texts, which must have all terms."""
-        return self._replace(words=(), required=self.terms)
-
 
 def all_of(terms: Iterable[Term]) -> str:
     """Return the FTS5 expression of the texts with all terms."""
@@ -93,20 +88,19 @@ def search_query(text: str) -> SearchQuery:
     Quotes or a plus sign make a term required, a minus sign excludes it, and a star behind it lets it begin longer
     words. Words of grammar are left out if there are other words.
     """
-    words: dict[Term, None] = {}
-    required: dict[Term, None] = {}
-    excluded: dict[Term, None] = {}
+    by_sign: dict[str, dict[Term, None]] = {"": {}, "+": {}, "-": {}}
     literals: dict[str, None] = {}
     signs: dict[str, None] = {}
     roles: dict[Role, None] = {}
-    for piece in _pieces(text):
-        if piece.roles:
-            roles |= dict.fromkeys(piece.roles)
-        elif _has_word(piece.term.text):
-            wanted = excluded if piece.sign == "-" else required if piece.is_required else words
-            wanted[piece.term] = None
+    for sign, term in _pieces(text):
+        named = () if sign else _ROLES.get(term.text.lower(), ())
+        if named:
+            roles |= dict.fromkeys(named)
+        elif _has_word(term.text):
+            by_sign[sign][term] = None
         else:
-            (literals if piece.is_phrase else signs)[piece.term.text] = None
+            (literals if sign else signs)[term.text] = None
+    words, required, excluded = by_sign.values()
     if not words and not required and not literals:
         # The query has signs alone, or terms such as -5.
         words, excluded, literals = excluded, {}, signs
@@ -118,7 +112,7 @@ def search_query(text: str) -> SearchQuery:
 
 def required_query(text: str) -> SearchQuery:
     """Parse terms that must all occur; raise `CommandError` if there is nothing to look for."""
-    terms = [piece.term for piece in _pieces(text)]
+    terms = [term for _, term in _pieces(text)]
     required = dict.fromkeys(term for term in terms if _has_word(term.text))
     literals = dict.fromkeys(term.text for term in terms if not _has_word(term.text))
     return _checked(SearchQuery(required=tuple(required), literals=tuple(literals)))
@@ -130,31 +124,17 @@ def _checked(query: SearchQuery) -> SearchQuery:
     return query
 
 
-class _Piece(NamedTuple):
-    sign: str
-    term: Term
-    is_phrase: bool = False
-
-    @property
-    def is_required(self) -> bool:
-        return self.is_phrase or self.sign == "+"
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        name = self.term.text.lower()
-        return () if self.is_phrase or self.sign else _ROLES.get(name, ())
-
-
-def _pieces(text: str) -> Iterator[_Piece]:
+def _pieces(text: str) -> Iterator[tuple[str, Term]]:
+    """Yield terms, each with its sign; a phrase without a sign must occur, so it gets a plus sign."""
     for match in _TERM.finditer(cleaned_input(text)[0].translate(_QUOTES)):
         phrase, word = match["phrase"], match["word"] or ""
         if phrase is not None:
-            piece = _Piece(match["sign"], Term(phrase.strip(), bool(match["begins"])), is_phrase=True)
+            sign, term = match["sign"] or "+", Term(phrase.strip(), bool(match["begins"]))
         else:
             sign = word[0] if word[0] in "+-" and _has_word(word[1:2]) else ""
-            piece = _Piece(sign, Term(word[len(sign) :].rstrip("*"), word.endswith("*")))
-        if piece.term.text:
-            yield piece
+            term = Term(word[len(sign) :].rstrip("*"), word.endswith("*"))
+        if term.text:
+            yield sign, term
 
 
 def beginnings(text: str) -> str:
@@ -171,7 +151,7 @@ def folded(text: str) -> str:
     """Return a text in lower case and without accents."""
     if text.isascii():
         return text.lower()
-    return "".join(sign for sign in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(sign))
+    return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text.lower())))
 
 
 def beginning(term: Term) -> re.Pattern[str]:

@@ -29,13 +29,6 @@ from chorus_cli.storage import typed_paths
 
 _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200
-_SOURCES = {
-    Source.YOU: "you",
-    Source.MODEL: "the model",
-    Source.FILE: "a file",
-    Source.TOOL: "a tool",
-    Source.IMPORT: "an import",
-}
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
     "note": "a fact, or a part of a document or a lorebook",
@@ -426,7 +419,8 @@ def _row(item: Item) -> tuple[str, ...]:
 
 
 def _from(item: Item) -> str:
-    return f"{_SOURCES[item.source]}{f', #{item.source_message_id}' if item.source_message_id else ''}"
+    source = {Source.YOU: "you", Source.MODEL: "the model"}.get(item.source, item.source.thing)
+    return f"{source}{f', #{item.source_message_id}' if item.source_message_id else ''}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
@@ -21,18 +21,12 @@ GROUP: CommandGroup[Services] = CommandGroup("memory")
 _ANSWER = re.compile(r"(accept|drop)\s+(?:all|#?([1-9][0-9]{0,17}))", re.IGNORECASE)
 
 
-class Answer(NamedTuple):
-    """What to do with the proposal of an item, or with all proposals if there is no ``item_id``."""
-
-    accepts: bool
-    item_id: int | None
-
-
-def _answer(text: str, _now: datetime) -> Answer:
+def _answer(text: str, _now: datetime) -> tuple[bool, int | None]:
+    """Return whether to accept or drop the proposal of an item, and the item's id, ``None`` for all proposals."""
     match = _ANSWER.fullmatch(text)
     if match is None:
         raise CommandError(f"{quoted(text)} is not an answer. Type accept or drop, and the number of an item or all.")
-    return Answer(match[1].lower() == "accept", int(match[2]) if match[2] else None)
+    return match[1].lower() == "accept", int(match[2]) if match[2] else None
 
 
 ANSWER = Parameter(
@@ -60,7 +54,7 @@ async def replace(services: Services, item: Annotated[int, ITEM], text: Annotate
 
 
 @GROUP.command("inbox")
-async def inbox(services: Services, answer: Annotated[Answer | None, ANSWER] = None) -> Text | Report:
+async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | None, ANSWER] = None) -> Text | Report:
     """List items that may replace older ones with nearly the same words.
 
     An accepted proposal closes the older item; a dropped one keeps both. /undo reverts either.
@@ -72,8 +66,8 @@ async def inbox(services: Services, answer: Annotated[Answer | None, ANSWER] = N
     """
     slug = services.current.slug
     if answer is not None:
-        ids = None if answer.item_id is None else (answer.item_id,)
-        operation = await services.memory.settle(slug, ids, accepts=answer.accepts)
+        accepts, item_id = answer
+        operation = await services.memory.settle(slug, item_id, accepts=accepts)
         return Text(f"{capitalized(operation.describe())}. {REVERTS}")
     found = await services.memory.proposals(slug)
     if not found:

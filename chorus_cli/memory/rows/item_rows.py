@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
-from functools import partial
 from heapq import nlargest
 from typing import Any
 
@@ -21,14 +20,15 @@ from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.word_index import ITEMS, IndexDamagedError, Texts, damage_told, replace, scores
 from chorus_cli.log.rules.search_query import SearchQuery, Term, search_query
+from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier, TierTotal, accessed, content_hash, renewed
-from chorus_cli.memory.rules.replacing import LONGEST_COMPARED, NEAR_SHARE, shared, words_of
 from chorus_cli.storage import meta_rows
 
 _FOUND = (
+    "SELECT context_items.id "
     "FROM context_item_words CROSS JOIN context_items ON context_items.id = context_item_words.rowid "
-    "WHERE context_item_words MATCH :expression AND persona = :persona AND forgotten_by IS NULL"
+    "WHERE context_item_words MATCH :expression AND persona = :persona AND forgotten_by IS NULL LIMIT :most"
 )
 
 
@@ -79,6 +79,8 @@ _NOT_ADOPTED = f"FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL"
 _BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"
 _AMONG = "id IN (SELECT value FROM json_each(:ids))"
 _SAME_SCORE = 1e-6
+_LONGEST_COMPARED = 2_000
+"""Characters of the longest text that is compared with others."""
 
 
 def item_of(row: Sequence[Any]) -> Item:
@@ -95,16 +97,6 @@ def item_of(row: Sequence[Any]) -> Item:
     )
 
 
-def is_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
-    """Return whether a persona has a forgotten item of this content."""
-    row = connection.execute(
-        "SELECT 1 FROM context_items WHERE persona = ? AND content_hash = ? AND forgotten_by IS NOT NULL "
-        "AND replaced_by = 0",
-        (persona, content_hash(content)),
-    ).fetchone()
-    return row is not None
-
-
 def hidden(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
     """Return a closed or forgotten item, ``None`` if it is visible or purged, or if ``hide_all`` hid it."""
     row = connection.execute(
@@ -117,16 +109,11 @@ def hidden(connection: sqlite3.Connection, persona: str, item_id: int) -> Item |
 
 def nearest(connection: sqlite3.Connection, persona: str, content: str) -> int:
     """Return the id of the item whose words are nearest to those of a content, 0 if none has nearly the same words."""
-    if len(content) > LONGEST_COMPARED:
-        return 0
     rows = connection.execute(
-        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND length(content) BETWEEN :least AND :most "
-        "ORDER BY id DESC",
+        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND length(content) BETWEEN :least AND :most",
         {"persona": persona, "least": len(content) // 2, "most": 2 * len(content)},
     )
-    words = words_of(content)
-    share, item_id = max(((shared(words, words_of(text)), id_) for id_, text in rows), default=(0.0, 0))
-    return item_id if share >= NEAR_SHARE else 0
+    return rules.nearest(content, rows) if len(content) <= _LONGEST_COMPARED else 0
 
 
 def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
@@ -170,16 +157,17 @@ def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: 
     ids, words = recall.references(text), recall.meaningful_words(text)
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
-    frequency = _frequencies(connection, persona, recall.index_terms(words), items // 10 + 5) if items else {}
-    rare = SearchQuery(tuple(map(Term, recall.rare_words(words, frequency, items))))
-    by_words = _best(connection, persona, rare, limit, _IN_REQUESTS)
+    most = items // 10 + 5
+    terms = map(Term, words.values()) if items else ()
+    frequency = {term: len(_ids_with(connection, persona, term.expression, most)) for term in terms}
+    by_words = _best(connection, persona, SearchQuery(tuple(recall.rare(frequency, items))), limit, _IN_REQUESTS)
     named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
     return [*named, *(item for item in by_words if item.id not in ids)][:limit]
 
 
 def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, recall.Keys]]:
     """Return the items of any tier that have keys, each with its keys, in order of id."""
-    ids = _ids_with(connection, persona, f'^ "{recall.FIRST_WORD}"', "ORDER BY context_items.id")
+    ids = _ids_with(connection, persona, f'^ "{recall.FIRST_WORD}"')
     items = of_ids(connection, persona, ids) if ids else []
     return [(item, keys) for item in items if (keys := recall.keys_of(item.content)) is not None]
 
@@ -315,33 +303,18 @@ def _best(
     connection: sqlite3.Connection, persona: str, query: SearchQuery, limit: int, condition: str = _VISIBLE
 ) -> list[Item]:
     """Return the items that a query finds, best match first, and newer ones first of equally good ones."""
-    of_persona = partial(number, connection, persona)
-    scored = scores(connection, Texts(ITEMS, "context_items", condition, {"persona": persona}, of_persona), query)
+    texts = Texts(ITEMS, "context_items", condition, {"persona": persona}, number(connection, persona))
+    scored = scores(connection, texts, query)
     ids = nlargest(limit, scored, key=lambda id_: (round(scored[id_], 6), id_))
     items = {item.id: item for item in of_ids(connection, persona, ids)}
     return [items[id_] for id_ in ids if id_ in items]
 
 
-def _ids_with(connection: sqlite3.Connection, persona: str, expression: str, rest: str, **values: object) -> list[int]:
-    """Return the ids of the items that an FTS5 expression finds."""
+def _ids_with(connection: sqlite3.Connection, persona: str, expression: str, most: int = -1) -> list[int]:
+    """Return the ids of the items that an FTS5 expression finds, or only of ``most`` of them."""
+    values = {"expression": expression, "persona": persona, "most": most}
     with damage_told():
-        rows = connection.execute(
-            f"SELECT context_items.id {_FOUND} {rest}", {"expression": expression, "persona": persona, **values}
-        ).fetchall()
-    return [id_ for (id_,) in rows]
-
-
-def _frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int) -> Mapping[str, int]:
-    """Return how many of a persona's items have each term, at most ``most``."""
-    counted: dict[str, int] = {}
-    with damage_told():
-        for term in terms:
-            quoted = term.replace('"', '""')
-            (counted[term],) = connection.execute(
-                f"SELECT COUNT(*) FROM (SELECT 1 {_FOUND} LIMIT :most)",
-                {"expression": f'"{quoted}"', "persona": persona, "most": most},
-            ).fetchone()
-    return counted
+        return [id_ for (id_,) in connection.execute(_FOUND, values)]
 
 
 def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: object) -> list[Item]:

@@ -6,7 +6,7 @@ The inbox proposes to replace items by newer ones that have nearly the same word
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -19,8 +19,7 @@ from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
-from chorus_cli.memory.rules.items import Item, Source
-from chorus_cli.memory.rules.replacing import source_of_successor, why_kept
+from chorus_cli.memory.rules.items import Item, Source, source_of_successor, why_kept
 
 
 class Version(NamedTuple):
@@ -127,16 +126,15 @@ def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
 
 
 def settle(
-    connection: sqlite3.Connection, persona: str, ids: Collection[int] | None, now: datetime, *, accepts: bool
+    connection: sqlite3.Connection, persona: str, item_id: int | None, now: datetime, *, accepts: bool
 ) -> Operation:
-    """Accept or drop the proposals to replace an item by these newer ones, or all, in one operation.
+    """Accept or drop the proposal to replace an item by this newer one, or all proposals in one operation.
 
     Raises:
         MemoryItemError: there is no such proposal.
     """
-    found = proposals(connection, persona)
-    chosen = [each for each in found if ids is None or each.item.id in ids]
-    if not chosen or (ids is not None and len(chosen) < len(ids)):
+    chosen = [each for each in proposals(connection, persona) if item_id in {None, each.item.id}]
+    if not chosen:
         raise MemoryItemError("The inbox has no such proposal, so nothing was changed. /memory inbox lists them.")
     changes = _accepted(chosen) if accepts else [_settled(each) for each in chosen]
     title = shortened(chosen[0].item.content) if len(chosen) == 1 else ""

@@ -1,4 +1,4 @@
-"""Memory items: types, tiers and scores, checks of given values, statistics, and the checkpoint of a flash save.
+"""Memory items: types, tiers, scores, checks of values, statistics, checkpoints, and which text may replace which.
 
 The sentences that refuse a value and the JSON of a checkpoint are those of the memory's first design, word for word.
 That design calls a persona an agent.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.json.values import record, records, whole_number
 from chorus_cli.core.time import timestamps
+from chorus_cli.log.rules.search_query import spaced
 
 LONGEST_CONTENT = limits.MEMORY_ITEM.most
 """Characters of the longest content."""
@@ -52,6 +54,11 @@ class Source(StrEnum):
     FILE = "file"
     TOOL = "tool"
     IMPORT = "import"
+
+    @property
+    def thing(self) -> str:
+        """The source as a thing: ``a file``."""
+        return f"{'an' if self is Source.IMPORT else 'a'} {self}"
 
 
 class Tier(StrEnum):
@@ -272,3 +279,46 @@ def ids_in(checkpoint: str) -> set[int]:
 def _written(item: Item) -> dict[str, JsonValue]:
     score = round(item.importance_score, _SCORE_DIGITS)
     return {"id": item.id, "type": item.item_type, "content": item.content, "score": score}
+
+
+_NEAR_SHARE = 0.8
+"""The share of the words of the longer text that near texts have in common."""
+
+
+def nearest(content: str, texts: Iterable[tuple[int, str]]) -> int:
+    """Return the id of the text with nearly the same words as a content, 0 if there is none; an ideograph is a word."""
+    words = _words(content)
+    shares = [(_share(words, _words(text)), id_) for id_, text in texts]
+    share, id_ = max(shares, default=(0.0, 0))
+    return id_ if share >= _NEAR_SHARE else 0
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", spaced(text)))
+
+
+def _share(words: Counter[str], others: Counter[str]) -> float:
+    return (words & others).total() / max(words.total(), others.total(), 1)
+
+
+def source_of_successor(source: Source, old: Item) -> Source:
+    """Return the source of the successor of an item; ``source`` is that of the new text.
+
+    If a model rewords a text of a file, a tool or an import, the successor keeps that source.
+    """
+    return old.source if source is Source.MODEL and old.source is not Source.YOU else source
+
+
+def why_kept(old: Item, source: Source) -> str:
+    """Return why a text of this source must not replace an item, as a sentence for the model; empty if it may."""
+    if source is Source.YOU:
+        return ""
+    user = f"Only the user can replace it, with /memory replace {old.id} TEXT."
+    if old.pinned:
+        return f"The user pinned memory item #{old.id}, so nothing was changed. {user}"
+    if source in {Source.TOOL, Source.FILE} and old.source is Source.YOU:
+        return (
+            f"Memory item #{old.id} has the user's own words, and the new text may be {source.thing}'s, "
+            f"so nothing was changed. {user}"
+        )
+    return ""

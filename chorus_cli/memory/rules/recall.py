@@ -1,26 +1,25 @@
 """The memory items that a message refers to (by number, by rare words, by keys), and their text for a model.
 
-Words are folded as SQLite's tokenizer ``unicode61 remove_diacritics 2`` folds them, so that their frequencies can be
-looked up among the terms of the full-text index. In the index each character of a script without blanks is a term
-(``set_apart``). In a message every two neighbouring characters of Chinese, Korean or Katakana make a word.
+In a message every two neighbouring characters of Chinese, Korean or Katakana make a word.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from chorus_cli.core.text.apart import APART, set_apart
 from chorus_cli.core.time import timestamps
+from chorus_cli.log.rules.search_query import folded
 from chorus_cli.log.rules.stop_words import FUNCTION_WORDS
 from chorus_cli.memory.rules.capture import FENCE_MARKS, Captured, captured, fences, outside_fences
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.personas.rules.persona import Persona
+
+T = TypeVar("T")
 
 HOT_HEADING = "Memory:"
 RECALLED_HEADING = "From memory:"
@@ -29,13 +28,6 @@ _INDENT = "  "
 _KEPT, _KNOWN = "Kept as", "That is in your memory already, as"
 _TOKENS_OF_AN_ITEM = 15
 """Tokens of the number, the date and the source before an item, and of the line end after it."""
-_SOURCES = {
-    Source.YOU: "the human",
-    Source.MODEL: "you",
-    Source.FILE: "a file",
-    Source.TOOL: "a tool",
-    Source.IMPORT: "an import",
-}
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE_BREAK, _REST = rf"(?:\r\n|[{_BREAKS}])", rf"[^{_BREAKS}]*+"
@@ -48,14 +40,10 @@ _BLOCK = rf"(?m)(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{_UNNAMED}(?
 _KEPT_LINE = rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)(?: in place of #[0-9]+)?\."
 
 
-def hot_block(items: Iterable[Item], persona: Persona) -> str:
-    """Return the block of HOT items for the system message, in order of id; without items it is empty."""
-    return _block(HOT_HEADING, items, persona)
-
-
-def memory_lines(items: Iterable[Item], persona: Persona) -> str:
-    """Return the lines of recalled items for the preamble of a user message, in order of id; empty without items."""
-    return _block(RECALLED_HEADING, items, persona)
+def memory_lines(items: Iterable[Item], persona: Persona, heading: str = RECALLED_HEADING) -> str:
+    """Return the lines of items below a heading, in order of id; empty without items."""
+    lines = [written(item, persona) for item in sorted(items, key=lambda item: item.id)]
+    return "\n".join([heading, *lines]) if lines else ""
 
 
 def lines_with_tiers(items: Iterable[Item], persona: Persona) -> str:
@@ -80,7 +68,7 @@ def written(item: Item, persona: Persona, *, with_tier: bool = False) -> str:
 
     A character calls the user by name, and knows of no other source, such as a document.
     """
-    source = _SOURCES[item.source]
+    source = {Source.YOU: "the human", Source.MODEL: "you"}.get(item.source, item.source.thing)
     if persona.has_card:
         source = {Source.YOU: persona.speakers.user, Source.MODEL: source}.get(item.source, "")
     at = timestamps.local(item.created_at)
@@ -142,11 +130,6 @@ def already_said(item: Item, rows: Mapping[int, str]) -> bool:
     return said is not None and item.content in said.replace("\r\n", "\n")
 
 
-def _block(heading: str, items: Iterable[Item], persona: Persona) -> str:
-    lines = [written(item, persona) for item in sorted(items, key=lambda item: item.id)]
-    return "\n".join([heading, *lines]) if lines else ""
-
-
 def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
     """Return memory items as a request has them: for a persona with a character card, the macros are replaced."""
     if not persona.has_card:
@@ -185,42 +168,36 @@ def without_references(text: str) -> str:
     return re.sub(_REFERENCE, " ", text).strip()
 
 
-def meaningful_words(text: str) -> list[str]:
-    """Return the first 32 words of a message that may name a subject, in folded form, each once."""
-    found: dict[str, None] = {}
+def meaningful_words(text: str) -> dict[str, str]:
+    """Return the first 32 words of a message that may name a subject, as they are written, by their folded forms."""
+    found: dict[str, str] = {}
     for word in _words(text):
-        found[word] = None
+        found.setdefault(folded(word), word)
         if len(found) == MOST_WORDS:
             break
-    return list(found)
+    return found
 
 
-def index_terms(words: Iterable[str]) -> list[str]:
-    """Return the index terms of words, each once; ``rare_words`` needs the frequency of each of these terms."""
-    return list(dict.fromkeys(term for word in words for term in _terms(word)))
+def rare(frequency: Mapping[T, int], texts: int) -> list[T]:
+    """Return the words that some text has, but at most three texts or 5 % of all ``texts``, whichever is more.
 
-
-def rare_words(words: Iterable[str], frequency: Mapping[str, int], items: int) -> list[str]:
-    """Return the words that some item has, but at most three items or 5 % of all ``items``, whichever is more.
-
-    ``frequency`` is the number of items that have a term. A word counts as frequent as the rarest of its terms.
+    ``frequency`` is the number of texts that have a word.
     """
-    most = max(_ALWAYS_RARE, _RARE_SHARE * items)
-    return [word for word in words if 0 < min(frequency.get(term, 0) for term in _terms(word)) <= most]
+    return [word for word, count in frequency.items() if 0 < count <= max(_ALWAYS_RARE, _RARE_SHARE * texts)]
 
 
 def named_in(question: str, before: Mapping[int, str], replies: Collection[int]) -> list[tuple[int, Captured]]:
     """Return, with the id of its message, the code in ``replies`` of which a question names two rare words or more.
 
-    ``before`` has the messages in context by their ids. A word is rare if at most three of them or 5 % have it.
+    ``before`` has the messages in context by their ids.
     """
-    words = meaningful_words(question) if any(mark in before[id_] for id_ in replies for mark in FENCE_MARKS) else []
-    texts = {id_: text.casefold() for id_, text in before.items()} if words else {}
-    frequency = {word: sum(word in text for text in texts.values()) for word in words}
-    rare = {word for word in words if 0 < frequency[word] <= max(_ALWAYS_RARE, _RARE_SHARE * len(texts))}
-    likely = [id_ for id_ in replies if sum(word in texts[id_] for word in rare) >= _FEWEST_NAMED]
+    if not any(mark in before[id_] for id_ in replies for mark in FENCE_MARKS):
+        return []
+    words, texts = meaningful_words(question), {id_: folded(text) for id_, text in before.items()}
+    named = {*rare({word: sum(word in text for text in texts.values()) for word in words}, len(texts))}
+    likely = [id_ for id_ in replies if sum(word in texts[id_] for word in named) >= _FEWEST_NAMED]
     found = [(id_, each) for id_ in likely for each in captured(before[id_])]
-    return [(id_, each) for id_, each in found if len(rare.intersection(_words(each.content))) >= _FEWEST_NAMED]
+    return [(id_, each) for id_, each in found if len(named & {*map(folded, _words(each.content))}) >= _FEWEST_NAMED]
 
 
 def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]:
@@ -246,7 +223,7 @@ def _words(text: str) -> Iterator[str]:
         if run[0].isdecimal() and text[max(run.start() - 1, 0)] == "#":
             continue
         pieces = [piece for piece in set_apart(run[0]).split(APART) if piece]
-        yield from (word for word in map(_folded, pieces) if _is_meaningful(word))
+        yield from filter(_is_meaningful, pieces)
         for pair in pairwise(pieces):
             if all(map(is_ideograph, pair)):
                 yield "".join(pair)
@@ -254,25 +231,7 @@ def _words(text: str) -> Iterator[str]:
 
 def _is_meaningful(word: str) -> bool:
     has_digit = any(character.isdecimal() for character in word)
-    return len(word) >= (_FEWEST_WITH_DIGIT if has_digit else _FEWEST_LETTERS) and word not in FUNCTION_WORDS
-
-
-def _folded(word: str) -> str:
-    return word.lower() if word.isascii() else "".join(map(_folded_character, re.sub(f"[{_MARKS}]", "", word)))
-
-
-@cache
-def _folded_character(character: str) -> str:
-    """Return a character in lower case; a letter from A to Z also loses its marks."""
-    parts = unicodedata.normalize("NFD", character)
-    if len(parts) > 1 and parts[0].isascii() and parts[0].isalpha():
-        return parts[0].lower()
-    folded = character.casefold()
-    return folded if len(folded) == 1 else character.lower()
-
-
-def _terms(word: str) -> list[str]:
-    return set_apart(word).replace(APART, " ").split()
+    return len(word) >= (_FEWEST_WITH_DIGIT if has_digit else _FEWEST_LETTERS) and folded(word) not in FUNCTION_WORDS
 
 
 _MARKS = r"\u0300-\u0331"
@@ -327,6 +286,14 @@ def keys_of(content: str) -> Keys | None:
 def without_keys(content: str) -> str:
     """Return a content without its line of keys; one that has nothing else is returned whole."""
     return (content.partition("\n")[2].strip() or content) if keys_of(content) else content
+
+
+def keyed_as(old: str, text: str) -> str:
+    """Return a text below the line of keys of the content that it replaces, unless it has keys of its own."""
+    if keys_of(old) is None or keys_of(text) is not None:
+        return text
+    first_line, *_ = old.partition("\n")
+    return f"{first_line}\n{text}"
 
 
 def _cleaned(keys: Iterable[str]) -> Sequence[str]:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, StorageError
+from chorus_cli.core.errors import MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.log.rows import word_index
-from chorus_cli.log.rows.word_index import IndexDamagedError
+from chorus_cli.log.rows.word_index import mending
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
@@ -34,8 +33,7 @@ from chorus_cli.memory.rules.items import (
     checked_content,
     content_hash,
 )
-from chorus_cli.memory.rules.recall import indented, named_in
-from chorus_cli.memory.rules.replacing import keyed_as
+from chorus_cli.memory.rules.recall import indented, keyed_as, named_in
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.storage.store import Connection, Store
 
@@ -48,6 +46,10 @@ _LONGEST_INLINE = 20_000
 
 _CAPTURE = "capture"
 _RENEWED = "The index of the memory was damaged. Chorus has rebuilt it; no memory item is damaged."
+_LOST = (
+    "The index of the memory is damaged, and Chorus could not rebuild it; run chorus doctor. "
+    "The items are not damaged; chorus memory list prints them."
+)
 
 
 class Author(NamedTuple):
@@ -97,24 +99,26 @@ class Memory:
 
     async def _written(self, slug: str, item_type: ItemType, content: str, author: Author) -> NewItem:
         new = NewItem(item_type, checked_content(content), author.source, source_message_id=author.question_id)
-        if author is not THE_USER and await self.store.read(item_rows.is_forgotten, slug, new.content):
+        known = None if author is THE_USER else await self.store.read(item_changes.known_item, slug, new.content)
+        if known is not None and not known.state.visible:
             raise MemoryItemError("The user has asked to forget this.")
         return new
 
     async def versions(self, slug: str, item_id: int) -> Sequence[Version]:
         """Return an item that is open or closed with all that it replaced or that replaced it, oldest first."""
+        await self._count_missing(slug)
         hidden = await self.store.read(item_rows.hidden, slug, item_id)
         if hidden is None or not hidden.replaced_by:
-            await self.counted_item(slug, item_id)
+            await self.item(slug, item_id)
         return await self.store.read(replacements.versions, slug, item_id)
 
     async def proposals(self, slug: str) -> Sequence[Proposal]:
         """Return the proposals of the inbox."""
         return await self.store.read(replacements.proposals, slug)
 
-    async def settle(self, slug: str, ids: Collection[int] | None, *, accepts: bool) -> Operation:
-        """Accept or drop the proposals of these newer items, or all proposals, in one operation."""
-        operation = await self._write(replacements.settle, slug, ids, self._now, accepts=accepts)
+    async def settle(self, slug: str, item_id: int | None, *, accepts: bool) -> Operation:
+        """Accept or drop the proposal of a newer item, or all proposals in one operation."""
+        operation = await self._write(replacements.settle, slug, item_id, self._now, accepts=accepts)
         await self._read_offers(slug)
         return operation
 
@@ -149,16 +153,11 @@ class Memory:
         replies = [message.id for message in before if message.role is Role.ASSISTANT]
 
         def search() -> list[NewItem]:
-            said = [(question.id, each) for each in captured(question.content)]
-            found = [*said, *named_in(question.content, texts, replies)]
+            said = [(question.id, Source.YOU, each) for each in captured(question.content)]
+            named = [(id_, Source.MODEL, each) for id_, each in named_in(question.content, texts, replies)]
             return [
-                NewItem(
-                    each.item_type,
-                    each.content,
-                    Source.YOU if id_ == question.id else Source.MODEL,
-                    source_message_id=id_,
-                )
-                for id_, each in found
+                NewItem(each.item_type, each.content, source, source_message_id=id_)
+                for id_, source, each in (*said, *named)
             ]
 
         addition = Addition(persona.slug, (), _CAPTURE, self._now, f"message #{question.id}", automatic=True)
@@ -214,11 +213,6 @@ class Memory:
             way = await self.store.read(replacements.way_back, slug, item_id)
             raise MemoryItemError(f"Memory item #{item_id} is forgotten.{f' {way} brings it back.' if way else ''}")
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
-
-    async def counted_item(self, slug: str, item_id: int) -> Item:
-        """Return an item with its tokens counted."""
-        await self._count_missing(slug)
-        return await self.item(slug, item_id)
 
     async def edit(self, item: Item, content: str) -> Operation | None:
         """Replace the content that ``item`` was read with, and count an access; return ``None`` if nothing changes."""
@@ -315,22 +309,7 @@ class Memory:
 
     async def renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of ``attempt``; if it finds the index damaged, make the index again and try once more."""
-        try:
-            return await attempt()
-        except IndexDamagedError:
-            await self.store.read(word_index.require_sound_log)
-            await self.store.write(item_rows.renew_words)
-            # If this fails, the old pages only waste space.
-            with suppress(StorageError):
-                await self.store.compact()
-            self.tell(_RENEWED)
-        try:
-            return await attempt()
-        except IndexDamagedError as error:
-            raise DatabaseDamagedError(
-                "The index of the memory is damaged, and Chorus could not rebuild it; run chorus doctor. "
-                "The items are not damaged; chorus memory list prints them."
-            ) from error
+        return await mending(attempt, self.store, item_rows.renew_words, self.tell, (_RENEWED, _LOST))
 
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.renewing(lambda: self.store.write(work, *args, **kwargs))

@@ -68,7 +68,7 @@ def test_a_word_is_rare_if_three_messages_or_a_twentieth_have_it(messages: int, 
 
 def test_a_greeting_has_no_words_that_bring_turns() -> None:
     assert earlier.words_that_bring("Hello, good morning!") == earlier.words_that_bring("Guten Abend") == []
-    assert earlier.words_that_bring("Morning tea with Anna?") == ["morning", "tea", "anna"]
+    assert earlier.words_that_bring("Morning tea with Anna?") == ["Morning", "tea", "Anna"]
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=3), TEXTS, TEXTS)

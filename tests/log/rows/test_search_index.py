@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import found_messages, search_index
-from chorus_cli.log.rows.found_messages import Found, Scope, found_in
+from chorus_cli.log.rows.found_messages import Scope, found_in
 from chorus_cli.log.rows.search_index import begin_anew, check, index_batch, progress
 from chorus_cli.log.rows.word_index import IndexDamagedError
+from chorus_cli.log.rules.findings import Findings
 from chorus_cli.log.rules.search_query import search_query
 from chorus_cli.storage import meta_rows
 from tests.amount import examples
@@ -44,12 +45,12 @@ def index_all(connection: sqlite3.Connection, rows: int = 3) -> None:
         pass
 
 
-def find(connection: sqlite3.Connection, typed: str, scope: Scope = EVERYWHERE) -> Found:
+def find(connection: sqlite3.Connection, typed: str, scope: Scope = EVERYWHERE) -> Findings:
     return found_messages.find(connection, search_query(typed), scope)
 
 
 def ids(connection: sqlite3.Connection, typed: str) -> list[int]:
-    return [hit.message.id for hit in find(connection, typed).hits]
+    return [match.message.id for match in find(connection, typed).matches]
 
 
 def indexed(connection: sqlite3.Connection) -> list[int]:
@@ -218,18 +219,19 @@ def test_an_excerpt_of_a_long_message_takes_no_time(
     put(connection, content)
     index_all(connection)
     begun = time.thread_time()
-    (hit,) = find(connection, typed).hits
+    (match,) = find(connection, typed).matches
     assert time.thread_time() - begun < 2
-    assert excerpt in hit.excerpt
+    assert excerpt in match.excerpt
 
 
-def test_the_newest_is_found_first_and_what_was_left_out_is_counted(connection: sqlite3.Connection) -> None:
+def test_matches_in_any_case_are_found_newest_first_and_what_was_left_out_is_counted(
+    connection: sqlite3.Connection,
+) -> None:
     put(connection, "a ring", "no match", "the Ring!", "RING")
     index_all(connection)
     assert ids(connection, "ring") == [4, 3, 1]
     found = find(connection, "ring", Scope(None, None, 1))
-    assert [hit.excerpt for hit in found.hits] == ["«RING»"]
-    assert found.more == 2
+    assert ([match.excerpt for match in found.matches], found.more) == (["«RING»"], 2)
 
 
 @pytest.mark.parametrize(
@@ -254,17 +256,17 @@ def test_words_phrases_beginnings_and_parts_of_sentences_without_blanks_are_foun
 ) -> None:
     put(connection, "something else", content)
     index_all(connection)
-    assert [hit.excerpt for hit in find(connection, typed).hits] == [shown]
+    assert [match.excerpt for match in find(connection, typed).matches] == [shown]
 
 
-def test_a_search_may_be_bounded_by_a_time_and_a_persona(connection: sqlite3.Connection) -> None:
-    put(connection, "ring", "ring 🎉")
-    put(connection, "ring", persona="gone")
+@pytest.mark.parametrize("typed", ["ring", "🎉"])
+def test_words_and_emoji_are_searched_within_a_time_and_a_persona(connection: sqlite3.Connection, typed: str) -> None:
+    put(connection, "ring 🎉", "ring 🎉")
+    put(connection, "ring 🎉", persona="gone")
     connection.execute("UPDATE messages SET timestamp = '2026-02-13T00:00:00.000000Z' WHERE id = 2")
     index_all(connection)
-    assert [hit.message.id for hit in find(connection, "ring", Scope(START, None, 9)).hits] == [2]
-    assert [hit.message.id for hit in find(connection, "🎉", Scope(START, "frodo", 9)).hits] == [2]
-    assert [hit.message.id for hit in find(connection, "ring", Scope(None, "gone", 9)).hits] == [3]
+    for scope, id_ in ((Scope(START, "frodo", 9), 2), (Scope(None, "gone", 9), 3)):
+        assert [match.message.id for match in find(connection, typed, scope).matches] == [id_]
 
 
 # None of these letters ends an English word, so the words are their own stems.

@@ -89,29 +89,6 @@ def test_an_act_names_itself_and_is_read_back_from_its_row(act: MemoryAct, words
     assert not act.changes_messages
 
 
-def test_the_inverse_changes_every_item_back() -> None:
-    change = ItemChange(12, ItemState(content="old"), ItemState(content="new"))
-    assert MemoryChange("edit", (change,)).inverse.changes == (
-        ItemChange(12, ItemState(content="new"), ItemState(content="old")),
-    )
-    assert Flash(3, (12,)).inverse.changes == (ItemChange(12, ItemState(archived=True), ItemState(archived=False)),)
-
-
-@pytest.mark.parametrize(
-    ("concerned", "agrees"),
-    [
-        (ItemState(), True),
-        (ItemState(visible=True, content="a"), True),
-        (ItemState(visible=False), False),
-        (ItemState(content="b"), False),
-    ],
-)
-def test_a_state_agrees_with_the_present_one_as_far_as_it_goes(concerned: ItemState, *, agrees: bool) -> None:
-    present = ItemState(visible=True, archived=False, pinned=False, item_type="TASK", content="a")
-    assert concerned.agrees_with(present) is agrees
-    assert concerned.agrees_with(concerned.over(present))
-
-
 @pytest.mark.parametrize(
     ("ids", "written"), [((), ()), ((1, 2, 5, 6), ((1, 2), (5, 6))), ((3, 2, 1), ((3, 3), (2, 2), (1, 1)))]
 )

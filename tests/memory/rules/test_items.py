@@ -1,4 +1,4 @@
-"""Values of a memory item: what is accepted, scores and tiers, and the checkpoint of a flash save."""
+"""Values of a memory item: what is accepted, scores and tiers, checkpoints, and which text may replace which."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.memory.rules import items as rules
-from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from chorus_cli.memory.rules import recall
+from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier
 from tests.fakes import START
 from tests.memory.remembered import item
 
@@ -248,3 +249,52 @@ def test_totals_are_those_of_active_items() -> None:
         "archived_tokens": 400,
         "last_updated": "2026-02-12T14:30:00.000000Z",
     }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_near"),
+    [
+        ("The office is in Leeds.", "the office is in York", True),
+        ("The office is in Leeds.", "in Leeds, the office is", True),
+        ("I live in Leeds", "I live in York", False),
+        ("the cat eats fish", "the cat eats fish every day at noon", False),
+        ("the the the the cat", "the cat", False),
+        ("東京に住んでいる", "東京に住んでいた", True),
+        ("東京に住んでいる", "大阪で働いている", False),
+        ("", "", False),
+    ],
+)
+def test_texts_are_near_if_they_have_the_same_words_but_for_a_fifth(one: str, other: str, *, is_near: bool) -> None:
+    assert rules.nearest(one, [(7, other)]) == rules.nearest(other, [(7, one)]) == (7 if is_near else 0)
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("of", Source)
+@pytest.mark.parametrize("by", Source)
+def test_no_model_replaces_what_is_pinned_and_no_text_of_a_tool_or_file_what_the_user_said(
+    of: Source, by: Source, *, pinned: bool
+) -> None:
+    is_refused = by is not Source.YOU and (pinned or (of is Source.YOU and by in {Source.TOOL, Source.FILE}))
+    reason = rules.why_kept(item(12, origin=of, pinned=pinned), by)
+    assert bool(reason) == is_refused
+    assert reason.endswith("Only the user can replace it, with /memory replace 12 TEXT." if is_refused else "")
+
+
+@pytest.mark.parametrize(
+    ("of", "by", "kept"),
+    [
+        (Source.TOOL, Source.MODEL, Source.TOOL),
+        (Source.FILE, Source.MODEL, Source.FILE),
+        (Source.YOU, Source.MODEL, Source.MODEL),
+        (Source.FILE, Source.TOOL, Source.TOOL),
+        (Source.TOOL, Source.YOU, Source.YOU),
+    ],
+)
+def test_a_model_that_rewords_the_text_of_a_tool_does_not_make_it_its_own(of: Source, by: Source, kept: Source) -> None:
+    assert rules.source_of_successor(by, item(origin=of)) is kept
+
+
+def test_a_text_takes_the_keys_of_the_one_before_it_unless_it_has_its_own() -> None:
+    assert recall.keyed_as("Keys: storm, wind\nNine days.", "Ten days.") == "Keys: storm, wind\nTen days."
+    assert recall.keyed_as("Keys: storm\nNine days.", "Keys: gale\nTen days.") == "Keys: gale\nTen days."
+    assert recall.keyed_as("Nine days.", "Ten days.") == "Ten days."

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.apart import set_apart
-from chorus_cli.log.rules.search_query import Term, any_of
+from chorus_cli.log.rules.search_query import Term
 from chorus_cli.log.rules.stop_words import FUNCTION_WORDS
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source
@@ -56,7 +56,7 @@ def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
     [
         ("Call the plumber about the Boiler, the boiler!", ["call", "plumber", "boiler"]),
         ("Café, CAFE\u0301 and cafe", ["cafe"]),
-        ("Zürich STRASSE Straße ΣΊΣΥΦΟΣ", ["zurich", "strasse", "straße", "σίσυφοσ"]),
+        ("Zürich STRASSE Straße ΣΊΣΥΦΟΣ", ["zurich", "strasse", "straße", "σισυφος"]),
         ("use snake_case in v2 of x86-64, 7 of 42", ["snake", "case", "v2", "x86", "64", "42"]),
         ("It's l'homme, isn't it?", ["homme"]),
         ("認証の方法", ["認証", "方法"]),
@@ -69,18 +69,18 @@ def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
     ],
 )
 def test_words_that_may_name_a_subject_are_taken_once(text: str, words: list[str]) -> None:
-    assert recall.meaningful_words(text) == words
+    assert [*recall.meaningful_words(text)] == words
 
 
 @pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(FUNCTION_WORDS))])
 def test_function_words_are_no_subject(text: str) -> None:
-    assert recall.meaningful_words(text) == []
+    assert recall.meaningful_words(text) == {}
 
 
 def test_the_first_thirty_two_words_are_taken_but_no_function_words() -> None:
     assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in FUNCTION_WORDS)
     words = [f"word{number}" for number in range(100)]
-    assert recall.meaningful_words(" ".join(words)) == words[:32]
+    assert [*recall.meaningful_words(" ".join(words))] == words[:32]
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,13 @@ def test_the_first_thirty_two_words_are_taken_but_no_function_words() -> None:
     ],
 )
 def test_words_are_rare_that_few_items_have(items: int, frequency: dict[str, int], rare: list[str]) -> None:
-    assert recall.rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
-
-
-def test_words_are_terms_of_an_expression_without_syntax() -> None:
-    assert recall.index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
-    assert recall.rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
+    assert recall.rare({"absent": 0, **frequency}, items) == rare
 
 
 @pytest.fixture(scope="module")
 def index() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
-    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(item_words, 'row')")
     yield connection
     connection.close()
 
@@ -121,12 +115,8 @@ OTHERS = st.sampled_from("ąłøßæŁİıẞƒșțơưấệỗỹÀÑΣςσΐ�
 def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text: str) -> None:
     index.execute("DELETE FROM item_words")
     index.execute("INSERT INTO item_words VALUES (?)", (set_apart(text),))
-    frequency: dict[str, int] = dict(index.execute("SELECT term, doc FROM terms"))
-    words = recall.meaningful_words(text)
-    assert set(recall.index_terms(words)) <= set(frequency)
-    assert recall.rare_words(words, frequency, 1) == words
-    if words:
-        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (any_of(map(Term, words)),))
+    for word in recall.meaningful_words(text).values():
+        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (Term(word).expression,))
         assert found.fetchone() == (1,)
 
 
@@ -243,7 +233,7 @@ def numbers(items: list[Item]) -> set[int]:
 
 def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
     code = item(15, "def f():\n    return 1\n\nf()", ItemType.CODE, score=0.9, origin=Source.TOOL)
-    assert recall.hot_block([code, item(12, "call the plumber")], CHORUS) == (
+    assert recall.memory_lines([code, item(12, "call the plumber")], CHORUS, recall.HOT_HEADING) == (
         "Memory:\n#12 (2026-02-12, from the human): call the plumber\n"
         "#15 (2026-02-12, from a tool): def f():\n      return 1\n  \n  f()"
     )
@@ -257,12 +247,12 @@ def test_blocks_have_headings_of_their_own_and_items_in_order_of_id() -> None:
     )
     assert all(recall.has_content(recall.written(each, who), each) for each in told for who in (CHORUS, MIRA))
     assert not recall.has_content(recall.written(lore, MIRA), told[1])
-    assert recall.hot_block([], CHORUS) == recall.memory_lines([], CHORUS) == ""
+    assert recall.memory_lines([], CHORUS) == ""
 
 
 @given(items_of_any_content)
 def test_only_items_begin_a_line_of_a_block(items: list[Item]) -> None:
-    heading, *lines = recall.hot_block(items, CHORUS).splitlines() or [""]
+    heading, *lines = recall.memory_lines(items, CHORUS, recall.HOT_HEADING).splitlines() or [""]
     begins = [line.split()[0] for line in lines if not line.startswith("  ")]
     assert heading in {"", "Memory:"}
     assert begins == [f"#{number}" for number in sorted(numbers(items))]
@@ -337,7 +327,7 @@ def test_tokens_of_an_item_include_its_beginning_and_its_indentation(
 def test_the_tokens_of_an_item_are_those_of_its_text_in_a_request(content: str, origin: Source) -> None:
     counter = VocabularyCounter()
     counted = item(999, content, tokens=counter.count(recall.indented(content)), origin=origin)
-    real = counter.count(recall.hot_block([counted], CHORUS)) - counter.count("Memory:\n") + 1
+    real = counter.count(recall.memory_lines([counted], CHORUS, recall.HOT_HEADING)) - counter.count("Memory:\n") + 1
     assert abs(recall.tokens_in_request(counted) - real) <= 2
 
 

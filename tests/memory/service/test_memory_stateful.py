@@ -1,8 +1,9 @@
-"""Whatever is remembered, corrected, forgotten, put away and taken back: the memory is as a naive model expects."""
+"""Whatever is remembered, corrected, replaced, forgotten, put away and taken back: the memory is as expected."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.framework.replies import Question
 from chorus_cli.memory.rules.items import ItemType
 from tests.fakes import FakeClock, ScriptedModel
 from tests.memory.remembered import Remembering
@@ -111,14 +113,13 @@ CONTENTS = ("buy milk", "the office is in Leeds", "the office is in York", "æ±ä
 TYPES = (ItemType.TASK, ItemType.PRD_SECTION)
 
 
-class MemoryMachine(RuleBasedStateMachine):
-    """Has a user act on the memory, and compares the rows with the model."""
+class Machine(RuleBasedStateMachine):
+    """Has a user act on the memory of a persona."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
-        self.model = NaiveMemory()
         self.memory = self.run(self.opened())
 
     async def opened(self) -> Remembering:
@@ -141,6 +142,24 @@ class MemoryMachine(RuleBasedStateMachine):
             "FROM context_items"
         )
         return {id_: State(bool(a), bool(b), bool(c), *words) for id_, a, b, c, *words in found}
+
+    @invariant()
+    def a_closed_item_is_hidden_and_its_chain_ends(self) -> None:
+        items = self.run(self.rows())
+        for item_id, state in items.items():
+            assert not (state.visible and state.replaced_by)
+            chain = [item_id]
+            while items[chain[-1]].replaced_by:
+                chain.append(items[chain[-1]].replaced_by)
+                assert chain[-1] not in chain[:-1]
+
+
+class MemoryMachine(Machine):
+    """Compares the rows with the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = NaiveMemory()
 
     def act(self, work: Callable[[], Awaitable[object]], *, passes_over: bool = False) -> None:
         """Have something done, and learn from the rows, as a naive observer, what a new operation has changed."""
@@ -237,16 +256,6 @@ class MemoryMachine(RuleBasedStateMachine):
         assert self.run(self.rows()) == self.model.items
 
     @invariant()
-    def a_closed_item_is_hidden_and_its_chain_ends(self) -> None:
-        items = self.run(self.rows())
-        for item_id, state in items.items():
-            assert not (state.visible and state.replaced_by)
-            chain = [item_id]
-            while items[chain[-1]].replaced_by:
-                chain.append(items[chain[-1]].replaced_by)
-                assert chain[-1] not in chain[:-1]
-
-    @invariant()
     def every_visible_item_is_found_by_its_words_and_no_other(self) -> None:
         found = self.run(
             self.memory.sql("SELECT rowid, replace(content, char(31), '') FROM context_item_words ORDER BY rowid")
@@ -276,3 +285,83 @@ ACTS = tuple(act for act, weight in WEIGHTS.items() for _ in range(weight))
 def test_the_memory_is_as_expected_whatever_is_done_and_undone(stories: int) -> None:
     few = settings(max_examples=stories, stateful_step_count=50, deadline=None)
     run_state_machine_as_test(MemoryMachine, settings=few)
+
+
+LINES = (
+    "/memory forget {item}",
+    "/memory pin {item}",
+    "/memory replace {item} {fact}",
+    "/memory replace {item} {fact}",
+    "/memory replace {item} {earlier}",
+    "/remember {fact}",
+    "/remember {fact}",
+    "/remember {fact}",
+    "/memory inbox accept all",
+    "/memory inbox drop all",
+    "/memory flash --force",
+    "/purge search {purged}",
+    "/undo",
+    "/redo",
+    "/context undo {operation}",
+    "/context redo {operation}",
+)
+
+
+class ChainMachine(Machine):
+    """Has a user act on facts, each of which has a number as a word of its own, and talk about them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = 0
+
+    async def carried_out(self, line: str) -> None:
+        """Carry out a command and answer yes; a refusal is as good."""
+        with suppress(ChorusError):
+            answer = await self.memory.world.carry_out(line)
+            if isinstance(answer, Question):
+                await answer.confirmed()
+
+    def new_fact(self) -> str:
+        self.facts += 1
+        return f"the boat lies in berth{self.facts}"
+
+    @initialize()
+    def begin(self) -> None:
+        self.run(self.carried_out(f"/remember {self.new_fact()}"))
+
+    @rule(data=st.data())
+    def act(self, data: st.DataObject) -> None:
+        line = data.draw(st.sampled_from(LINES))
+        items = self.run(self.rows())
+        (operations,) = self.run(self.memory.sql("SELECT MAX(number) FROM operations"))[0]
+        earlier = data.draw(st.integers(1, self.facts))
+        words = line.format(
+            item=data.draw(st.sampled_from(sorted(items))),
+            fact=self.new_fact() if "{fact}" in line else "",
+            earlier=f"the boat lies in berth{earlier}",
+            purged=f"berth{earlier}",
+            operation=data.draw(st.integers(1, operations)),
+        )
+        self.run(self.carried_out(words))
+
+    @rule(hours=st.sampled_from((1, 6)))
+    def wait(self, hours: int) -> None:
+        # The newest messages stay in the window, with items in their preambles; older items become WARM.
+        self.memory.world.clock.advance(timedelta(hours=hours))
+
+    @rule(data=st.data())
+    def talk(self, data: st.DataObject) -> None:
+        named = data.draw(st.lists(st.sampled_from(sorted(self.run(self.rows()))), max_size=4))
+        self.run(self.memory.world.say(f"What of {' and '.join(f'#{id_}' for id_ in named)}?"))
+        items = self.run(self.rows())
+        hidden = {each.content.split()[-1] for each in items.values() if each.content and not each.visible}
+        known = {each.content.split()[-1] for each in items.values() if each.visible}
+        sent = re.findall(r"berth[0-9]+", str(self.memory.world.model.requests[-1].messages))
+        assert not (hidden - known).intersection(sent)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("stories", [15, pytest.param(40, marks=pytest.mark.slow)])
+def test_chains_of_facts_hold_whatever_is_done_and_undone(stories: int) -> None:
+    few = settings(max_examples=stories, stateful_step_count=30, deadline=None)
+    run_state_machine_as_test(ChainMachine, settings=few)

@@ -48,13 +48,22 @@ async def test_the_history_is_searched_beyond_the_window(world: World, monkeypat
     assert line == 'search_history("ring"): 2 messages'
 
 
-@pytest.mark.parametrize(("since", "found"), [("7d", True), ("2 days", False), ("", True)])
-async def test_a_search_may_be_limited_to_a_time(world: World, since: str, *, found: bool) -> None:
+@pytest.mark.parametrize(
+    ("bound", "time", "found"),
+    [
+        ("since", "7d", True),
+        ("since", "2 days", False),
+        ("since", "", True),
+        ("until", "2 days", True),
+        ("until", "4 days", False),
+    ],
+)
+async def test_a_search_may_be_limited_to_a_time(world: World, bound: str, time: str, *, found: bool) -> None:
     await world.say("The ring is lost.")
     world.clock.advance(timedelta(days=3))
-    result, line = await result_of(world, "search_history", query="lost", since=since)
+    result, line = await result_of(world, "search_history", query="lost", **{bound: time})
     assert ("lost." in result) == found
-    assert line == f'search_history("lost"{since and f", since {since}"}): {"1 message" if found else "nothing"}'
+    assert line == f'search_history("lost"{time and f", {bound} {time}"}): {"1 message" if found else "nothing"}'
 
 
 async def test_a_search_finds_neither_its_question_nor_earlier_results_nor_what_was_taken_back(world: World) -> None:
@@ -144,15 +153,6 @@ async def test_a_question_in_plain_words_finds_the_answer_between_what_was_said_
     ]
     assert [one[0] for one in result.splitlines()[1:]] == [" ", ">", " "]
     assert line.endswith(": 1 message")
-
-
-async def test_a_search_may_end_before_a_time(world: World) -> None:
-    await world.say("The ring is lost.")
-    world.clock.advance(timedelta(days=3))
-    await world.say("The ring is found.")
-    result, _line = await result_of(world, "search_history", query="ring", until="2 days")
-    assert "lost" in result
-    assert "found" not in result
 
 
 async def test_a_search_and_a_thread_tell_no_model_but_eliza_what_was_said_with_eliza(world: World) -> None:
@@ -268,10 +268,7 @@ async def test_a_model_cannot_bring_back_what_the_user_forgot(world: World, way:
     [
         ("plumber", f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}"),
         ("#1", f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}"),
-        (
-            "Did anybody ever see the boiler?",
-            f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}",
-        ),
+        ("Who looks after our boilers?", f"From memory:\n#1 (2026-02-12, from the human; HOT): {PLUMBER}"),
         ("violin", "No item of your memory has any of these words."),
         ("!", "No item of your memory has any of these words."),
     ],
@@ -282,16 +279,11 @@ async def test_a_model_looks_into_its_memory(world: World, query: str, told: str
     assert result == told
 
 
-@pytest.mark.parametrize(
-    ("days", "is_archived", "tier"), [(0, False, "HOT"), (9, False, "COLD"), (9, True, "ARCHIVED")]
-)
-async def test_an_item_of_any_age_and_tier_is_found_by_its_words(
-    world: World, days: int, tier: str, *, is_archived: bool
-) -> None:
-    item_type = ItemType.CODE if days else ItemType.TASK
-    await world.services.memory.remember("chorus", item_type, PLUMBER)
-    world.clock.advance(timedelta(days=days))
-    if is_archived:
+@pytest.mark.parametrize("tier", ["COLD", "ARCHIVED"])
+async def test_an_old_item_of_any_tier_is_found_by_its_words(world: World, tier: str) -> None:
+    await world.services.memory.remember("chorus", ItemType.CODE, PLUMBER)
+    world.clock.advance(timedelta(days=9))
+    if tier == "ARCHIVED":
         await world.services.memory.renew_if_due("chorus")
         await world.services.memory.flash("chorus", 0, 0)
     result, _line = await result_of(world, "recall_memory", query="Who looks after our boilers?")

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rules.messages import Message, words_of
-from chorus_cli.log.rules.operations import Numbers
+from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
 from chorus_cli.log.rules.threads import TitledThread
 from chorus_cli.log.rules.wording import message_as_json
 
+BY_WORDS, BY_MEANING = "words", "meaning"
 LONGEST_BESIDE = 160
 """Characters of a message beside one that was found."""
 
@@ -25,10 +26,10 @@ class Match(NamedTuple):
 
     message: Message
     excerpt: str
-    taken_back: bool
-    numbers: Numbers
-    is_thought: bool
-    found_by: tuple[str, ...]
+    is_thought: bool = False
+    found_by: tuple[str, ...] = (BY_WORDS,)
+    taken_back: bool = False
+    numbers: Numbers = NO_NUMBERS
     before: Message | None = None
     after: Message | None = None
 
@@ -53,46 +54,38 @@ def _beside(message: Message) -> dict[str, object]:
 
 
 class Passage(NamedTuple):
-    """Messages of a thread in their order, some of which were found, with excerpts by their ids."""
+    """Messages of a thread by their ids, and excerpts of those that were found."""
 
     thread_number: int
-    messages: tuple[Message, ...]
+    messages: dict[int, Message]
     excerpts: dict[int, str]
 
 
 def passages(matches: Sequence[Match]) -> list[Passage]:
     """Join the messages that were found, and those beside them, to passages: those with the best matches come first."""
-    groups: list[tuple[dict[int, Message], list[Match]]] = []
+    found: list[Passage] = []
     for match in matches:
         around = {each.id: each for each in (match.before, match.message, match.after) if each is not None}
-        met = [group for group in groups if not group[0].keys().isdisjoint(around)]
-        if not met:
-            groups.append((around, [match]))
-            continue
-        first, *others = met
-        for messages, found in (*others, (around, [match])):
-            first[0].update(messages)
-            first[1].extend(found)
-        groups = [group for group in groups if not any(group is other for other in others)]
-    return [
-        Passage(
-            found[0].thread_number,
-            tuple(messages[id_] for id_ in sorted(messages)),
-            {match.message.id: match.excerpt for match in found},
-        )
-        for messages, found in groups
-    ]
+        joined = Passage(match.thread_number, around, {match.message.id: match.excerpt})
+        met = [each for each in found if not each.messages.keys().isdisjoint(around)]
+        place = found.index(met[0]) if met else len(found)
+        for each in met:
+            joined.messages.update(each.messages)
+            joined.excerpts.update(each.excerpts)
+        found = [each for each in found if each not in met]
+        found.insert(place, joined)
+    return found
 
 
 class Findings(NamedTuple):
-    """The newest results of a search; ``more`` is how many were left out, or at least how many if ``more_is_least``.
+    """The best results of a search; ``more`` is how many were left out, or at least how many if ``more_is_least``.
 
     ``threads`` were found by their titles. If nothing was found, a search for ``wider`` finds longer words.
     """
 
     matches: tuple[Match, ...]
     more: int
-    more_is_least: bool
+    more_is_least: bool = False
     threads: tuple[TitledThread, ...] = ()
     more_threads: int = 0
     wider: str = ""
