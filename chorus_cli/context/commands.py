@@ -21,7 +21,8 @@ from chorus_cli.framework.arguments import ASKED_TIME, TIME, AskedTime, Candidat
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Aside, Drawing, Reply, Report, Table, Text
 from chorus_cli.log.rules.messages import Message as LogMessage
-from chorus_cli.log.rules.messages import Speakers, words_of
+from chorus_cli.log.rules.messages import words_of
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.wording import local, reach, speaker
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of

@@ -30,6 +30,6 @@ def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for another program, without secrets and without the umask."""
+    """Return the environment for another program, without secrets and without the variable that carries the umask."""
     withheld = set(withheld_names(environment))
     return {name: value for name, value in environment.items() if name not in {*withheld, _UMASK}}

@@ -16,7 +16,8 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.findings import BY_MEANING, LONGEST_BESIDE, Findings, Match
-from chorus_cli.log.rules.messages import Message, Speakers, words_of
+from chorus_cli.log.rules.messages import Message, words_of
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.services import Services

@@ -15,7 +15,8 @@ from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of, page_of
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.messages import MessageContent, Speakers, words_of
+from chorus_cli.log.rules.messages import MessageContent, words_of
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services

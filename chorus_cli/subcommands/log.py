@@ -18,8 +18,9 @@ from chorus_cli.context.service.transcript import (
 )
 from chorus_cli.framework.arguments import moment
 from chorus_cli.log.rules.journal import LogMarks, log_marks, unread_notice
-from chorus_cli.log.rules.messages import Message, Speakers, says_nothing
+from chorus_cli.log.rules.messages import Message, says_nothing
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.sessions.rows import leave_behind

@@ -14,7 +14,8 @@ from chorus_cli.core.text.phrases import counted, cut_to_characters
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
 from chorus_cli.core.time.timestamps import cutoff, in_hours
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.messages import Message, MessageContent, Role, Speakers, Status, turns, words_of
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, turns, words_of
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.items import FlashReport
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of, total_tokens

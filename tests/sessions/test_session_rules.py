@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.log.rules.messages import Message, MessageContent, Role, Speakers, Status, content_of
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, content_of
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.sessions.rules.format import (
     FAILED,
     LONGEST_SLUG,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from chorus_cli.core.text.phrases import cut_to_characters, shortened
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rules.messages import Message, Speakers, words_of
+from chorus_cli.log.rules.messages import Message, words_of
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.stop_words import GREETINGS
 from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.recall import meaningful_words

@@ -12,7 +12,7 @@ import re
 APART = "\x1f"
 """The separator before and after each character that is a word of its own."""
 
-_WITHOUT_BLANKS = re.compile(
+_WITHOUT_BLANKS = (
     "(["
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
@@ -25,4 +25,4 @@ _WITHOUT_BLANKS = re.compile(
 
 def set_apart(text: str) -> str:
     """Return a text as the index contains it, with every character of a script without blanks set apart as a word."""
-    return text if text.isascii() else _WITHOUT_BLANKS.sub(rf"{APART}\1{APART}", text)
+    return text if text.isascii() else re.sub(_WITHOUT_BLANKS, rf"{APART}\1{APART}", text)

@@ -28,13 +28,6 @@ class Role(StrEnum):
 TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
-class Speakers(NamedTuple):
-    """The names of the two that speak in a thread: the persona and the user."""
-
-    persona: str
-    user: str = "Human"
-
-
 class Status(StrEnum):
     """The state of a message; only replies and tool calls may be incomplete."""
 

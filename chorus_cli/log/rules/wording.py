@@ -13,8 +13,9 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import as_json, with_lines
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.journal import NO_MARKS, LogMarks, marker
-from chorus_cli.log.rules.messages import Message, Role, Speakers, Thoughts, is_written, words_of
+from chorus_cli.log.rules.messages import Message, Role, Thoughts, is_written, words_of
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
+from chorus_cli.log.rules.speakers import Speakers
 
 
 def local(moment: datetime) -> str:

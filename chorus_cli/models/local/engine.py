@@ -1,7 +1,7 @@
 """The program of a local model's process: it runs llama.cpp's server on a loopback port until standard input ends.
 
-In the process of the chat, loading would hold Python's lock for seconds, and a crash of llama.cpp would end the chat.
-The program imports nothing of Chorus. It reads an order as one line of JSON, and writes its answer as another.
+Inside the chat's own process, loading a model would hold Python's lock for seconds, and a crash of llama.cpp would end
+the chat. The program imports nothing of Chorus. It reads an order as one line of JSON, and writes its answer likewise.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class PartsRecord:
         self._has_own = True
 
     def add(self, part: dict[str, object]) -> None:
-        """Record a part that is neither text nor a call; the caller may extend it later. Its texts may be `Pieces`."""
+        """Record a part that is neither text nor a call, which the caller may extend; strings in it may be `Pieces`."""
         self._parts.append(part)
         self._has_own = True
 

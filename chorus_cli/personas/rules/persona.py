@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.log.rules.messages import Speakers
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.settings.rules.table import Settings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.log.rules.messages import Speakers
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import CARD_FILE, PROMPT_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded

@@ -167,7 +167,7 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 class _Above(Enum):
-    """The kind of the last line written: an empty line has to part a reply from a notice."""
+    """What kind of line was written last, because an empty line must separate a reply from a notice."""
 
     GAP = auto()
     NOTICE = auto()

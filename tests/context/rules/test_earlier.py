@@ -10,7 +10,8 @@ from chorus_cli.context.rules import earlier
 from chorus_cli.context.rules.earlier import EarlierTurn
 from chorus_cli.context.rules.preamble import job_lines, preamble, spoken
 from chorus_cli.jobs.rules import RunningJob
-from chorus_cli.log.rules.messages import Message, Role, Speakers
+from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.memory.rules.recall import memory_lines
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.settings.rules.table import Settings

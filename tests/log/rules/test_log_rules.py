@@ -13,7 +13,7 @@ from chorus_cli.core.text.apart import APART, set_apart
 from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject
 from chorus_cli.log.rules.journal import fold_is_undone
 from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
-from chorus_cli.log.rules.messages import Message, Role, Speakers, Status, expanded, runs
+from chorus_cli.log.rules.messages import Message, Role, Status, expanded, runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.search_query import (
     MARKS,
@@ -25,6 +25,7 @@ from chorus_cli.log.rules.search_query import (
     required_query,
     search_query,
 )
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.threads import Exchange, Thread, ThreadState, last_exchange, number_in, state_of
 from chorus_cli.log.rules.wording import Export, markdown
 from tests.amount import examples

@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.context.service.transcript import Selection, readable_thoughts, transcript
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Speakers
+from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.models.rules.request import Echo, Span
 from chorus_cli.storage.store import Store
 from chorus_cli.subcommands.log import show_transcript
