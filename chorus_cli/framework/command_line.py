@@ -232,8 +232,10 @@ class Template(NamedTuple):
         parts = body.split(ARGUMENTS)
         length = (len(message) - sum(map(len, parts))) // (len(parts) - 1)
         arguments = message[len(parts[0]) :][: max(0, length)]
-        # The template "$ARGUMENTS" alone would have sent every message, and a command has one line.
-        is_sent = self.body != ARGUMENTS and "\n" not in arguments and self.filled(arguments) == message
+        # A template without words fits every message, and a command has one line.
+        _, _, *more = parts
+        has_words = bool(more) or any(map(str.isalnum, "".join(parts)))
+        is_sent = has_words and "\n" not in arguments and self.filled(arguments) == message
         return f"/{self.name} {arguments}".rstrip() if is_sent else ""
 
 

@@ -161,11 +161,13 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 def links(personas: Path, slug: str) -> tuple[str, ...]:
     """Return a sentence about each file of a prompt that leads out of the persona's folder by a link."""
     folder = personas / slug
-    found = {path: path.resolve() for path in (folder / PROMPT_FILE, *_document_paths(folder / DOCUMENTS_FOLDER))}
+    prompt_files = (folder / PROMPT_FILE, *_document_paths(folder / DOCUMENTS_FOLDER))
+    # A link that leads to itself is none that can be read; resolving it would raise an error.
+    found = {path: path.resolve() for path in prompt_files if is_there(path)}
     return tuple(
         f"{path} is a link, so the model is sent the text of {target}. Delete the link if you do not want that."
         for path, target in found.items()
-        if is_there(target) and not target.is_relative_to(folder.resolve())
+        if not target.is_relative_to(folder.resolve())
     )
 
 

@@ -57,7 +57,7 @@ _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopping …"
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
-_HELD_BACK = "The lines that waited behind it were not sent; they are back at the prompt."
+_HELD_BACK = "The lines that waited behind it were not sent."
 _NOT_STORED = "Nothing was sent; your message is back at the prompt."
 _READ_ONLY = "Your message is back at the prompt. Once the log can be written, quit Chorus and start it again."
 # The user expects an answer to Ctrl-C at once. If storing takes longer than this, a notice says so.
@@ -359,7 +359,10 @@ class Following:
             self._unsent.release()
             self._screen.notice((_STOPPED if has_words else _STOPPED_EARLY).format(turn.again))
         if held:
-            self.hold_back("\n".join(self._services.line_of(each.text) for each in held))
+            # Several lines are sent as a message, so only one alone is given back as it was typed.
+            texts = [each.text for each in held]
+            self._unsent.hold_back("\n".join(texts) if len(texts) > 1 else self._services.line_of(texts[0]))
+            self.tell_held_back()
             await self._unsent.written()
             await self._services.replies.drop(held)
         if attachments:
@@ -367,9 +370,8 @@ class Following:
         if turn.next is not None:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.next)}")
 
-    def hold_back(self, text: str) -> None:
-        """Put lines that wait behind one that was stopped into the next prompt, and say so."""
-        self._unsent.hold_back(text)
+    def tell_held_back(self) -> None:
+        """Say that lines which waited behind a stopped one were not sent."""
         self._screen.notice(_HELD_BACK)
 
     def _leave(self) -> None:

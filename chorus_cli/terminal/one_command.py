@@ -41,8 +41,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
         return await shown(answer.target, events, answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Inquiry):
-        is_asked = manner.may_ask and not manner.yes and can_ask()
-        answer = await (answer.answered(await typed_answer(answer.text, asides)) if is_asked else answer.unasked())
+        answer = await _inquired(answer, asides, manner)
     if isinstance(answer, Question) and not manner.may_ask:
         # The caller allows no question, so nothing is done.
         asides.error(plain(answer))
@@ -58,6 +57,14 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
     else:
         draw(reply, answers)
     return 1 if is_failure else 0
+
+
+async def _inquired(inquiry: Inquiry, asides: Screen, manner: Manner) -> Reply:
+    """Return the reply to the line that answers a question, or to none if nobody can be asked or Ctrl-D is pressed."""
+    if not manner.may_ask or manner.yes or not can_ask():
+        return await inquiry.unasked()
+    line = await typed_answer(inquiry.text, asides)
+    return inquiry.declined if line is None else await inquiry.answered(line)
 
 
 async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manner) -> Reply | None:

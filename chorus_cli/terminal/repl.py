@@ -21,7 +21,7 @@ from chorus_cli.editing.service.unsent import UnsentInput, joined
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
-from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, lines_taken, presses, text_of
+from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, lines_held_back, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 
@@ -288,7 +288,7 @@ class Repl:
     def _bring_back(self, slug: str) -> None:
         """Put the text that the last run left into the next prompt, unless the user has typed a line already."""
         if self._unsent.is_put_off(slug) and not line_ahead(self._prompt.keyboard):
-            self._unsent.bring_back()
+            self._unsent.bring_back(slug)
             if self._is_greeted:
                 self._screen.notice(_RETURNED)
             else:
@@ -329,8 +329,8 @@ class Repl:
         if await self._in_foreground(lambda lines: lines.handle(line)):
             return True
         lines = self._line_handler()
-        if self._foreground.is_stopped and (held := lines_taken(self._prompt.keyboard)):
-            lines.following.hold_back(held)
+        if self._foreground.is_stopped and lines_held_back(self._prompt.keyboard):
+            lines.following.tell_held_back()
         if lines.wants_privacy:
             lines.wants_privacy = False
             await self._privately(target)
@@ -344,10 +344,10 @@ class Repl:
         self._is_private = False
         unsent.release()
         if unsent.text and line_ahead(self._prompt.keyboard):
-            # In one prompt both texts would be sent as one message.
+            # In one prompt both texts would be sent as one message, and the files of one with the other.
+            self._withdraw_files()
             if unsent.gives_way:
                 unsent.settle()
-                self._withdraw_files()
             else:
                 unsent.put_off(slug)
                 self._screen.notice(_PUT_OFF)

@@ -265,7 +265,12 @@ async def test_a_template_is_sent_with_the_text_after_its_name(
 
 @pytest.mark.parametrize(
     ("template", "message"),
-    [("$ARGUMENTS", "Hello"), ("Explain $ARGUMENTS", "Explain\nthis"), ("Explain $ARGUMENTS", "Explain one\ntwo")],
+    [
+        ("$ARGUMENTS", "Hello"),
+        ("$ARGUMENTS.", "Hello there."),
+        ("Explain $ARGUMENTS", "Explain\nthis"),
+        ("Explain $ARGUMENTS", "Explain one\ntwo"),
+    ],
 )
 async def test_a_message_that_no_line_with_the_command_sends_comes_back_as_it_is(
     world: World, shared: Path, template: str, message: str

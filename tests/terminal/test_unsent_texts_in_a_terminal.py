@@ -328,12 +328,25 @@ def test_ctrl_c_gives_the_lines_back_that_wait_behind_a_reply(home: Home, chat: 
     chat.type("half")
     await_rows(chat, "waiting: line two", "waiting: /new", "❯ half")
     chat.press("ctrl-c")
-    chat.await_text("The lines that waited behind it were not sent; they are back at the prompt.")
+    chat.await_text("The lines that waited behind it were not sent.")
     chat.await_text(f"{PROMPT} line two\n  /new\n  half")
     assert home.unsent() == ["line two\n/new\nhalf"]
     chat.press("enter")
     chat.await_text("noted: half.")
     assert home.said() == [LONG_QUESTION, "line two\n/new\nhalf"]
+
+
+def test_a_file_in_a_line_that_ctrl_c_gave_back_goes_with_it(home: Home, chat: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("the key is green")
+    begin_a_long_reply(chat)
+    chat.say(f"look at @{tmp_path}/notes.txt now")
+    chat.press("ctrl-c")
+    chat.await_text("The lines that waited behind it were not sent.")
+    chat.until(lambda: f"{PROMPT} look at @" in chat.screen_text().rpartition("were not sent.")[2], "the line")
+    chat.press("enter")
+    chat.until(lambda: len(home.said()) == 2, "the second message")
+    [attached] = home.sql("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
+    assert "notes.txt" in attached
 
 
 def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider) -> None:

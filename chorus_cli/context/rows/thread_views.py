@@ -331,12 +331,14 @@ def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], mes
 def replaced_before(connection: sqlite3.Connection, view: View, row: Message, thread_id: int) -> set[int]:
     """Return the ids of earlier questions of a turn, or of earlier replies, in whose place ``row`` is in context now.
 
-    A new retry replaces them too, so that undoing or redoing an earlier retry does not bring back a second reply.
+    A new retry replaces them too, so that undoing or redoing an earlier retry or edit brings back no second reply.
     """
     seen, is_question = {each.id for each in view.messages}, row.role is Role.USER
     known = (*view.taken_back, *message_rows.rows_since(connection, thread_id, row.turn_id, view.cutoff))
-    of_turn = (each for each in known if each.turn_id == row.turn_id and (each.role is Role.USER) is is_question)
-    return {each.id for each in of_turn if each.id not in seen}
+    of_turn = [each for each in known if each.turn_id == row.turn_id and (each.role is Role.USER) is is_question]
+    # In a fork the first wording may be a row of the thread that was forked.
+    worded = {each.revises for each in (row, *of_turn) if each.revises is not None}
+    return ({each.id for each in of_turn} | worded) - seen
 
 
 class EditableRows(NamedTuple):

@@ -257,7 +257,7 @@ def reasons_outside(
     return {
         row.id: reason(row)
         for row in outside
-        if row.revises is None or (row.thread_id != thread_id and row.revises not in by_id)
+        if row.revises is None or row.revises not in by_id
     }
 
 

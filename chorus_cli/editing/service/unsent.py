@@ -69,7 +69,7 @@ class UnsentInput:
         self.sending = ""
         self.hold(slug, typed)
         await self.written()
-        kept = "\n".join(each.content for each in _texts(slug, "", typed))
+        kept = "\n".join(each.content for each in (*self._put_off, *_texts(slug, "", typed)))
         if not self._obstacle or not kept:
             self.settle()
             return ""
@@ -156,10 +156,10 @@ class UnsentInput:
         """Return whether input to a persona waits for `bring_back`, and the next prompt has no other text."""
         return any(each.persona == slug for each in self._put_off) and not self.text
 
-    def bring_back(self) -> None:
-        """Put the input that waits into the next prompt."""
-        slug, self.text = self._put_off[0].persona, "\n".join(each.content for each in self._put_off)
-        self._put_off = ()
+    def bring_back(self, slug: str) -> None:
+        """Put the input to a persona that waits into the next prompt."""
+        self.text = "\n".join(each.content for each in self._put_off if each.persona == slug)
+        self._put_off = tuple(each for each in self._put_off if each.persona != slug)
         self.hold(slug, self.text)
 
     def give_back(self) -> None:

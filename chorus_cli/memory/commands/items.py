@@ -192,8 +192,8 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
 
     parts = _described(shown, services.clock.now())
     if len(versions) > 1:
-        columns, rows = ("Item", "Since", "Until", "From", "Content"), tuple(map(_version, versions))
-        parts = (*parts, Table("Then and now", columns, rows, cut=frozenset({"Content"})))
+        rows = tuple(_version(each.item) for each in versions)
+        parts = (*parts, Table("", ("Item", "Since", "From", "Content"), rows, cut=frozenset({"Content"})))
     return Report(parts, data)
 
 
@@ -397,16 +397,9 @@ def _described(shown: Version, now: datetime) -> tuple[Table | Text, ...]:
     return Table("", ("", ""), facts), Text(item.content)
 
 
-def _version(version: Version) -> tuple[str, ...]:
-    item, closed_at = version
-    until = local(closed_at) if closed_at else ""
-    return (
-        f"#{item.id}",
-        local(item.created_at),
-        until,
-        _from(item),
-        shortened(without_keys(item.content), _LONGEST_CONTENT),
-    )
+def _version(item: Item) -> tuple[str, ...]:
+    content = shortened(without_keys(item.content), _LONGEST_CONTENT)
+    return f"#{item.id}", local(item.created_at), _from(item), content
 
 
 def capitalized(text: str) -> str:

@@ -332,13 +332,15 @@ def line_ahead(source: Input) -> bool:
     return is_there
 
 
-def lines_taken(source: Input) -> str:
-    """Take the keys typed ahead, if a line that ends with Enter is among them, and return their text; else nothing."""
+def lines_held_back(source: Input) -> bool:
+    """Let each Enter typed ahead only begin a new line at the prompt; return whether there was one."""
     typed = _presses_ahead(source)
-    if all(press.key is not Keys.ControlM for press in typed):
-        store_typeahead(source, typed)
-        return ""
-    return text_of(typed).strip("\n")
+    are_lines = any(press.key is Keys.ControlM for press in typed)
+    while are_lines and typed[-1].key is Keys.ControlM:
+        typed.pop()
+    line_break = KeyPress(Keys.ControlJ, "\n")
+    store_typeahead(source, [line_break if press.key is Keys.ControlM else press for press in typed])
+    return are_lines
 
 
 def _presses_ahead(source: Input) -> list[KeyPress]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
 
-_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 
 
 class PlainReply:
@@ -28,7 +28,9 @@ class PlainReply:
         self._answers = answers
         self._asides = asides
         self._safe = SafeTextStream()
-        self._open_block = ""
+        self._block: list[str] = []
+        self._open_line_text = ""
+        self._is_fenced = False
         self._open_line = False
         self._closed = False
         self._keyboard = keyboard
@@ -70,7 +72,7 @@ class PlainReply:
         self._closed = True
         if self._keyboard is not None:
             self._keyboard.end()
-        self._open_block += self._safe.close()
+        self._open_line_text += self._safe.close()
         self._end_line()
         warning = hidden_warning(self._safe)
         if warning:
@@ -82,16 +84,20 @@ class PlainReply:
         """Return ``text`` or, on a plain terminal, the blocks that are whole with it: a blank line ends a block."""
         if not self._answers.is_plain:
             return text
-        self._open_block += text
-        whole, gap, rest = self._open_block.rpartition("\n\n") if "\n" in text else ("", "", "")
-        if not gap or len(_FENCE.findall(whole)) % 2:
-            return ""
-        self._open_block = rest
-        return whole + gap
+        whole = ""
+        *lines, self._open_line_text = f"{self._open_line_text}{text}".split("\n")
+        for line in lines:
+            self._block.append(f"{line}\n")
+            self._is_fenced ^= bool(_FENCE.match(line))
+            if not line and not self._is_fenced:
+                whole += "".join(self._block)
+                self._block.clear()
+        return whole
 
     def _end_line(self) -> None:
-        self._write(self._open_block)
-        self._open_block = ""
+        self._write("".join([*self._block, self._open_line_text]))
+        self._block.clear()
+        self._open_line_text = ""
         if self._open_line:
             self._answers.write("\n")
             self._open_line = False

@@ -383,11 +383,11 @@ def declined(told: str) -> str:
 
 async def agreed(question: str, screen: Screen) -> bool:
     """Ask a question and return whether the answer is yes; false without a terminal. A signal ends the wait."""
-    return can_ask() and (await typed_answer(f"{question} [y/N]", screen)).casefold() in {"y", "yes"}
+    return can_ask() and (await typed_answer(f"{question} [y/N]", screen) or "").casefold() in {"y", "yes"}
 
 
-async def typed_answer(question: str, screen: Screen) -> str:
-    """Ask a question at the terminal and return the line that is typed. A signal ends the wait."""
+async def typed_answer(question: str, screen: Screen) -> str | None:
+    """Ask a question at the terminal and return the typed line, ``None`` for Ctrl-D. A signal ends the wait."""
     screen.question(question)
     loop, arrived = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), arrived.set)
@@ -395,4 +395,5 @@ async def typed_answer(question: str, screen: Screen) -> str:
         await arrived.wait()
     finally:
         loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline().strip()
+    line = sys.stdin.readline()
+    return line.strip() if line else None

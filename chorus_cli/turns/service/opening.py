@@ -254,17 +254,13 @@ class TurnOpener:
             refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
             self.runner.refuse_busy(connection, target, self.run)
-        is_told_time = target.persona.settings.clock and bool(snapshot.view.verbatim)
-        before = snapshot.last_spoken if is_told_time else None
-        # A clock that was set back makes no pause.
-        pause = now - before if before is not None else timedelta()
-        gap = gap_line(pause, now) if pause > NOTICEABLE_GAP else ""
-        told, recalled = gap, _NONE
+        pause = _noticeable_pause(snapshot, now)
+        told, recalled = gap_line(pause, now) if pause else "", _NONE
+        writer = PreambleWriter(snapshot, question, counter)
         if in_progress or has_memory or any(beside):
-            writer = PreambleWriter(snapshot, question, counter)
             besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
-            told = preamble(gap, besides)
-        earlier = PreambleWriter(snapshot, question, counter).earlier(connection, told, self.runner.rows.clock)
+            told = preamble(told, besides)
+        earlier = writer.earlier(connection, told, self.runner.rows.clock)
         told = preamble(told, earlier_lines(earlier, target.persona.speakers))
         last_window = self.context.prefixes.last_window(target)
         left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window, now)
@@ -277,7 +273,7 @@ class TurnOpener:
         if own:
             # `take_broken_off` recognises such a thread, because its times of opening and closing are the same.
             thread_rows.close(connection, [own.id], now)
-        later = pause_notice(pause, now) if gap else ""
+        later = pause_notice(pause, now) if pause else ""
         named = ", ".join(f"#{item.id} {shortened(without_keys(item.content))}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         brought = _told_of(earlier)
@@ -321,6 +317,15 @@ class TurnOpener:
         snapshot = replace(snapshot, view=view, newest_operation_id=retry.id)
         is_closed = message_rows.reopen_thread(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
+
+
+def _noticeable_pause(snapshot: ContextSnapshot, now: datetime) -> timedelta:
+    """Return the pause before a message if the model is told of it, else zero."""
+    is_told = snapshot.request_settings.target.persona.settings.clock and bool(snapshot.view.verbatim)
+    before = snapshot.last_spoken if is_told else None
+    # A clock that was set back makes no pause.
+    pause = now - before if before is not None else timedelta()
+    return pause if pause > NOTICEABLE_GAP else timedelta()
 
 
 def _told_of(earlier: Sequence[EarlierTurn]) -> str:

@@ -126,7 +126,9 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
     moved = dict(move for deed in imports for move in deed.moved)
     off = {row.id for row in spoken if moved.get(row.id, row.superseded)}
     gone = {row for deed in retries for row in deed.replaced} | off - set(kept)
-    undone = {deed.id for deed in deeds if deed.kind == "import" and taken_back(("operation", deed.id), newer)}
+    # What such an operation put in is out even where another one keeps it: both wordings would be in context.
+    reversible = [deed for deed in deeds if deed.kind == "import" or (deed.kind == "retry" and deed in newer)]
+    undone = {deed.id for deed in reversible if taken_back(("operation", deed.id), newer)}
     gone |= {row.id for row in (*members, *spoken) if row.introduced_by in undone}
     turns = {row.id: row.turn for row in (*members, *spoken)}
     return [

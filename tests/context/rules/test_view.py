@@ -14,6 +14,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.log.rules.journal import ThreadJournal, thread_journal
+from chorus_cli.log.rules.log_acts import Pin
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.settings.rules.table import Settings
@@ -47,6 +48,10 @@ def clear(id_: int, after: int, at: datetime = NOW) -> Operation:
 
 def retry(id_: int, *replaced: int) -> Operation:
     return Operation(id_, Retry(frozenset(replaced)), THREAD, max(replaced), NOW)
+
+
+def pin(id_: int, member: int) -> Operation:
+    return Operation(id_, Pin((member,)), THREAD, 0, NOW)
 
 
 def undo(id_: int, operation: int | None = None, *, turn: int | None = None) -> Operation:
@@ -95,6 +100,8 @@ VIEWS: list[tuple[str, list[Message], list[Operation], list[int]]] = [
     ("a clear after an edit", ONE, [edit(1, 2, 1, 2), clear(2, 2)], []),
     ("a retry", [*ONE, *TWO, row(5, 1, introduced_by=1)], [retry(1, 2)], [1, 5, 3, 4]),
     ("a retry undone", [*ONE, AGAIN], [retry(1, 2), undo(2, 1)], [1, 2]),
+    ("a pinned reply whose retry is undone", [*ONE, AGAIN], [retry(1, 2), pin(2, 3), undo(3, 1)], [1, 2]),
+    ("an undone reply pinned", [*ONE, AGAIN], [retry(1, 2), undo(2, 1), pin(3, 3)], [1, 2]),
     ("a retry of a retry", [*ONE, AGAIN, AGAIN_TWICE], [retry(1, 2), retry(2, 3)], [1, 4]),
     ("that undone", [*ONE, AGAIN, AGAIN_TWICE], [retry(1, 2), retry(2, 3), undo(3, 2)], [1, 3]),
     ("a replaced reply edited in", [*ONE, AGAIN], [retry(1, 2), edit(2, 3, 1, 2)], [1, 2]),

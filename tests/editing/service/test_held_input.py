@@ -55,7 +55,7 @@ async def taken_up(unsent: UnsentInput, slug: str = "frodo", stored: str = "") -
     """Return the text that comes back to the first prompt."""
     await unsent.take_up(slug, stored)
     if unsent.is_put_off(slug):
-        unsent.bring_back()
+        unsent.bring_back(slug)
         await unsent.written()
     return unsent.text
 
@@ -138,10 +138,25 @@ async def test_a_line_that_is_put_off_outlives_the_lines_before_it(store: Store,
     assert (unsent.text, unsent.is_put_off("frodo"), unsent.is_put_off("sam")) == ("", True, False)
     await unsent.keep("frodo", "hello")
     assert await kept(store) == ["on we go", "hello"]
-    unsent.bring_back()
+    unsent.bring_back("frodo")
     assert (unsent.text, unsent.is_put_off("frodo")) == ("on we go", False)
     await holds(unsent, "frodo", "")
     assert await kept(store) == []
+
+
+async def test_a_line_that_is_put_off_comes_back_to_its_own_persona_alone(store: Store, clock: FakeClock) -> None:
+    unsent = run_of(store, clock, "1-ab")
+    for slug, unsent.text in (("frodo", "on we go"), ("sam", "po-tay-toes")):
+        unsent.put_off(slug)
+    unsent.bring_back("sam")
+    await unsent.written()
+    assert (unsent.text, unsent.is_put_off("frodo"), await kept(store)) == (
+        "po-tay-toes",
+        False,
+        ["on we go", "po-tay-toes"],
+    )
+    unsent.settle()
+    assert unsent.is_put_off("frodo")
 
 
 async def test_a_line_that_is_put_off_comes_back_with_the_newer_one(store: Store, clock: FakeClock) -> None:
@@ -273,7 +288,7 @@ async def test_a_text_that_comes_back_leaves_no_row_of_another(store: Store, clo
     unsent = run_of(store, clock, "2-ab")
     await unsent.take_up("frodo")
     await holds(unsent, "frodo", "typed and deleted")
-    unsent.bring_back()
+    unsent.bring_back("frodo")
     await unsent.written()
     assert await kept(store) == ["on we go"]
 

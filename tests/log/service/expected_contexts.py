@@ -134,6 +134,12 @@ class Expected:
         together = members + sorted(spoken, key=lambda line: line.turn)
         return tuple(line for line in together if line.turn not in undone)
 
+    def others_of(self, line: Line, thread: int, view: Sequence[Line]) -> frozenset[str]:
+        """Return what else its turn has in place of a line, out of context; what replaces the line keeps it out."""
+        laid = (each for deed in self.deeds() for each in deed.told.lines.get(thread, ()))
+        alike = {each.text for each in laid if (each.turn, each.human) == (line.turn, line.human)}
+        return frozenset(alike - {each.text for each in view})
+
     def view(self, thread: int, now: datetime) -> Lines:
         """Return what is in context."""
         return self.young(self.context(thread), thread, now)

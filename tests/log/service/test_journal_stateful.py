@@ -111,7 +111,9 @@ class ActingUser(ExpectingUser):
         self.here.hold(self.thread, self.now)
         if ending == "reply":
             line = Line(reply, human=False, said=self.now, entered=self.now, turn=view[asked].turn)
-            replaced = frozenset(line.text for line in view[asked + 1 :])
+            replies = view[asked + 1 :]
+            replaced = frozenset(line.text for line in replies)
+            replaced |= self.here.others_of(replies[-1], self.thread, view) if replies else frozenset()
             self._do(Told("retry", self.thread, self.now, {self.thread: (line,)}, replaced))
         else:
             self.here.let_slide(self.thread)
@@ -129,7 +131,8 @@ class ActingUser(ExpectingUser):
         self.here.hold(self.thread, self.now)
         if ending == "reply":
             line = replace(view[-1], text=view[-1].text + more, said=self.now, entered=self.now)
-            self._do(Told("continue", self.thread, self.now, {self.thread: (line,)}, frozenset({view[-1].text})))
+            replaced = self.here.others_of(view[-1], self.thread, view) | {view[-1].text}
+            self._do(Told("continue", self.thread, self.now, {self.thread: (line,)}, replaced))
         else:
             self.here.let_slide(self.thread)
 
@@ -151,7 +154,7 @@ class ActingUser(ExpectingUser):
         of_turn = [each for each in seen.messages if each.turn_id == row.turn_id]
         if row == of_turn[-1] and row.id not in put_in:
             assert answer == f"Message edited. /undo reverts.\n\n{word}"
-            line, replaced = worded[place], frozenset({view[place].text})
+            line, replaced = worded[place], self.here.others_of(view[place], self.thread, view) | {view[place].text}
             self._do(Told("reword", self.thread, self.now, {self.thread: (line,)}, replaced))
         else:
             assert answer.startswith("Message edited. This fixes the context, as /context edit does: it is now")

@@ -128,6 +128,19 @@ async def test_an_earlier_retry_edit_or_continuation_is_undone_and_redone_withou
     assert await world.seen() == newest
 
 
+async def test_an_edit_in_a_fork_is_undone_without_a_second_reply(world: World) -> None:
+    await world.say("One")
+    await world.told("/thread fork")
+    world.editor.enqueue("2")
+    await world.told("/edit")
+    for words in ("3", "4"):
+        world.model.say(words)
+        async for _ in world.conversation.retry(world.current.target()):
+            pass
+    await world.told("/context undo 2")
+    assert await world.seen() == ["One", "4"]
+
+
 async def test_a_pinned_reply_of_a_retry_leaves_with_the_undo_of_the_retry(world: World) -> None:
     await world.say("One")
     world.model.say("2")

@@ -136,6 +136,7 @@ def test_a_link_that_leads_out_of_the_folder_is_named(tmp_path: Path) -> None:
     (documents_folder / "inside.md").symlink_to("own.md")
     (documents_folder / "outside.md").symlink_to(key)
     (documents_folder / "gone.md").symlink_to(tmp_path / "nothing")
+    (documents_folder / "loop.md").symlink_to("loop.md")
     (tmp_path / "ada" / "prompt.md").symlink_to(key)
     told = [f"{tmp_path}/ada/{name} is a link, so the model is sent the text of {key}." for name in LINKED]
     assert [each.partition(" Delete")[0] for each in links(tmp_path, "ada")] == told
