@@ -1,4 +1,4 @@
-"""The statements of the steps that change the table of memory items."""
+"""The statements of the steps that change memory items, or the operations on them."""
 
 from __future__ import annotations
 
@@ -59,3 +59,16 @@ REPLACEMENTS: tuple[str, ...] = (
     "ALTER TABLE context_items DROP COLUMN source_before",
 )
 """Adds to each memory item its successor and the item that it may replace, and says whose words an item has."""
+
+HASHED = "hashed"
+"""The SQL function that returns the hash of a command, given as the bytes of its text."""
+
+COMMANDS: tuple[str, ...] = (
+    f"""
+    UPDATE operations SET detail = json_set(
+        detail, '$.command', {HASHED}(CAST(json_extract(detail, '$.command') AS BLOB))
+    ) WHERE kind = 'memory' AND json_type({_READ}, '$.command') = 'text' AND (
+        length(json_extract({_READ}, '$.command')) <> 64 OR json_extract({_READ}, '$.command') GLOB '*[^0-9a-f]*'
+    )""",
+)
+"""Replaces the commands in captures by their hashes: a command may have a password. A hash has 64 digits."""

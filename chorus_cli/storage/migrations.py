@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
@@ -19,7 +19,7 @@ from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
 from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
-from chorus_cli.storage.item_schema import MEMORY, REPLACEMENTS, SOURCES
+from chorus_cli.storage.item_schema import COMMANDS, HASHED, MEMORY, REPLACEMENTS, SOURCES
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -61,6 +61,7 @@ STEPS: tuple[Step, ...] = (
     ("0015_stems", STEMS),
     ("0016_replacements", REPLACEMENTS),
     ("0017_vectors", VECTORS),
+    ("0018_commands", COMMANDS),
 )
 
 
@@ -68,6 +69,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
     """Apply the missing steps; first copy the database to the folder ``backups``, if one is given."""
     connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
     connection.create_function(SET_APART, 1, set_apart, deterministic=True)
+    connection.create_function(HASHED, 1, _hashed, deterministic=True)
     while True:
         missing = _missing(connection, steps)
         if not missing:
@@ -180,6 +182,10 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups:
 
 def _origin_of(*first_message: object) -> str:
     return sha256(json.dumps(first_message, default=str).encode()).hexdigest()[:_ORIGIN_DIGITS]
+
+
+def _hashed(text: bytes) -> str:
+    return blake2b(text, digest_size=32).hexdigest()
 
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:

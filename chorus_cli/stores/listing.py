@@ -110,7 +110,7 @@ def _texts_in(column: str) -> str:
     return (
         "(SELECT NULLIF(json_group_array(atom), '[]') "
         f"FROM json_tree(CASE WHEN json_valid({column}) THEN {column} ELSE json_object('detail', {column}) END) "
-        "WHERE key IN ('title', 'content', 'detail') AND type = 'text' AND atom <> '')"
+        "WHERE key IN ('title', 'command', 'content', 'detail') AND type = 'text' AND atom <> '')"
     )
 
 

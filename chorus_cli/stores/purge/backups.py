@@ -18,10 +18,10 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
+from chorus_cli.stores.listing import ACTS, ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.carrying_out import Changes
-from chorus_cli.stores.purge.concerned import selected_by_words
+from chorus_cli.stores.purge.concerned import matching, selected_by_words
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import examination
@@ -74,6 +74,11 @@ def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
     """Return whether a purge by these criteria would change a backup. A copy is examined."""
     with _folder_for_copies(places) as folder:
         archive.unpack(path, folder)
+        # A step of the migration hashes the commands in acts, so their words are looked for before it.
+        with examination.opened_untrusted(home_in(folder).database) as connection:
+            acts = [text for _, persona, text, _ in ACTS.texts(connection) if criteria.persona in {"", persona}]
+        if matching(dict(enumerate(acts)), criteria.words):
+            return True
         with _migrated(folder) as connection:
             wanted = _changes(connection, places, folder, Sought(criteria=criteria))
             return any((*wanted.found.ids, wanted.files, wanted.lost_sessions, _dropped(folder, wanted)))

@@ -24,6 +24,7 @@ from tests.attachments.attached_talk import say
 from tests.fakes import FakeClock, ScriptedModel
 from tests.imports.service.foreign_talk import exported
 from tests.memory.remembered import Remembering
+from tests.storage.database import opened
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.stores.service.test_stored_files import findings
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
@@ -456,6 +457,24 @@ async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(worl
 async def test_the_command_of_a_captured_output_is_not_stored(world: World) -> None:
     persona = world.current.target().persona
     await world.services.memory.capture_output(persona, f"pytest -k {CANARY}", "1 passed in 0.02s\n")
+    assert holding(world.folder) == []
+
+
+async def test_a_command_that_an_older_chorus_stored_is_hashed_and_purged_from_backups(world: World) -> None:
+    persona, command = world.current.target().persona, f"pytest --token {CANARY}"
+    await world.services.memory.capture_output(persona, command, "1 passed in 0.02s\n")
+    await sql(world, "UPDATE operations SET detail = json_set(detail, '$.command', ?)", command)
+    assert "1 earlier text of the memory" in await world.told(f"/purge search {CANARY} --dry-run")
+    await sql(world, "DELETE FROM schema_migrations WHERE name = '0018_commands'")
+    await sql(world, "PRAGMA user_version = 17")
+    places = world.services.backups.places
+    async with opened(places.database, places.backups):
+        pass
+    assert [name[:8] for name in holding(world.folder)] == ["backups/"]
+    await world.services.memory.capture_output(persona, command, "2 passed in 0.02s\n")
+    assert [item.content for item in await world.services.memory.listing(persona.slug)] == ["2 passed in 0.02s"]
+    assert "would still have the texts" in await world.told(f"/purge search {CANARY} --dry-run")
+    assert await purged(world, f"/purge search {CANARY}") == "Rewrote 1 backup."
     assert holding(world.folder) == []
 
 
