@@ -330,7 +330,7 @@ def test_ctrl_c_gives_the_lines_back_that_wait_behind_a_reply(home: Home, chat: 
     chat.press("ctrl-c")
     chat.await_text("The lines that waited behind it were not sent.")
     chat.await_text(f"{PROMPT} line two\n  /new\n  half")
-    assert home.unsent() == ["line two\n/new\nhalf"]
+    chat.until(lambda: home.unsent() == ["line two\n/new\nhalf"], "the draft in the database", seconds=3)
     chat.press("enter")
     chat.await_text("noted: half.")
     assert home.said() == [LONG_QUESTION, "line two\n/new\nhalf"]
