@@ -227,18 +227,24 @@ SECONDS_FOR_ALL = 1800
 def test_two_programs_in_one_thread_answer_every_message_once_and_see_each_other(home: Home, turns: int) -> None:
     with calling() as provider:
         variables = {**provider.environment("openai/x"), "CHORUS_PERSONA": "chorus"}
-        with home.chat(**variables) as first, home.chat(**variables) as second:
-            second.await_text(SHARED)
-            for turn in range(turns):
-                first.say(f"first {turn}")
-                second.say(f"second {turn}")
-                for chat in (first, second):
-                    await_reply(chat, turn + 1)
-            screens = [first.screen_text(), second.screen_text()]
+        with home.chat(**variables) as first:
+            first.until(lambda: "1 chorus\n" in open_threads(home), "the thread of the first chat")
+            with home.chat(**variables) as second:
+                second.await_text(SHARED)
+                for turn in range(turns):
+                    first.say(f"first {turn}")
+                    second.say(f"second {turn}")
+                    for chat in (first, second):
+                        await_reply(chat, turn + 1)
+                screens = [first.screen_text(), second.screen_text()]
     assert_each_once(home, turns)
     assert_each_request_holds_all_before(home, provider)
     assert [screen.count(SHARED) for screen in screens] == [1, 1] or turns > 100
     assert not [screen for screen in screens if "database" in screen or "Traceback" in screen]
+
+
+def open_threads(home: Home) -> list[str]:
+    return [path.read_text() for path in (home.path / "state" / "run").iterdir() if path.is_file()]
 
 
 def await_reply(chat: Terminal, number: int) -> None:
