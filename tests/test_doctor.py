@@ -87,7 +87,7 @@ def test_a_sound_home_is_well(home: Home) -> None:
     outcome = home.run("doctor")
     assert outcome.code == 0
     assert "chorus.db is sound: 6 messages in 1 thread" in outcome.output
-    assert "6 messages as stored" in outcome.output
+    assert "6 messages unchanged" in outcome.output
     assert "chorus/eliza (" in outcome.output
 
 

@@ -56,7 +56,7 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
     counts = counts_by_slot(moments, since, until, slots)
     slot = slot_of(boundary.created_at, since, until, slots) if boundary else None
     line = f"{begin} {timeline(counts, slot)} {end}"
-    meaning = [f"█ = {counted(max(counts), 'message')} in a column of {length}"] if any(counts) else []
+    meaning = [f"█ = {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
     return "\n".join([line, *([" " * (len(begin) + 1) + "   ".join(meaning)] if meaning else [])])
 
@@ -114,7 +114,7 @@ def drawn_omissions(report: ContextReport) -> Table | None:
 def usage(report: ContextReport, threshold: float) -> str:
     """Say how much of the model's limit the next request takes and may take, and how estimates are corrected."""
     budget = report.plan.snapshot.budget
-    filled = f"{report.plan.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
+    filled = f"In use: {report.plan.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
     lines = [f"{filled} {request_limit(budget, threshold)}", correction(budget.calibration)]
     return "\n".join(filter(None, lines))
 
@@ -125,7 +125,7 @@ def request_limit(budget: Budget, threshold: float) -> str:
     if budget.tokens < share:
         return f"Limit for a request: {budget.tokens:,} tokens; max_output_tokens are kept free for the reply."
     undone = f", raised to {budget.tokens:,} tokens because a fold was undone" if budget.tokens > share else ""
-    return f"Limit for a request: {100 * threshold:.0f} % ({share:,} tokens){undone}."
+    return f"Limit for a request: {threshold:.0%} ({share:,} tokens){undone}."
 
 
 def correction(known: Calibration) -> str:

@@ -20,7 +20,7 @@ MOST_CHARACTERS = 8_000
 _LONGEST_COMMAND = 200
 _CHANGES_FOLDER = re.compile(r"(?:cd|pushd)(?:\s[^;&|\n]*)?")
 _MOST_NAMED = 5
-# The lines of a job are indented, so that the model takes no output for another part of the preamble.
+# The lines of a job are indented, so that the model does not mistake output for another part of the preamble.
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
 _FIRST_SIGNAL_CODE = 128
@@ -38,7 +38,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a job: its exit code or minus the number of a signal, how long it ran, and whether it was stopped."""
+    """How a job ended: its exit code (or the negated signal number), after how long, and whether it was stopped."""
 
     code: int
     seconds: float
@@ -52,7 +52,7 @@ class Ending:
             return "done"
         if self.code < 0:
             return f"killed by {signal_name(-self.code)}"
-        # If a signal killed the last command of a shell, the shell exits with 128 and the signal's number.
+        # If a signal killed the last command of a shell, the shell exits with 128 plus the signal's number.
         of_signal = signal_name(self.code - _FIRST_SIGNAL_CODE) if self.code > _FIRST_SIGNAL_CODE else ""
         return f"exit code {self.code} ({of_signal})" if of_signal.startswith("SIG") else f"exit code {self.code}"
 
@@ -74,7 +74,7 @@ class EndedJob:
 
     @property
     def named(self) -> str:
-        """The part of the job that a message has: ``the output of job #2 (make)``."""
+        """Name what a message carries of the job: ``the output of job #2 (make)``."""
         return f"the {'output' if self.last_lines else 'end'} of job #{self.number} ({shortened(self.command)})"
 
 

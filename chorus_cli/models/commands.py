@@ -35,7 +35,7 @@ class AskedCost(NamedTuple):
 def _asked_cost(text: str, now: datetime) -> AskedCost:
     match = _BY.fullmatch(text.strip())
     if match is None and _BY_SOMETHING.fullmatch(text.strip()):
-        raise CommandError(f"Cannot read {quoted(text.strip())}: write {enumerated([*Grouping], 'or')} after by.")
+        raise CommandError(f"Cannot read {quoted(text.strip())}: write by {enumerated([*Grouping], 'or')}.")
     grouping = Grouping(match["grouping"].casefold()) if match else Grouping.MODEL
     time = _SINCE.sub("", (match["time"] or "") if match else text.strip(), count=1)
     return AskedCost(timespan.parse(time, now, after_since=True).before(now) if time else None, grouping)
@@ -46,7 +46,7 @@ def _offered(_services: object, text: str) -> Sequence[Candidate]:
     return [Candidate(f"{before}by {grouping}", f"a line for each {grouping}") for grouping in Grouping]
 
 
-_TOLD = "since when, such as 7d or since monday; add by day for the cost of each day"
+_TOLD = 'since when, such as 7d or monday; with "by day", a line for each day'
 WANTED = Parameter(f"time] [by {'|'.join(Grouping)}", _asked_cost, _TOLD, _offered)
 BY = Parameter("G", lambda text, _now: Grouping(text), "sums by day, persona, model or thread", choices=tuple(Grouping))
 

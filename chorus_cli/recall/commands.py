@@ -22,7 +22,7 @@ from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.services import Services
 
-GROUP: CommandGroup[Services] = CommandGroup("", "All messages ever: searched, copied, or gone for good.", topic="log")
+GROUP: CommandGroup[Services] = CommandGroup("", "Everything ever said: search, copy, export or purge it.", topic="log")
 
 SHOWN, SHOWN_IN_SHELL = 10, 100
 _WIDER = "Chorus looked only for whole words; {} also finds longer words."

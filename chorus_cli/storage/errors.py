@@ -91,7 +91,7 @@ def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> N
     if not connection.in_transaction and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
         raise DatabaseUnconfirmedError(
             f"The disk does not confirm a change of {file_of(connection)} ({error}), so the change may be lost. "
-            "Check the disk; then the log (/log, or chorus log) shows whether the change was made."
+            "Check the disk. Afterwards, chorus log shows whether the change was made."
         ) from error
 
 

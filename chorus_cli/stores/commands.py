@@ -125,7 +125,7 @@ async def purge_matches(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite every message and every other text with these words.
+    """Overwrite every message and other text that contains these words.
 
     Examples:
         /purge search "red house" --dry-run
@@ -246,7 +246,7 @@ async def rescued(services: Services) -> Text | Report:
 
 @RESCUE.command("keep")
 async def keep(services: Services) -> Text:
-    """Put the texts into the log, in a closed thread of each persona.
+    """Put each text into the log, in a closed thread of its persona.
 
     Examples:
         /rescue keep

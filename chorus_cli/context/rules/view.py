@@ -254,11 +254,7 @@ def reasons_outside(
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
     outside = (row for row in by_id.values() if row.id not in reached and is_written(row))
-    return {
-        row.id: reason(row)
-        for row in outside
-        if row.revises is None or row.revises not in by_id
-    }
+    return {row.id: reason(row) for row in outside if row.revises is None or row.revises not in by_id}
 
 
 def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:

@@ -76,7 +76,7 @@ def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
     wider = window_reaching(now - fill.oldest)
     return (
         f"{talked}; the {in_hours(hours)} window holds {fill.held:,} of {fill.reachable:,} messages. "
-        f"/context {wider}h brings them back."
+        f"/context {wider}h brings all back."
     )
 
 

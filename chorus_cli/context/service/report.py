@@ -146,7 +146,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     measured = plan.snapshot.request_settings.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
-    yield "documents", measured.document_tokens, names or f"no .md files in docs of {persona.slug}"
+    yield "documents", measured.document_tokens, names or "no .md files in this persona's docs folder"
     if measured.note:
         depth = persona.settings.note_depth
         place = f"at most {counted(depth, 'message')} before the end" if depth else "at the end of your newest message"
@@ -183,12 +183,14 @@ def _why_sent(plan: RequestPlan) -> str:
     boundary, target = view.boundary, plan.snapshot.request_settings.target
     members = set(boundary.members_in(target.thread_id)) - view.kept if boundary else set()
     old = sum(row.id in members and row.timestamp <= view.cutoff for row in plan.sent)
-    since = f" since {start(boundary)}" if boundary else ""
     window = target.persona.settings.context_hours
-    reached = "of any age" if window == ALL else f"in the {in_hours(window)} window"
+    if boundary and boundary.created_at >= view.cutoff:
+        reached = f"since {start(boundary)}"
+    else:
+        reached = "of any age" if window == ALL else f"in the {in_hours(window)} window"
     if window == ALL:
         number, old = pinned, 0
-    parts = [f"{len(plan.sent) - number - old} {reached}{since}"]
+    parts = [f"{len(plan.sent) - number - old} {reached}"]
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
     parts += [f"{number - pinned} kept at any age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []

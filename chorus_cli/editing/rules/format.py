@@ -120,15 +120,15 @@ _COMMENT_COLUMNS = 76
 # Each line here is a paragraph, which is wrapped when the names are known.
 _OPENING = """\
 Chorus context editor: {name}
-Delete, change or move messages, and save to apply. Save an empty file, or unchanged, to cancel. \
+Delete, change or move messages, and save to apply. To cancel, save it unchanged or empty. \
 Only messages below "context starts here" are sent.
 Move that line up, or delete it, to bring older messages in.
-A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text; so do new ones. \
+Every message, old or new, begins like this: [2025-01-18 22:15:03] {human}: TEXT. \
 The speaker is {human} or {name}. Tool calls, written as {tool}, can be moved or deleted, but not changed.
 A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
-A reply that broke off is sent with the line {broken_off} at its end, which is not in this text.
-Chorus writes a \\ before a line of a message that looks like one of these or like a --- line, and before a blank \
-line at the end. Write such lines the same way; Chorus takes the \\ off again."""
+A reply that broke off is sent with {broken_off} at its end; that line is not shown here.
+In a message, Chorus writes a \\ before a line that looks like one of these or like a --- line, and before \
+blank lines at its end. Write such lines the same way; Chorus takes the \\ off again."""
 
 _CLOSING = """\
 Write nothing here: text below "end of messages" belongs to no message.
@@ -329,4 +329,6 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
 
 
 def _hint() -> str:
-    return f"write [2025-01-18 22:15:03] {HUMAN}: and its text, or put a \\ before the line if it is part of a message."
+    return (
+        f"begin a message with [2025-01-18 22:15:03] {HUMAN}: TEXT, or put a \\ before this line if it is part of one."
+    )

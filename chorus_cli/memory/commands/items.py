@@ -214,7 +214,7 @@ def remembered(result: Added) -> Text:
     if result.operation is None:
         return Text(f"Already remembered as #{item.id}; its age now counts from today.")
     known = "" if result.new else " The item was in the memory already."
-    near = f" It has nearly the words of #{item.may_replace}: /memory inbox." if result.new and item.may_replace else ""
+    near = f" It nearly repeats #{item.may_replace}; see /memory inbox." if result.new and item.may_replace else ""
     return Text(f"Remembered {named(item)}.{known} {REVERTS}{near}")
 
 

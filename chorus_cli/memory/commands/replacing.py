@@ -55,7 +55,7 @@ async def replace(services: Services, item: Annotated[int, ITEM], text: Annotate
 
 @GROUP.command("inbox")
 async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | None, ANSWER] = None) -> Text | Report:
-    """List items that may replace older ones with nearly the same words.
+    """List new items that nearly repeat an older one, to accept or to drop.
 
     An accepted proposal closes the older item; a dropped one keeps both. /undo reverts either.
 
@@ -71,7 +71,7 @@ async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | 
         return Text(f"{capitalized(operation.describe())}. {REVERTS}")
     found = await services.memory.proposals(slug)
     if not found:
-        return Text("The inbox is empty: no item has nearly the words of an older one.", data_of(found))
+        return Text("The inbox is empty: no item nearly repeats an older one.", data_of(found))
     rows = []
     for item, old in found:
         rows.append((f"#{item.id}", without_keys(item.content), f"#{old.id}", without_keys(old.content)))

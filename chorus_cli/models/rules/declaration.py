@@ -89,7 +89,7 @@ _NOTE = re.compile(re.escape(_REPAIRED).replace(r"\{understood\}", r"[^\n]*") + 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Checked arguments of a call by the names of their parameters, without optional arguments that were not given."""
+    """The checked arguments of a call by parameter name, without the optional ones that the model left out."""
 
     values: Mapping[str, str | int] = field(default_factory=dict)
 

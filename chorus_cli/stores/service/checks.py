@@ -113,7 +113,7 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
         yield wrong("checksums", sentence, Repair.CHECKSUMS)
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
-        yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as stored{added}.")
+        yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} unchanged{added}.")
     examination.require_texts(connection)
     yield from _damaged_rows(connection)
     yield from _cut_off(connection, run_folder)
@@ -180,7 +180,7 @@ def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
         repair = Repair.ATTACHMENTS if any(each.entry for each in lost) else None
         yield wrong("attachments", f"Of the attachments, {_some([each.phrase for each in lost])}.", repair)
     elif number:
-        yield fine("attachments", f"{counted(number, 'attachment')} as stored.")
+        yield fine("attachments", f"{counted(number, 'attachment')} unchanged.")
 
 
 def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
@@ -307,7 +307,7 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         told = f"{counted(len(found.texts), 'text')} in {closed_paths(found.read)} could not be stored in the log"
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
     else:
-        yield fine("rescue", "No file holds a text that could not be stored.")
+        yield fine("rescue", "No text waits in a rescue file.")
 
 
 def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:

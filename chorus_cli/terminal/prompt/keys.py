@@ -14,6 +14,7 @@ from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -30,6 +31,23 @@ _THOUGHTS = "/thoughts"
 _TYPING = filters.has_focus(DEFAULT_BUFFER) & ~filters.is_searching
 _MOST_READS = 64  # of 1,024 bytes each: as many as a terminal may hold
 _HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+class KeyReader(PosixStdinReader):
+    """Reads keys of a terminal until reading fails, because the terminal is closed or another process group has it.
+
+    prompt_toolkit would try again for ever.
+    """
+
+    def read(self, count: int = 1024) -> str:
+        """Return the text that can be read now, of at most ``count`` bytes."""
+        try:
+            is_ready = bool(select.select([self.stdin_fd], [], [], 0)[0])
+            data = os.read(self.stdin_fd, count) if is_ready else b""
+        except OSError:
+            is_ready, data = True, b""
+        self.closed = self.closed or (is_ready and not data)
+        return self._stdin_decoder.decode(data)
 
 
 class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go

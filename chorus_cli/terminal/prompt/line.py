@@ -30,7 +30,16 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_text
 from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
+from chorus_cli.terminal.prompt.keys import (
+    Compose,
+    KeyReader,
+    Leave,
+    Line,
+    key_bindings,
+    presses,
+    suspended_by_others,
+    text_of,
+)
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
 from chorus_cli.terminal.screen.output import folded, knows_unicode, prompt_sign
 
@@ -119,6 +128,8 @@ class Prompt:
             style=STYLE,
             output=DummyOutput() if self._echo else prompt_output(),
         )
+        if isinstance(self.keyboard, Vt100Input):
+            self.keyboard.stdin_reader = KeyReader(self.keyboard.fileno(), encoding=self.keyboard.stdin.encoding)
         # Search fields show hidden characters too; `Revealing` must see the line before other processors add words.
         for control in self._session.layout.find_all_controls():
             if isinstance(control, SearchBufferControl) and control.input_processors is not None:

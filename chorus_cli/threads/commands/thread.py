@@ -76,7 +76,7 @@ NEW_TITLE = replace(
 )
 
 
-@GROUP.command("", "list")
+@GROUP.command("list", "")
 async def listing(services: Services, closed: Annotated[str, ALL] = "") -> Table:
     """List the open threads and mark the current one; all adds the closed ones.
 

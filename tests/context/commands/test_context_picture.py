@@ -46,9 +46,9 @@ async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bar
     (line,) = [line for line in text.splitlines() if "│" in line and "·" in line]
     assert line.count("█") == 2
     assert line.index("█") < line.index("│") < line.rindex("█")
-    assert "█ = 2 messages in a column of 10 m   │ new conversation, " in text
+    assert "█ = 2 messages in 10 m   │ new conversation, " in text
     assert all(f"\n{word} " in text for word in ("system prompt", "documents", "messages", "total"))
-    assert "Limit for a request: 80 % (8,000 tokens)." in text
+    assert "Limit for a request: 80% (8,000 tokens)." in text
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ async def test_the_ends_of_the_window_are_told_apart(
 @pytest.mark.parametrize(
     ("days", "begin", "legend"),
     [
-        (0.01, "13:44", "█ = 2 messages in a column of 1 m"),
-        (20, "02-12", "█ = 2 messages in a column of 1 day"),
-        (400, "2026-02-12", "█ = 2 messages in a column of 9 days"),
+        (0.01, "13:44", "█ = 2 messages in 1 m"),
+        (20, "02-12", "█ = 2 messages in 1 day"),
+        (400, "2026-02-12", "█ = 2 messages in 9 days"),
     ],
 )
 async def test_without_a_cutoff_the_timeline_begins_with_the_oldest_message_and_shows_days(
@@ -141,7 +141,7 @@ async def test_why_gives_the_reason_for_each_part_and_for_what_is_left_out(world
     await world.told("/new")
     text = await world.told("/context why")
     assert "always sent" in text
-    assert "0 in the 8h window since your /new of" in text
+    assert "0 since your /new of" in text
     assert "before the context starts  2 " in text
 
 
@@ -151,18 +151,18 @@ async def test_why_tells_messages_kept_by_an_edit_from_those_in_the_window(world
     await world.say("Two")
     world.editor.enqueue(replacing("Two", "Too"))
     await world.told("/context edit")
-    assert "4 in the 8h window since your edit of" in await world.told("/why")
+    assert "4 since your edit of" in await world.told("/why")
     world.clock.advance(timedelta(hours=2))
     text = await world.told("/why")
-    assert "2 in the 8h window since your edit of" in text
+    assert "2 since your edit of" in text
     assert ", 2 kept by your edit" in text
 
 
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
-        (102_400, "Limit for a request: 80 % (102,400 tokens)."),
-        (116_480, "Limit for a request: 80 % (102,400 tokens), raised to 116,480 tokens because a fold was undone."),
+        (102_400, "Limit for a request: 80% (102,400 tokens)."),
+        (116_480, "Limit for a request: 80% (102,400 tokens), raised to 116,480 tokens because a fold was undone."),
         (64_000, "Limit for a request: 64,000 tokens; max_output_tokens are kept free for the reply."),
     ],
 )

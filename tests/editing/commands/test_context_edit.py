@@ -86,7 +86,7 @@ async def test_the_editor_says_how_a_reply_that_broke_off_is_sent(turns: World) 
     turns.editor.enqueue(lambda _path: None)
     await turns.told("/context edit")
     comments = " ".join(line.removeprefix("# ") for line in turns.editor.shown[-1].partition("---")[0].splitlines())
-    assert f"A reply that broke off is sent with the line {BROKEN_OFF} at its end" in comments
+    assert f"A reply that broke off is sent with {BROKEN_OFF} at its end" in comments
 
 
 async def test_edited_members_leave_together_when_the_window_has_passed(turns: World) -> None:
@@ -99,7 +99,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(turns: W
     assert await turns.seen() == []
     gone = "The 5 messages of your edit are now older than 8h. /context 9h brings them back."
     (notice,) = await turns.current.notices()
-    assert "the 8h window holds 0 of 5 messages. /context 9h brings them back." in notice
+    assert "the 8h window holds 0 of 5 messages. /context 9h brings all back." in notice
     assert await turns.notices("Hello?") == [gone]
     assert await turns.notices("Hello again?") == []
     await turns.told("/context 9h")

@@ -154,8 +154,8 @@ def test_the_text_has_the_messages_around_the_line() -> None:
         assert len(comments) >= 6
         assert all(line.startswith("# ") and len(line) <= 76 for line in comments)
     assert lines[1:3] == [
-        "# Delete, change or move messages, and save to apply. Save an empty file, or",
-        '# unchanged, to cancel. Only messages below "context starts here" are sent.',
+        "# Delete, change or move messages, and save to apply. To cancel, save it",
+        '# unchanged or empty. Only messages below "context starts here" are sent.',
     ]
 
 

@@ -345,14 +345,14 @@ async def test_a_replacement_by_the_text_of_another_item_closes_the_one_and_keep
 
 async def test_an_item_with_nearly_the_same_words_is_proposed_and_accepted_or_dropped(memory: Remembering) -> None:
     await memory.told(f"/remember {LEEDS}")
-    near = " It has nearly the words of #1: /memory inbox."
+    near = " It nearly repeats #1; see /memory inbox."
     assert (await memory.told(f"/remember {YORK}")).endswith(near)
     assert (await memory.told("/remember feed the cat")).endswith("reverts this.")
     inbox = await memory.told("/memory inbox")
     assert rows_of(inbox)[:2] == [["Item", "Content", "Replaces", "Older content"], ["#2", YORK, "#1", LEEDS]]
     assert inbox.endswith("/memory inbox accept 2, drop 2, accept all or drop all.")
     assert await memory.told("/memory inbox accept 2") == f'Replaced #1 by #2 "{YORK}". /undo reverts this.'
-    empty = "The inbox is empty: no item has nearly the words of an older one."
+    empty = "The inbox is empty: no item nearly repeats an older one."
     assert await memory.told("/memory inbox") == empty
     assert await memory.listed() == [YORK, "feed the cat"]
     await memory.told("/undo")

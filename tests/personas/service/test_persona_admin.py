@@ -251,11 +251,11 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
     assert await world.current.notices() == ()
     world.clock.advance(timedelta(hours=6))
     assert await world.current.notices() == (
-        "Last talked 6 h ago; the 8h window holds 2 of 4 messages. /context 10h brings them back.",
+        "Last talked 6 h ago; the 8h window holds 2 of 4 messages. /context 10h brings all back.",
     )
     world.clock.advance(timedelta(hours=8))
     assert await world.current.notices() == (
-        "Last talked 14 h ago; the 8h window holds 0 of 4 messages. /context 24h brings them back.",
+        "Last talked 14 h ago; the 8h window holds 0 of 4 messages. /context 24h brings all back.",
     )
     await world.told("/context 24h")
     assert await world.current.notices() == ()

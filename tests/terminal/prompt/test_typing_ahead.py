@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -17,7 +18,7 @@ from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.output import DummyOutput
 
-from chorus_cli.terminal.prompt.keys import AtSigns, Compose, Line, key_bindings, presses
+from chorus_cli.terminal.prompt.keys import AtSigns, Compose, KeyReader, Line, key_bindings, presses
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard, TypedLine
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.markdown.markdown_screens import Size
@@ -264,3 +265,18 @@ async def at_signs_at_prompts(pressed: list[KeyPress]) -> list[tuple[int, ...]]:
                 await session.prompt_async()
                 found.append(tuple(sorted(line.at_signs._typed)))
     return [*found, tuple(sorted(line.at_signs._typed))]
+
+
+def test_keys_end_when_the_terminal_can_no_longer_be_read() -> None:
+    terminal, program = os.openpty()
+    reader = KeyReader(terminal)
+    try:
+        assert (reader.read(), reader.closed) == ("", False)
+        os.write(program, "ä".encode()[:1])
+        assert (reader.read(), reader.closed) == ("", False)
+        os.write(program, "ä".encode()[1:])
+        assert (reader.read(), reader.closed) == ("ä", False)
+    finally:
+        os.close(program)
+    assert (reader.read(), reader.closed) == ("", True)
+    os.close(terminal)
